@@ -1,0 +1,28 @@
+"""Devices that run candidates, and targets to compile for."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Device(msgspec.Struct, frozen=True):
+    """One GPU as the process sees it, or `cpu`: the interpreter."""
+
+    name: str
+    """`cpu`, or the GPU's index as people type it."""
+    kind: str
+    """`cpu`, `hip` or `cuda`."""
+    target: str | None = None
+    """Its own architecture; `None` for `cpu`."""
+    description: str = ""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """An architecture to compile for."""
+
+    name: str
+    """`gfx942`, `gfx90a`, `gfx950`, `sm_90`, ..."""
+    backend: str
+    """`hip` or `cuda`."""
+    wave_size: int
+    """Lanes of a wavefront or warp."""

@@ -1,0 +1,218 @@
+"""What the harness says of a candidate: plain data that crosses processes and is kept on disk."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+SCHEMA = 1
+STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
+
+
+class Verdict(StrEnum):
+    """The judge's answer, one word."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    COMPILE_ERROR = "compile_error"
+    CALL_ERROR = "call_error"
+    REJECTED = "rejected"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    NO_CODE = "no_code"
+    UNSUPPORTED = "unsupported"
+    CANCELLED = "cancelled"
+    INFRA_ERROR = "infra_error"
+
+    @property
+    def counted(self) -> bool:
+        """Whether metrics count it: what this device cannot say, and what is our fault, are not counted."""
+        return self not in (Verdict.UNSUPPORTED, Verdict.CANCELLED, Verdict.INFRA_ERROR)
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """One stage of the cascade."""
+
+    name: str
+    """One of `STAGES`."""
+    ok: bool | None
+    """`None`: not reached, or not applicable on this device."""
+    seconds: float
+    """Wall time, by a monotonic clock."""
+    detail: str = ""
+    """One line for people."""
+
+
+class Mismatch(msgspec.Struct, frozen=True):
+    """Where and by how much an output is wrong."""
+
+    case: str
+    output: str
+    index: tuple[int, ...]
+    """Of the first wrong element."""
+    expected: str
+    got: str
+    """Printed with enough digits to tell them apart; text, so that NaN and Inf survive JSON."""
+    max_abs: float | None
+    max_rel: float | None
+    """Over the elements that are finite on both sides; `None` when there is none."""
+    wrong_share: float
+    """Share of wrong elements, 0 to 1."""
+    nan_got: int
+    nan_expected: int
+    inf_got: int
+    inf_expected: int
+    shape: tuple[int, ...]
+    expected_shape: tuple[int, ...]
+    dtype: str
+    expected_dtype: str
+    metrics: dict[str, float] = {}
+    """Of a quantization task: `cosine`, `relative_l1`, `rmse`, as judged."""
+
+
+class ErrorReport(msgspec.Struct, frozen=True):
+    """Why the cascade stopped, in words a kernel author can act on."""
+
+    kind: str
+    """A short stable word: `syntax`, `missing_entry_point`, `exception`, `mismatch`, `compile`, `out_of_bounds`, ..."""
+    message: str
+    trace: str = ""
+    """Frames of the candidate's own module, as Python prints them; the module is called `kernel.py`."""
+    line: int | None = None
+    """The candidate's own line, 1-based."""
+    mismatch: Mismatch | None = None
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """One case timed on one device against the timing baseline, paired in one run."""
+
+    device: str
+    case: str
+    baseline_ms: float
+    candidate_ms: float
+    """Medians."""
+    speedup: float
+    ci: tuple[float, float]
+    """95 % bootstrap interval of the speedup."""
+    confirmed: str
+    """How the event time was confirmed from outside the guest: `graph`, `wall` or `bound`."""
+
+
+class KernelResources(msgspec.Struct, frozen=True):
+    """One kernel compiled for one target at one specialisation. Counts the target does not have are `None`."""
+
+    kernel: str
+    case: str
+    """The case whose `gpu` sizes the launch was specialised at."""
+    config: dict[str, str]
+    """Compile-time constants and launch options, printed."""
+    autotune_index: int | None
+    """Place among the configs of an autotuned kernel."""
+    binary: str
+    """Architecture found in the binary itself, as `gfx942`: the proof that it is that target's."""
+    binary_sha256: str
+    grid: tuple[int, int, int] | None
+    vgprs: int | None = None
+    """Vector registers a lane, accumulation registers included (source: the code object's metadata)."""
+    agprs: int | None = None
+    sgprs: int | None = None
+    registers: int | None = None
+    """Registers a thread (NVIDIA)."""
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+    spill_bytes: int | None = None
+    """Spill stores and loads a thread in bytes (NVIDIA)."""
+    scratch_bytes: int | None = None
+    lds_bytes: int | None = None
+    """Local (shared) memory a workgroup."""
+    occupancy: float | None = None
+    """Waves a SIMD (AMD) or warps an SM (NVIDIA) that fit, by registers, local memory and wave limits."""
+    occupancy_limit: str | None = None
+    """What limits it: `vgprs`, `lds`, `waves`, `registers`, `shared`, ..."""
+    matrix_instructions: int | None = None
+    load_widths: dict[str, int] = {}
+    """Global loads by width in bits, counted in the assembly."""
+    compile_seconds: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """What the interpreter counted over one case at its `cpu` sizes (bytes, exact; not what a cache lets through)."""
+
+    case: str
+    sizes: dict[str, int]
+    requested_read_bytes: int
+    requested_write_bytes: int
+    unique_read_bytes: int
+    unique_write_bytes: int
+    minimal_bytes: int
+    """By the task's cost model."""
+    dot_flops: int
+    flops: int
+    """By the task's cost model."""
+    launches: int
+    programs: int
+    out_of_bounds: tuple[str, ...] = ()
+    """Accesses outside every tensor, each with its source line."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A roofline estimate between two bounds, never a measurement."""
+
+    target: str
+    case: str
+    sizes: dict[str, int]
+    low_us: float
+    """Minimal bytes and the cost model's FLOPs at the device's peaks: nothing can be faster."""
+    high_us: float
+    """Requested bytes at peak bandwidth (every access to memory, no cache) and counted FLOPs."""
+    bound_low: str
+    bound_high: str
+    """`memory` or `compute`: which side of the roofline each bound lies on."""
+    basis: str
+    """Peaks and sizes used, for people."""
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One layer of the guest's sandbox."""
+
+    name: str
+    state: str
+    """`active`, `absent` or `failed`."""
+    why: str = ""
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """All that the harness says of a candidate."""
+
+    schema: int
+    task: str
+    device: str
+    verdict: Verdict
+    call: bool
+    execution: bool
+    stages: tuple[Stage, ...]
+    """Always six, in the order of `STAGES`."""
+    error: ErrorReport | None = None
+    latency: tuple[Latency, ...] = ()
+    speedup: float | None = None
+    """Mean over cases of the ratio of medians (GEAK)."""
+    speedup_geomean: float | None = None
+    resources: dict[str, tuple[KernelResources, ...]] = {}
+    """By target."""
+    compile_errors: dict[str, str] = {}
+    """By target, where a launch did not compile."""
+    traffic: tuple[Traffic, ...] = ()
+    estimate: tuple[Estimate, ...] = ()
+    sandbox: tuple[Layer, ...] = ()
+    versions: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    """Merely odd things, for people."""
+    evidence: dict[str, str] = {}
+    """Facts learned inside the guest (launch counts, aliasing): believed less than proof."""
+    printed: str = ""
+    """Tail of what the candidate printed; shown, never parsed."""
+
+
+EVALUATION_DECODER: msgspec.json.Decoder[Evaluation] = msgspec.json.Decoder(Evaluation)

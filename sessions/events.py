@@ -1,0 +1,320 @@
+"""The event vocabulary: everything that can happen in a session, as tagged data.
+
+Tags are never reused and fields are only added, with defaults: an older reader skips and counts what it does not know.
+`DURABLE` names the events that are on disk (fsync) before anything acts on them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from harness import Evaluation, Stage, Verdict
+
+SCHEMA = 1
+
+
+class Role(StrEnum):
+    """Who a model speaks as in a call."""
+
+    GENERATOR = "generator"
+    REFLECTOR = "reflector"
+    OPTIMIZER = "optimizer"
+
+
+class Origin(StrEnum):
+    """How an attempt came to be."""
+
+    FRESH = "fresh"
+    REPAIR = "repair"
+    OPTIMIZE = "optimize"
+    TUNE = "tune"
+    HUMAN = "human"
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of one call as the provider counted them; unknown is `None`."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Part of `input_tokens` that was read from the provider's cache."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a prompt."""
+
+    role: str
+    """`system`, `user` or `assistant`."""
+    content: str
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """What every event carries. The journal fills these four in; whoever makes an event leaves them out."""
+
+    seq: int = 0
+    """1, 2, 3, ... in a session: the total order."""
+    wall: float = 0.0
+    """Seconds since the epoch, UTC."""
+    mono: float = 0.0
+    """Seconds of a monotonic clock since this engine process started; durations come from here."""
+    schema: int = SCHEMA
+
+
+class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
+    """First event of a session; the same data as `session.json`."""
+
+    session: str
+    method: str
+    model: str
+    tasks: tuple[str, ...]
+    """Full names, `suite/task`."""
+    instances: int
+    iterations: int
+    seed: int
+    devices: tuple[str, ...]
+    targets: tuple[str, ...]
+    review: str
+    """`auto` or `manual`."""
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    versions: dict[str, str] = {}
+    templates: dict[str, str] = {}
+    """sha256 of each prompt template, by file name."""
+
+
+class EngineStarted(Event, frozen=True, kw_only=True, tag="engine_started"):
+    """An engine process took the session up, at the start or at a resume."""
+
+    host: str
+    pid: int
+    resumed: bool = False
+
+
+class InstanceStarted(Event, frozen=True, kw_only=True, tag="instance_started"):
+    """One chain on one task began."""
+
+    task: str
+    instance: int
+    """1, 2, ... within the task."""
+
+
+class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
+    """An iteration began: the candidate is about to be asked for."""
+
+    attempt: str
+    """`softmax#2/7`: short task id, instance, number within the instance from 1."""
+    origin: Origin
+    base: str | None = None
+    """The attempt this one is derived from."""
+
+
+class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
+    """A request goes to the model."""
+
+    call: str
+    """`softmax#2/7/generator/1`: attempt, role, number of the call of that role in the attempt."""
+    attempt: str
+    role: Role
+    model: str
+    messages: tuple[Message, ...]
+    """Exactly what is sent."""
+
+
+class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):
+    """Some streamed words, batched; not synced. A retry starts over: see `CallRetried`."""
+
+    call: str
+    kind: str
+    """`reasoning` or `text`."""
+    text: str
+
+
+class CallRetried(Event, frozen=True, kw_only=True, tag="call_retried"):
+    """A try failed and another follows; pieces streamed so far are void."""
+
+    call: str
+    reason: str
+    """`rate_limited`, `server_error`, `connection`, `cut`, `silent`, `garbage`, `overloaded`, ..."""
+    message: str
+    wait_s: float
+    retry: int
+    """1 for the first retry."""
+
+
+class CallFinished(Event, frozen=True, kw_only=True, tag="call_finished"):
+    """A whole reply arrived. Durable: it is never asked for again."""
+
+    call: str
+    text: str
+    reasoning: str = ""
+    stop_reason: str = ""
+    """In our words: `end`, `truncated`, or the provider's own where neither fits."""
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """By the configured prices; `None` where no price is known."""
+    seconds: float = 0.0
+    temperature: float | None = None
+    """As sent; `None` when the model refused one and its default ruled."""
+
+
+class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
+    """No reply will come: retries are used up, or trying again is useless. Durable."""
+
+    call: str
+    reason: str
+    """`bad_key`, `unknown_model`, `bad_request`, `gave_up`, `recording_exhausted`, `budget`, ..."""
+    message: str
+
+
+class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_proposed"):
+    """The candidate of an attempt is known. Durable."""
+
+    attempt: str
+    source: str
+    strategy: str = ""
+    """What the optimizer set out to do, one or a few sentences."""
+
+
+class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
+    """The judge entered a stage of the cascade."""
+
+    attempt: str
+    stage: str
+    device: str
+
+
+class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
+    """The judge left a stage."""
+
+    attempt: str
+    stage: Stage
+
+
+class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
+    """The verdict. Durable."""
+
+    attempt: str
+    evaluation: Evaluation
+
+
+class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):
+    """The attempt stands in the git store."""
+
+    attempt: str
+    commit: str
+    branch: str
+
+
+class InstanceFinished(Event, frozen=True, kw_only=True, tag="instance_finished"):
+    """A chain ended."""
+
+    task: str
+    instance: int
+    reason: str
+    """`iterations`, `recording_exhausted`, `budget`, `model_failed`, `stopped`, `infra_error`."""
+    best: str | None = None
+    """Its best attempt."""
+    message: str = ""
+
+
+class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person"):
+    """In manual review an instance waits for a decision about its attempt."""
+
+    attempt: str
+
+
+class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
+    """A person accepted or rejected an attempt. Durable."""
+
+    attempt: str
+    accepted: bool
+    why: str = ""
+    by: str = ""
+    """The person's login name."""
+
+
+class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):
+    """A person took the standing decision about an attempt back. Durable."""
+
+    attempt: str
+    by: str = ""
+
+
+class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
+    """A device's state; what cannot be read is `None`, never 0."""
+
+    device: str
+    description: str
+    busy_with: tuple[str, ...] = ()
+    """Attempts being judged on it."""
+    utilisation: float | None = None
+    """0 to 1."""
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    clock_mhz: float | None = None
+
+
+class Notice(Event, frozen=True, kw_only=True, tag="notice"):
+    """Something a person should know that is no verdict."""
+
+    level: str
+    """`info`, `warning` or `error`."""
+    message: str
+
+
+class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
+    """The engine left the session unfinished and in order (stop command, signal): it can be resumed. Durable."""
+
+    reason: str
+
+
+class SessionFinished(Event, frozen=True, kw_only=True, tag="session_finished"):
+    """Every instance ended. Last event but for later decisions. Durable."""
+
+    solved: tuple[str, ...] = ()
+    """Tasks with a correct attempt."""
+
+
+AnyEvent = (
+    SessionStarted
+    | EngineStarted
+    | InstanceStarted
+    | AttemptStarted
+    | CallStarted
+    | ReplyPiece
+    | CallRetried
+    | CallFinished
+    | CallFailed
+    | CandidateProposed
+    | StageStarted
+    | StageFinished
+    | AttemptJudged
+    | AttemptCommitted
+    | InstanceFinished
+    | WaitingForPerson
+    | DecisionMade
+    | DecisionUndone
+    | DeviceSampled
+    | Notice
+    | EngineStopped
+    | SessionFinished
+)
+
+DURABLE: tuple[type[Event], ...] = (
+    SessionStarted,
+    CallFinished,
+    CallFailed,
+    CandidateProposed,
+    AttemptJudged,
+    InstanceFinished,
+    DecisionMade,
+    DecisionUndone,
+    EngineStopped,
+    SessionFinished,
+)
+
+__all__ = ["DURABLE", "SCHEMA", "AnyEvent", "Event", "Message", "Origin", "Role", "Usage", "Verdict"]

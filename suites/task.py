@@ -1,0 +1,114 @@
+"""What a task is: the data of `task.toml`, and nothing that needs torch."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+
+class Distribution(StrEnum):
+    """How the values of a case are drawn."""
+
+    STANDARD = "standard"
+    OUTLIER = "outlier"
+
+
+class Cost(NamedTuple):
+    """What one case asks of any device, however well it is solved; what `cost.py` returns."""
+
+    flops: int
+    """Floating-point operations by the task's model (a multiply-add is two)."""
+    minimal_bytes: int
+    """Each input read once and each output written once, in bytes."""
+    dot_dtype: str | None = None
+    """Dtype of the matrix products (`float16`, `int8`, ...), `None` where the work is not matrix products."""
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One input configuration of a task."""
+
+    name: str
+    dtype: str
+    """Name of a torch dtype, as `float32`; what it means for each input is `problem.py`'s to say."""
+    cpu: dict[str, int]
+    """Sizes on device `cpu`: small enough for the interpreter."""
+    gpu: dict[str, int]
+    """Sizes on a GPU, and those that launches are specialised at when they are compiled for a target."""
+    distribution: Distribution = Distribution.STANDARD
+
+
+class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Element-wise: right when |got - expected| <= atol + rtol * |expected|."""
+
+    rtol: float
+    atol: float
+
+
+class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The three metrics that judge a quantization task, over a whole output (source: KernelBench-X)."""
+
+    cosine_min: float
+    relative_l1_max: float
+    """Sum of |got - expected| over sum of |expected|."""
+    rmse_max: float
+    """Root mean square error over the root mean square of the expected values."""
+
+
+class EntryPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A function that the candidate must define."""
+
+    name: str
+    signature: str
+    """As Python writes it, defaults included: `layer_norm(x, weight, bias, eps=1e-5)`."""
+
+
+class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One tensor that the entry point returns."""
+
+    name: str
+    dtype: str = "input"
+    """A torch dtype's name, or `input` for the case's dtype."""
+
+
+class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to solve. `suite` and `folder` are filled in by the loader; all else stands in `task.toml`."""
+
+    schema: int
+    name: str
+    title: str
+    category: str
+    """One of KernelBench-X's fifteen categories."""
+    difficulty: int
+    """1 (an element-wise kernel) to 5."""
+    instruction: str
+    """What the generator is asked for, in Markdown."""
+    entry_points: tuple[EntryPoint, ...]
+    outputs: tuple[Output, ...]
+    cases: tuple[Case, ...]
+    baseline: str = "triton"
+    """What `baseline.py` is written in; named beside every speedup."""
+    tolerances: dict[str, Tolerance] = {}
+    """By the case's dtype."""
+    quantization: QuantizationTolerance | None = None
+    """When set, it judges instead of `tolerances`."""
+    outlier_inputs: tuple[str, ...] = ()
+    """Inputs into which an `outlier` case puts outliers."""
+    allowed_operators: tuple[str, ...] = ()
+    """Tensor operators that may compute outside the candidate's kernels; allocation and views always may."""
+    in_place: tuple[str, ...] = ()
+    """Inputs that the task wants changed."""
+    suite: str = ""
+    folder: Path = Path()
+
+    @property
+    def id(self) -> str:
+        """The task's full name, `suite/task`."""
+        return f"{self.suite}/{self.name}"
+
+    @property
+    def short_id(self) -> str:
+        """The name as people type it: tasks of `starter` need no prefix."""
+        return self.name if self.suite == "starter" else self.id
