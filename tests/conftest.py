@@ -1,0 +1,68 @@
+"""What every test gets: an empty home of its own, no keys, and property tests at the profile the person asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SOAK = os.environ.get("WAVEDECK_SOAK") == "1"
+"""Whether the full counts run (`make soak`)."""
+
+settings.register_profile(
+    "default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "soak", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("soak" if SOAK else "default")
+
+KEPT = frozenset({"WAVEDECK_SOAK"})
+KEYS = (
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_BASE_URL",
+)
+
+
+def isolate(patch: pytest.MonkeyPatch, home: Path) -> None:
+    """Point every place that Wavedeck, git or Triton writes to below `home`, and take keys and settings away."""
+    for name in os.environ:
+        if name in KEYS or (name.startswith("WAVEDECK_") and name not in KEPT):
+            patch.delenv(name)
+    patch.setenv("HOME", str(home / "person"))
+    patch.setenv("WAVEDECK_HOME", str(home / "wavedeck"))
+    patch.setenv("XDG_DATA_HOME", str(home / "data"))
+    patch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    (home / "person").mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same isolation for what starts before a test does: pools and servers of module and session scope.
+
+    The run-time folder holds unix sockets, whose paths end at 107 bytes, so it lies in a short place.
+    """
+    runtime = Path(tempfile.mkdtemp(prefix="wd-"))
+    with pytest.MonkeyPatch.context() as patch:
+        isolate(patch, tmp_path_factory.mktemp("session"))
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        yield
+    shutil.rmtree(runtime, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def isolated_home(isolated_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home for one test; returns `$WAVEDECK_HOME`, which does not exist yet."""
+    isolate(monkeypatch, tmp_path / "isolated")
+    return tmp_path / "isolated" / "wavedeck"
