@@ -1,0 +1,148 @@
+"""Make `.venv`, with a vendor's torch and triton where the system's Python has them; standard library only.
+
+A ROCm or CUDA build of torch beside a triton is reused: the environment sees it, and constraints hold every distribution
+that it depends on at the installed version, so that nothing of the vendor's is shadowed. Elsewhere the pinned builds are installed.
+Run it again at any time: it does nothing while `pyproject.toml` and the Python stay the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST = (3, 11)
+TORCH = "torch==2.13.0"
+TRITON = "triton==3.7.1"
+
+# Runs in the system's Python and prints what its torch and triton are, and the closure of their requirements.
+INSPECT = r"""
+import importlib.metadata as md, importlib.util as iu, json, re, sys, sysconfig
+found = {"prefix": sys.prefix, "base_prefix": sys.base_prefix, "paths": [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")],
+         "backend": None, "closure": {}}
+if iu.find_spec("torch") and iu.find_spec("triton"):
+    import torch
+    found["backend"] = "rocm" if torch.version.hip else "cuda" if torch.version.cuda else None
+    normal = lambda name: re.sub(r"[-_.]+", "-", name).lower()
+    installed = {normal(d.metadata["Name"]): d for d in md.distributions() if d.metadata["Name"]}
+    owners = md.packages_distributions()
+    todo = [normal(n) for module in ("torch", "triton", "numpy") for n in owners.get(module, ())]
+    while todo:
+        name = todo.pop()
+        if name in found["closure"] or name not in installed:
+            continue
+        found["closure"][name] = installed[name].version
+        for requirement in installed[name].requires or ():
+            if "extra ==" not in requirement:
+                todo.append(normal(re.match(r"[A-Za-z0-9._-]+", requirement).group()))
+print(json.dumps(found))
+"""
+
+
+def fail(message: str) -> None:
+    """End with one line that says what is wrong and what to do."""
+    sys.exit(f"setup: {message}")
+
+
+def inspect_system() -> dict[str, object]:
+    """What the Python that runs this has of torch and triton; a broken torch counts as none."""
+    done = subprocess.run([sys.executable, "-c", INSPECT], capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode != 0 or not lines:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        print(f"setup: the system's torch does not import ({reason}); installing {TORCH} instead")
+        return {"backend": None, "closure": {}}
+    found: dict[str, object] = json.loads(lines[-1])
+    return found
+
+
+def judge_requirements(*, with_torch: bool) -> list[str]:
+    """The extra `judge` of `pyproject.toml`, without torch and triton where the vendor's serve."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    return [r for r in extras["judge"] if with_torch or r not in ("torch", "triton")]
+
+
+def pip(venv: Path, *arguments: str) -> None:
+    """Run pip of the environment; its own words are the best explanation when it fails."""
+    command = [
+        str(venv / "bin/python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        *arguments,
+    ]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+        fail(
+            f"pip could not install {' '.join(arguments)}; mend what it says above and run `make setup` again"
+        )
+
+
+def main() -> None:
+    """Make the environment unless it is current."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
+    venv: Path = parser.parse_args().venv
+    if sys.version_info < OLDEST:
+        fail(
+            f"Python {sys.version.split()[0]} is too old; run `make setup PYTHON=/path/to/python3.11` or newer"
+        )
+    stamp = venv / "wavedeck-setup"
+    inputs = (
+        (ROOT / "pyproject.toml").read_bytes()
+        + Path(__file__).read_bytes()
+        + f"{sys.executable} {sys.version}".encode()
+    )
+    current = hashlib.sha256(inputs).hexdigest()
+    if stamp.exists() and stamp.read_text() == current:
+        return
+    system = inspect_system()
+    backend, closure = system["backend"], system["closure"]
+    assert isinstance(closure, dict)
+    print(
+        f"setup: making {os.path.relpath(venv)} with Python {sys.version.split()[0]}, "
+        + (
+            f"reusing the system's torch {closure.get('torch')} ({backend})"
+            if backend
+            else f"installing {TORCH} {TRITON}"
+        )
+    )
+    seen = ["--system-site-packages"] if backend else []
+    if (
+        subprocess.run([sys.executable, "-m", "venv", "--clear", *seen, str(venv)], check=False).returncode
+        != 0
+    ):
+        fail("venv failed; install your system's python3-venv package and run `make setup` again")
+    if backend:
+        if system["prefix"] != system["base_prefix"]:
+            # The vendor's Python is an environment itself, and one environment does not see another.
+            site = next(venv.glob("lib/python*/site-packages"))
+            paths = system["paths"]
+            assert isinstance(paths, list)
+            (site / "vendor-torch.pth").write_text("\n".join(dict.fromkeys(paths)) + "\n")
+        constraints = venv / "vendor-constraints.txt"
+        constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(closure.items())))
+        pip(venv, "-c", str(constraints), "-e", ".[dev]", *judge_requirements(with_torch=False))
+        where = "import torch, triton; print(torch.__file__, triton.__file__)"
+        places = subprocess.run(
+            [str(venv / "bin/python"), "-c", where], capture_output=True, text=True, check=False
+        ).stdout
+        if not places or str(venv.resolve()) in places:
+            fail(
+                f"the vendor's torch or triton was shadowed ({places.strip() or 'they do not import'}); remove {venv} and report this"
+            )
+    else:
+        pip(venv, TORCH, TRITON)
+        pip(venv, TORCH, TRITON, "-e", ".[judge,dev]")
+    stamp.write_text(current)
+
+
+if __name__ == "__main__":
+    main()
