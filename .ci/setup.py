@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 TORCH = "torch==2.13.0"
 TRITON = "triton==3.7.1"
+CONSTRAINTS = "vendor-constraints.txt"
 
 # Runs in the system's Python and prints what its torch and triton are, and the closure of their requirements.
 INSPECT = r"""
@@ -45,12 +47,12 @@ print(json.dumps(found))
 """
 
 
-def fail(message: str) -> None:
+def fail(message: str) -> NoReturn:
     """End with one line that says what is wrong and what to do."""
     sys.exit(f"setup: {message}")
 
 
-def inspect_system() -> dict[str, object]:
+def inspect_system() -> dict[str, Any]:
     """What the Python that runs this has of torch and triton; a broken torch counts as none."""
     done = subprocess.run([sys.executable, "-c", INSPECT], capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()
@@ -58,7 +60,7 @@ def inspect_system() -> dict[str, object]:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         print(f"setup: the system's torch does not import ({reason}); installing {TORCH} instead")
         return {"backend": None, "closure": {}}
-    found: dict[str, object] = json.loads(lines[-1])
+    found: dict[str, Any] = json.loads(lines[-1])
     return found
 
 
@@ -85,6 +87,45 @@ def pip(venv: Path, *arguments: str) -> None:
         )
 
 
+def make_environment(venv: Path, system: dict[str, Any]) -> None:
+    """An empty environment that sees the vendor's packages where they serve, with their versions as constraints."""
+    seen = ["--system-site-packages"] if system["backend"] else []
+    if (
+        subprocess.run([sys.executable, "-m", "venv", "--clear", *seen, str(venv)], check=False).returncode
+        != 0
+    ):
+        fail("venv failed; install your system's python3-venv package and run `make setup` again")
+    if not system["backend"]:
+        return
+    if system["prefix"] != system["base_prefix"]:
+        # The vendor's Python is an environment itself, and one environment does not see another.
+        site = next(venv.glob("lib/python*/site-packages"))
+        (site / "vendor-torch.pth").write_text("\n".join(dict.fromkeys(system["paths"])) + "\n")
+    pins = sorted(system["closure"].items())
+    (venv / CONSTRAINTS).write_text("".join(f"{name}=={version}\n" for name, version in pins))
+
+
+def check_not_shadowed(venv: Path) -> None:
+    """Fail when the environment has a torch or triton of its own beside the vendor's."""
+    where = "import torch, triton; print(torch.__file__, triton.__file__)"
+    done = subprocess.run(
+        [str(venv / "bin/python"), "-c", where], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0 or str(venv.resolve()) in done.stdout:
+        why = done.stdout.strip() or (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        fail(f"the vendor's torch or triton was shadowed ({why}); remove {venv} and report this")
+
+
+def install(venv: Path, system: dict[str, Any]) -> None:
+    """Wavedeck with all it needs, into the environment."""
+    if system["backend"]:
+        pip(venv, "-c", str(venv / CONSTRAINTS), "-e", ".[dev]", *judge_requirements(with_torch=False))
+        check_not_shadowed(venv)
+    else:
+        pip(venv, TORCH, TRITON)
+        pip(venv, TORCH, TRITON, "-e", ".[judge,dev]")
+
+
 def main() -> None:
     """Make the environment unless it is current."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -95,52 +136,23 @@ def main() -> None:
             f"Python {sys.version.split()[0]} is too old; run `make setup PYTHON=/path/to/python3.11` or newer"
         )
     stamp = venv / "wavedeck-setup"
-    inputs = (
-        (ROOT / "pyproject.toml").read_bytes()
-        + Path(__file__).read_bytes()
-        + f"{sys.executable} {sys.version}".encode()
-    )
-    current = hashlib.sha256(inputs).hexdigest()
+    inputs = [
+        (ROOT / "pyproject.toml").read_bytes(),
+        Path(__file__).read_bytes(),
+        f"{sys.executable} {sys.version}".encode(),
+    ]
+    current = hashlib.sha256(b"\0".join(inputs)).hexdigest()
     if stamp.exists() and stamp.read_text() == current:
         return
     system = inspect_system()
-    backend, closure = system["backend"], system["closure"]
-    assert isinstance(closure, dict)
-    print(
-        f"setup: making {os.path.relpath(venv)} with Python {sys.version.split()[0]}, "
-        + (
-            f"reusing the system's torch {closure.get('torch')} ({backend})"
-            if backend
-            else f"installing {TORCH} {TRITON}"
-        )
+    what = (
+        f"reusing the system's torch {system['closure']['torch']} ({system['backend']})"
+        if system["backend"]
+        else f"installing {TORCH} {TRITON}"
     )
-    seen = ["--system-site-packages"] if backend else []
-    if (
-        subprocess.run([sys.executable, "-m", "venv", "--clear", *seen, str(venv)], check=False).returncode
-        != 0
-    ):
-        fail("venv failed; install your system's python3-venv package and run `make setup` again")
-    if backend:
-        if system["prefix"] != system["base_prefix"]:
-            # The vendor's Python is an environment itself, and one environment does not see another.
-            site = next(venv.glob("lib/python*/site-packages"))
-            paths = system["paths"]
-            assert isinstance(paths, list)
-            (site / "vendor-torch.pth").write_text("\n".join(dict.fromkeys(paths)) + "\n")
-        constraints = venv / "vendor-constraints.txt"
-        constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(closure.items())))
-        pip(venv, "-c", str(constraints), "-e", ".[dev]", *judge_requirements(with_torch=False))
-        where = "import torch, triton; print(torch.__file__, triton.__file__)"
-        places = subprocess.run(
-            [str(venv / "bin/python"), "-c", where], capture_output=True, text=True, check=False
-        ).stdout
-        if not places or str(venv.resolve()) in places:
-            fail(
-                f"the vendor's torch or triton was shadowed ({places.strip() or 'they do not import'}); remove {venv} and report this"
-            )
-    else:
-        pip(venv, TORCH, TRITON)
-        pip(venv, TORCH, TRITON, "-e", ".[judge,dev]")
+    print(f"setup: making {os.path.relpath(venv)} with Python {sys.version.split()[0]}, {what}", flush=True)
+    make_environment(venv, system)
+    install(venv, system)
     stamp.write_text(current)
 
 
