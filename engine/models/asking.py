@@ -1,0 +1,79 @@
+"""Asking a model until it answers: which errors are tried again, how often, and after what wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity.wait import wait_random_exponential
+
+from engine.errors import GaveUp, TryAgain
+
+from .client import Client, Limits, Piece, Reply, Request
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """A try failed and another follows after `wait_s`; the pieces of the failed one are void."""
+
+    reason: str
+    message: str
+    wait_s: float
+    n: int
+    """1 for the first retry."""
+
+
+async def ask(
+    client: Client,
+    request: Request,
+    *,
+    on_piece: Callable[[Piece], None],
+    on_retry: Callable[[Retry], None],
+    limits: Limits,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Reply:
+    """The model's reply, asked for up to `limits.tries` times.
+
+    Between tries lies an exponential wait with full jitter, or the server's retry-after when that is longer. A
+    retry-after beyond `limits.reply_s` (a spent daily quota) is not waited for. Raises `GaveUp` with the last
+    error's words when the tries are used up; every other `ModelError` passes through at once.
+    """
+    spread = wait_random_exponential(multiplier=2 * limits.wait_low_s, min=limits.wait_low_s, max=limits.wait_high_s)
+
+    def wait(state: RetryCallState) -> float:
+        error = failure(state)
+        return max(spread(state), error.retry_after_s or 0.0)
+
+    def tell(state: RetryCallState) -> None:
+        error = failure(state)
+        wait_s = state.upcoming_sleep
+        if error.retry_after_s is not None and error.retry_after_s > limits.reply_s:
+            raise GaveUp(
+                f"{error.message}; the server asks to wait {error.retry_after_s:.0f} s: resume the session later"
+            ) from error
+        on_retry(Retry(reason=error.reason, message=error.message, wait_s=wait_s, n=state.attempt_number))
+
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(limits.tries),
+        wait=wait,
+        retry=retry_if_exception_type(TryAgain),
+        before_sleep=tell,
+        sleep=sleep,
+        reraise=True,
+    )
+    try:
+        return await retrying(client.reply, request, on_piece)
+    except TryAgain as last:
+        raise GaveUp(
+            f"no reply after {limits.tries} tries, the last one ended with: {last.message}; "
+            "resume the session when the model answers again"
+        ) from last
+
+
+def failure(state: RetryCallState) -> TryAgain:
+    """The error that a failed try ended with."""
+    error = state.outcome.exception() if state.outcome else None
+    if not isinstance(error, TryAgain):
+        raise TypeError(f"only a TryAgain is retried, not {error!r}")
+    return error
