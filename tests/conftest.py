@@ -34,7 +34,7 @@ KEYS = (
 
 def isolate(patch: pytest.MonkeyPatch, home: Path) -> None:
     """Point every place that Wavedeck, git or Triton writes to below `home`, and take keys and settings away."""
-    for name in os.environ:
+    for name in tuple(os.environ):
         if name in KEYS or (name.startswith("WAVEDECK_") and name not in KEPT):
             patch.delenv(name)
     patch.setenv("HOME", str(home / "person"))
@@ -49,7 +49,7 @@ def isolate(patch: pytest.MonkeyPatch, home: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The same isolation for what starts before a test does: pools and servers of module and session scope.
+    """Isolate what starts before a test does: pools and servers of module and session scope.
 
     The run-time folder holds unix sockets, whose paths end at 107 bytes, so it lies in a short place.
     """
@@ -63,6 +63,6 @@ def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 @pytest.fixture(autouse=True)
 def isolated_home(isolated_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home for one test; returns `$WAVEDECK_HOME`, which does not exist yet."""
+    """Give one test an empty home; returns `$WAVEDECK_HOME`, which does not exist yet."""
     isolate(monkeypatch, tmp_path / "isolated")
     return tmp_path / "isolated" / "wavedeck"
