@@ -1,0 +1,74 @@
+"""A roofline between two bounds, worked out from counted traffic and a task's cost model: never a measurement."""
+
+from __future__ import annotations
+
+from suites.task import Cost
+
+from .device import Target
+from .evaluation import Estimate, Traffic
+from .targets import Hardware, hardware
+
+FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+
+
+def estimate(traffic: Traffic, cost: Cost, dtype: str, target: Target) -> Estimate | None:
+    """
+    Bounds on the time of one case on the target's reference device, in microseconds.
+
+    `traffic` and `cost` must be of the same sizes; `dtype` is the case's. The low bound lets every FLOP run at the
+    fastest unit that the dtype has, so that no way of solving the task beats it from cold caches; the high bound
+    takes every requested byte from memory, and FLOPs outside `tl.dot` at the vector peak. Launch overhead is in
+    neither. `None` when the target has no peak for the dtype.
+    """
+    facts = hardware(target)
+    vector = _vector_peak(facts, dtype)
+    matrix = _matrix_peak(facts, cost.dot_dtype) if cost.dot_dtype is not None else None
+    fastest = max(
+        (peak for peak in (_matrix_peak(facts, cost.dot_dtype or dtype), vector) if peak), default=None
+    )
+    if fastest is None or vector is None or (cost.dot_dtype is not None and matrix is None):
+        return None
+    low_memory = cost.minimal_bytes / facts.memory_bytes_per_s
+    low_compute = cost.flops / fastest
+    requested = max(traffic.requested_read_bytes + traffic.requested_write_bytes, cost.minimal_bytes)
+    high_memory = requested / facts.memory_bytes_per_s
+    other_flops = max(cost.flops - traffic.dot_flops, 0)
+    high_compute = traffic.dot_flops / (matrix or vector) + other_flops / vector
+    return Estimate(
+        target=target.name,
+        case=traffic.case,
+        sizes=traffic.sizes,
+        low_us=max(low_memory, low_compute) * 1e6,
+        high_us=max(high_memory, high_compute) * 1e6,
+        bound_low=_bound(low_memory, low_compute),
+        bound_high=_bound(high_memory, high_compute),
+        basis=_basis(facts, dot_dtype=cost.dot_dtype, matrix=matrix, vector=vector, sizes=traffic.sizes),
+    )
+
+
+def _bound(memory_s: float, compute_s: float) -> str:
+    return "memory" if memory_s >= compute_s else "compute"
+
+
+def _matrix_peak(facts: Hardware, dtype: str) -> float | None:
+    if dtype in FLOAT8:
+        return facts.matrix_flops.get("float8")
+    if dtype == "float32":
+        return max((facts.matrix_flops.get(name, 0.0) for name in ("float32", "tf32")), default=0.0) or None
+    return facts.matrix_flops.get(dtype)
+
+
+def _vector_peak(facts: Hardware, dtype: str) -> float | None:
+    """Only 64-bit floats have a peak of their own; narrower types are reckoned at the float32 rate."""
+    return facts.vector_flops.get("float64" if dtype == "float64" else "float32")
+
+
+def _basis(
+    facts: Hardware, *, dot_dtype: str | None, matrix: float | None, vector: float, sizes: dict[str, int]
+) -> str:
+    peaks = [f"{facts.memory_bytes_per_s / 1e12:.4g} TB/s"]
+    if dot_dtype is not None and matrix is not None:
+        peaks.append(f"{matrix / 1e12:.4g} TFLOPS {dot_dtype} matrix")
+    peaks.append(f"{vector / 1e12:.4g} TFLOPS vector")
+    shown = ", ".join(f"{name}={value}" for name, value in sizes.items())
+    return f"{facts.name} vendor peaks: {', '.join(peaks)}; cold caches, no launch overhead; at {shown}"

@@ -1,0 +1,206 @@
+"""What a compiled kernel needs of a device, read from its own binary and assembly."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+ELF_MAGIC = b"\x7fELF"
+NT_AMDGPU_METADATA = 32
+SHT_NOTE = 7
+NV_INFO = 0x70000000
+EIATTR_REGCOUNT = 0x2F
+EIFMT_SVAL = 4
+
+_AMDGCN_TARGET = re.compile(r'\.amdgcn_target\s+"([^"]+)"')
+_GFX = re.compile(r"gfx[0-9a-f]+")
+_GFX_DOTTED = re.compile(r"amdgpu(\d+)\.([0-9a-f])([0-9a-f])-")
+_PTX_TARGET = re.compile(r"^\.target\s+sm_(\d+)", re.MULTILINE)
+_AMD_LOAD = re.compile(r"^\s*(?:buffer|global|flat)_load_(\w+)", re.MULTILINE)
+_AMD_MATRIX = re.compile(r"^\s*v_s?mfma", re.MULTILINE)
+_AMD_WIDTHS = {
+    "dwordx4": 128,
+    "dwordx3": 96,
+    "dwordx2": 64,
+    "dword": 32,
+    "ushort": 16,
+    "sshort": 16,
+    "short": 16,
+}
+_PTX_LOAD = re.compile(r"\bld\.global\S*?(?:\.v(\d))?\.[busf](\d+)\b")
+_PTX_ASYNC = re.compile(
+    r"\bcp\.async\.c[ag]\.shared\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(0x[0-9a-f]+|\d+)"
+)
+_PTX_MATRIX = re.compile(r"\b(?:wgmma\.mma_async|mma\.sync|tcgen05\.mma)\b")
+_PTXAS_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+class Resources(NamedTuple):
+    """One kernel's needs; what the target does not have is `None`."""
+
+    binary: str
+    """Architecture as the binary and the assembly both say, as `gfx942`."""
+    load_widths: dict[str, int]
+    matrix_instructions: int
+    threads: int | None = None
+    vgprs: int | None = None
+    agprs: int | None = None
+    sgprs: int | None = None
+    registers: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+    spill_bytes: int | None = None
+    scratch_bytes: int | None = None
+
+
+class BinaryUnreadable(ValueError):
+    """A binary or its assembly is not what the compiler of this target makes."""
+
+
+def from_hip(assembly: str, binary: bytes) -> Resources:
+    """Of a code object: registers and spills from its AMDGPU note, widths and matrix instructions from the text."""
+    note = amdgpu_note(binary)
+    kernels = note.get("amdhsa.kernels") or [{}]
+    kernel: Mapping[str, Any] = kernels[0]
+    architecture = _one_architecture(_amd_text_target(assembly), _gfx(str(note.get("amdhsa.target", ""))))
+    widths: Counter[str] = Counter()
+    for suffix in _AMD_LOAD.findall(assembly):
+        if suffix.startswith("lds_"):
+            suffix = suffix.removeprefix("lds_")
+        base = suffix.removesuffix("_d16_hi").removesuffix("_d16")
+        widths[str(_AMD_WIDTHS.get(base, 8 if "byte" in base else 16 if "short" in base else 0))] += 1
+    return Resources(
+        binary=architecture,
+        load_widths=_sorted(widths),
+        matrix_instructions=len(_AMD_MATRIX.findall(assembly)),
+        threads=kernel.get(".max_flat_workgroup_size"),
+        vgprs=kernel.get(".vgpr_count"),
+        agprs=kernel.get(".agpr_count"),
+        sgprs=kernel.get(".sgpr_count"),
+        vgpr_spills=kernel.get(".vgpr_spill_count"),
+        sgpr_spills=kernel.get(".sgpr_spill_count"),
+        scratch_bytes=kernel.get(".private_segment_fixed_size"),
+    )
+
+
+def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
+    """Of a cubin: registers from its own attributes, spills from the log of ptxas, the rest from the PTX."""
+    found = _PTX_TARGET.search(ptx)
+    text = f"sm_{found.group(1)}" if found else ""
+    widths: Counter[str] = Counter()
+    for lanes, bits in _PTX_LOAD.findall(ptx):
+        widths[str(int(lanes or 1) * int(bits))] += 1
+    for size in _PTX_ASYNC.findall(ptx):
+        widths[str(int(size, 0) * 8)] += 1
+    spills = _PTXAS_SPILLS.search(ptxas_log)
+    return Resources(
+        binary=_one_architecture(text, _cubin_target(binary)),
+        load_widths=_sorted(widths),
+        matrix_instructions=len(_PTX_MATRIX.findall(ptx)),
+        registers=cubin_registers(binary),
+        spill_bytes=int(spills.group(1)) + int(spills.group(2)) if spills else None,
+    )
+
+
+def read_registers(binary: bytes) -> tuple[int, int]:
+    """Registers a lane and spilled registers of a binary, as a driver tells them after loading; 0 when not told."""
+    if any(name == "AMDGPU" for name, _, _ in _notes(binary)):
+        kernel = (amdgpu_note(binary).get("amdhsa.kernels") or [{}])[0]
+        return int(kernel.get(".vgpr_count", 0)), int(kernel.get(".vgpr_spill_count", 0))
+    return cubin_registers(binary) or 0, 0
+
+
+def amdgpu_note(binary: bytes) -> dict[str, Any]:
+    """The AMDGPU metadata note of a code object (source: LLVM AMDGPUUsage, code object V3 and later)."""
+    for name, kind, payload in _notes(binary):
+        if name == "AMDGPU" and kind == NT_AMDGPU_METADATA:
+            note = msgspec.msgpack.decode(payload)
+            if isinstance(note, dict):
+                return note
+    raise BinaryUnreadable("the code object has no AMDGPU metadata note")
+
+
+def cubin_registers(binary: bytes) -> int | None:
+    """The largest register count that a cubin's attributes name, of its kernels."""
+    counts: list[int] = []
+    for name, kind, payload in _sections(binary):
+        if kind != NV_INFO or name != ".nv.info":
+            continue
+        at = 0
+        while at + 4 <= len(payload):
+            form, attribute, size = (
+                payload[at],
+                payload[at + 1],
+                int.from_bytes(payload[at + 2 : at + 4], "little"),
+            )
+            at += 4
+            if form != EIFMT_SVAL:
+                continue
+            if attribute == EIATTR_REGCOUNT and size == 8:
+                counts.append(int.from_bytes(payload[at + 4 : at + 8], "little"))
+            at += size
+    return max(counts, default=None)
+
+
+def _one_architecture(text: str, binary: str) -> str:
+    if not text or text != binary:
+        raise BinaryUnreadable(
+            f"the assembly is for {text or 'no known target'}, the binary for {binary or 'none'}"
+        )
+    return binary
+
+
+def _amd_text_target(assembly: str) -> str:
+    found = _AMDGCN_TARGET.search(assembly)
+    if found is None:
+        return ""
+    dotted = _GFX_DOTTED.search(found.group(1))
+    return _gfx(found.group(1)) or (f"gfx{''.join(dotted.groups())}" if dotted else "")
+
+
+def _gfx(text: str) -> str:
+    found = _GFX.search(text)
+    return found.group(0) if found else ""
+
+
+def _cubin_target(binary: bytes) -> str:
+    """From the ELF header's flags: the SM version lies in the second byte since ABI 8, in the first before."""
+    flags = struct.unpack_from("<I", binary, 48)[0]
+    old, new = flags & 0xFF, (flags >> 8) & 0xFF
+    return f"sm_{new if binary[8] >= 8 else old}"
+
+
+def _sorted(widths: Counter[str]) -> dict[str, int]:
+    return dict(sorted(widths.items(), key=lambda item: -int(item[0])))
+
+
+def _sections(binary: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Name, type and contents of each section of a 64-bit little-endian ELF file."""
+    if binary[:4] != ELF_MAGIC or len(binary) < 64:
+        raise BinaryUnreadable("the binary is no ELF file")
+    (table,) = struct.unpack_from("<Q", binary, 40)
+    entry, count, names_at = struct.unpack_from("<HHH", binary, 58)
+    headers = [struct.unpack_from("<IIQQQQ", binary, table + index * entry) for index in range(count)]
+    names = binary[headers[names_at][4] : headers[names_at][4] + headers[names_at][5]]
+    for name, kind, _flags, _address, offset, size in headers:
+        yield names[name : names.index(b"\0", name)].decode(), kind, binary[offset : offset + size]
+
+
+def _notes(binary: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Owner, type and payload of each note."""
+    for _, kind, payload in _sections(binary):
+        if kind != SHT_NOTE:
+            continue
+        at = 0
+        while at + 12 <= len(payload):
+            name_size, size, note = struct.unpack_from("<III", payload, at)
+            at += 12
+            owner = payload[at : at + name_size].rstrip(b"\0").decode(errors="replace")
+            at += -(-name_size // 4) * 4
+            yield owner, note, payload[at : at + size]
+            at += -(-size // 4) * 4

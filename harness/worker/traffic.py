@@ -1,0 +1,238 @@
+"""What kernels did to memory: allocations they may touch, bytes they asked for, accesses that missed."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Addresses = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+
+MAX_REPORTS = 8
+_ONES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parent))
+
+
+class Span(NamedTuple):
+    """Addresses from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+
+class LaunchRecord(NamedTuple):
+    """One launch of one kernel."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    programs: int
+
+
+@dataclass(slots=True)
+class Allocation:
+    """Memory that kernels may touch: an input, or a storage that the candidate made."""
+
+    span: Span
+    holder: object
+    """Keeps the memory alive, so that no address is ever that of two tensors."""
+    reads: NDArray[np.uint8]
+    writes: NDArray[np.uint8]
+    """A byte for each byte: 1 when it was touched."""
+
+
+@dataclass(slots=True)
+class Origin:
+    """The tensor that a pointer was made from."""
+
+    allocation: Allocation
+    pointer: int
+    names: tuple[str, ...]
+    """Parameters of the kernel that hold it."""
+
+
+@dataclass(slots=True)
+class Observation:
+    """
+    What the kernels of one call of an entry point did. Bytes are exact, not what a cache lets through.
+
+    Keeps alive every tensor that was passed to a kernel, so that addresses stay unambiguous: let it go when it is read.
+    """
+
+    launches: list[LaunchRecord] = field(default_factory=list)
+    requested_read_bytes: int = 0
+    requested_write_bytes: int = 0
+    dot_flops: int = 0
+    out_of_bounds: list[str] = field(default_factory=list)
+    """The first few accesses outside their tensor, one line each; they were kept from memory."""
+    unsupported: str | None = None
+    """Why the interpreter cannot say anything of this candidate; it wins over any exception that followed."""
+    allocations: dict[int, Allocation] = field(default_factory=dict)
+    """By the address of the storage."""
+    _reported: set[tuple[str, int, str]] = field(default_factory=set)
+
+    @property
+    def unique_read_bytes(self) -> int:
+        """Distinct bytes read."""
+        return sum(int(np.count_nonzero(known.reads)) for known in self.allocations.values())
+
+    @property
+    def unique_write_bytes(self) -> int:
+        """Distinct bytes written."""
+        return sum(int(np.count_nonzero(known.writes)) for known in self.allocations.values())
+
+    def wrote(self, tensor: torch.Tensor) -> bool:
+        """Whether a kernel stored into the tensor's memory."""
+        known = self.allocations.get(tensor.untyped_storage().data_ptr())
+        if known is None:
+            return False
+        span = extent(tensor)
+        first, last = span.start - known.span.start, span.end - known.span.start
+        return bool(known.writes[max(first, 0) : max(last, 0)].any())
+
+    def admit(self, inputs: Mapping[str, Any]) -> None:
+        """Let kernels touch these tensors and nothing else of their storages, which may hold guard zones."""
+        spans: dict[int, list[Span]] = {}
+        storages: dict[int, object] = {}
+        for tensor in inputs.values():
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            storage = tensor.untyped_storage()
+            spans.setdefault(storage.data_ptr(), []).append(extent(tensor))
+            storages[storage.data_ptr()] = storage
+        for address, parts in spans.items():
+            whole = Span(min(part.start for part in parts), max(part.end for part in parts))
+            self._add(address, whole, storages[address])
+
+    def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> Origin:
+        """The origin of a pointer to this tensor, whose storage kernels may touch from now on."""
+        storage = tensor.untyped_storage()
+        address = storage.data_ptr()
+        if address not in self.allocations:
+            self._add(address, Span(address, address + storage.nbytes()), storage)
+        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names))
+
+    def touch(
+        self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
+    ) -> Mask | None:
+        """
+        Count one access of `kind` (`load`, `store` or `atomic`), a lane an address.
+
+        Returns the mask without the lanes that miss their tensor, or `None` where no lane missed.
+        """
+        flat = np.ravel(addresses)
+        active = None if mask is None else np.ravel(np.broadcast_to(mask, addresses.shape))
+        live = flat if active is None or active.all() else flat[active]
+        if live.size == 0:
+            return None
+        requested = live.size * item_bytes
+        if kind != "store":
+            self.requested_read_bytes += requested
+        if kind != "load":
+            self.requested_write_bytes += requested
+        low, high = int(live.min()), int(live.max()) + item_bytes
+        home = self._home(low, high, origin)
+        if home is None and origin is None:
+            self._discover()
+            home = self._home(low, high, origin)
+        if home is not None:
+            _mark(home, kind, live, item_bytes)
+            return None
+        return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
+
+    def _add(self, address: int, span: Span, holder: object) -> None:
+        size = span.end - span.start
+        self.allocations[address] = Allocation(
+            span, holder, np.zeros(size, dtype=np.uint8), np.zeros(size, dtype=np.uint8)
+        )
+
+    def _discover(self) -> None:
+        """Admit every live tensor: kernels may be given addresses as integers, which no launch argument names."""
+        for found in gc.get_objects():
+            if isinstance(found, torch.Tensor) and found.layout is torch.strided and found.numel() > 0:
+                self.origin(found)
+
+    def _home(self, low: int, high: int, origin: Origin | None) -> Allocation | None:
+        """The allocation that holds all of `low` to `high`."""
+        if origin is not None:
+            known = origin.allocation
+            return known if known.span.start <= low and high <= known.span.end else None
+        for known in self.allocations.values():
+            if known.span.start <= low and high <= known.span.end:
+                return known
+        return None
+
+    def _part(
+        self, kind: str, flat: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
+    ) -> Mask:
+        """Mark lane by lane; the mask of those that hit."""
+        candidates = [origin.allocation] if origin is not None else list(self.allocations.values())
+        wanted = np.ones(flat.shape, dtype=bool) if active is None else active
+        good = np.zeros(flat.shape, dtype=bool)
+        for known in candidates:
+            start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
+            inside = wanted & (flat >= start) & (flat <= np.uint64(end))
+            if inside.any() and known.span.end - known.span.start >= item_bytes:
+                _mark(known, kind, flat[inside], item_bytes)
+                good |= inside
+        missed = wanted & ~good
+        if missed.any():
+            self._report(kind, flat[missed], item_bytes, origin)
+        return good
+
+    def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
+        file, line = candidate_line()
+        name = " or ".join(f"`{name}`" for name in origin.names) if origin and origin.names else ""
+        if (file, line, name) in self._reported or len(self.out_of_bounds) >= MAX_REPORTS:
+            return
+        self._reported.add((file, line, name))
+        count = f"{missed.size} element{'s' if missed.size > 1 else ''}"
+        if origin is None:
+            what = f"outside every tensor (address {int(missed[0]):#x})"
+        else:
+            known = origin.allocation
+            size = (known.span.end - origin.pointer) // item_bytes
+            index = (int(missed[0]) - origin.pointer) // item_bytes
+            side = "before the start" if int(missed[0]) < known.span.start else "past the end"
+            what = f"{side} of {name or 'its tensor'} (index {index}, size {size})"
+        self.out_of_bounds.append(f"{file} line {line}: {kind} of {count} {what}")
+
+
+def extent(tensor: torch.Tensor) -> Span:
+    """The addresses from a tensor's first element to its last, whatever its strides."""
+    start = tensor.data_ptr()
+    if tensor.numel() == 0:
+        return Span(start, start)
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return Span(start, start + (last + 1) * tensor.element_size())
+
+
+def candidate_line() -> tuple[str, int]:
+    """File name and line of the innermost frame that is the candidate's own."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PLUMBING) and "/triton/" not in file and not file.startswith("<"):
+            return Path(file).name, frame.f_lineno
+        frame = frame.f_back
+    return "kernel.py", 0
+
+
+def _mark(known: Allocation, kind: str, addresses: Addresses, item_bytes: int) -> None:
+    offsets = (addresses - np.uint64(known.span.start)).astype(np.int64)
+    for touched, wanted in ((known.reads, kind != "store"), (known.writes, kind != "load")):
+        if not wanted:
+            continue
+        word = _ONES.get(item_bytes)
+        if word is not None and touched.size % item_bytes == 0 and not (offsets % item_bytes).any():
+            touched.view(word)[offsets // item_bytes] = int.from_bytes(b"\1" * item_bytes, "little")
+        else:
+            for byte in range(item_bytes):
+                touched[offsets + byte] = 1
