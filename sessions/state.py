@@ -1,4 +1,4 @@
-"""A session's state: what `fold` makes of its events. Screens, the agents' loop and reports read nothing else."""
+"""A session's state: what `sessions.fold` makes of its events. Screens, the agents' loop and reports read nothing else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,36 @@ from dataclasses import dataclass, field
 from harness import Evaluation, Stage, Verdict
 
 from .events import Message, Origin, Role, SessionStarted, Usage
+from .names import split_attempt
+
+
+class Words:
+    """Text that grows piece by piece: adding costs what the piece costs, reading joins once.
+
+    A plain string would be copied whole for each of a long reply's thousands of pieces.
+    """
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text] if text else []
+
+    def add(self, piece: str) -> None:
+        """Put a piece at the end."""
+        self._pieces.append(piece)
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Words) and str(self) == str(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes while it is read
+
+    def __repr__(self) -> str:
+        return f"Words({str(self)!r})"
 
 
 @dataclass(slots=True)
@@ -29,8 +59,8 @@ class CallState:
     model: str
     messages: tuple[Message, ...]
     started_mono: float
-    reasoning: str = ""
-    text: str = ""
+    reasoning_words: Words = field(default_factory=Words)
+    text_words: Words = field(default_factory=Words)
     finished: bool = False
     failed: str = ""
     """`reason: message` of a `CallFailed`."""
@@ -40,6 +70,22 @@ class CallState:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     seconds: float | None = None
+    temperature: float | None = None
+
+    @property
+    def reasoning(self) -> str:
+        """What the model reasoned so far."""
+        return str(self.reasoning_words)
+
+    @property
+    def text(self) -> str:
+        """The reply so far."""
+        return str(self.text_words)
+
+    @property
+    def live(self) -> bool:
+        """Whether words may still come."""
+        return not self.finished and not self.failed
 
 
 @dataclass(slots=True)
@@ -68,6 +114,27 @@ class AttemptState:
         """The judge's answer, once there is one."""
         return self.evaluation.verdict if self.evaluation else None
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens of its finished calls; a count that no provider gave is `None`."""
+        used = [call.usage for call in self.calls if call.finished]
+        return Usage(
+            _sum_of_known([each.input_tokens for each in used]),
+            _sum_of_known([each.output_tokens for each in used]),
+            _sum_of_known([each.cached_tokens for each in used]),
+        )
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of its finished calls whose price is known; `None` while there is none."""
+        priced = [call.cost_usd for call in self.calls if call.cost_usd is not None]
+        return sum(priced) if priced else None
+
+
+def _sum_of_known(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
 
 @dataclass(slots=True)
 class InstanceState:
@@ -84,7 +151,12 @@ class InstanceState:
     """Reason of an `InstanceFinished`."""
     message: str = ""
     best: str | None = None
-    """Best attempt so far, by `sessions.metrics.rank`."""
+    """Best judged attempt so far, by `sessions.metrics.rank`; while none is correct it is one that failed: see `solved`."""
+
+    @property
+    def solved(self) -> bool:
+        """Whether an attempt is correct."""
+        return any(attempt.verdict is Verdict.CORRECT for attempt in self.attempts)
 
 
 @dataclass(slots=True)
@@ -128,8 +200,15 @@ class SessionState:
 
     def attempt(self, attempt: str) -> AttemptState:
         """The attempt of this name; `KeyError` when there is none."""
-        key, _, number = attempt.rpartition("/")
-        for known in self.instances[key].attempts:
-            if known.number == int(number):
+        try:
+            name = split_attempt(attempt)
+        except ValueError:
+            raise KeyError(attempt) from None
+        for known in reversed(self.instances[name.instance].attempts):
+            if known.number == name.number:
                 return known
         raise KeyError(attempt)
+
+    def attempts(self) -> list[AttemptState]:
+        """Every attempt, by instance in order of appearance, then by number."""
+        return [attempt for instance in self.instances.values() for attempt in instance.attempts]

@@ -1,0 +1,261 @@
+"""State from events: one function that applies an event, one that applies them all.
+
+Both know no clock, file or network. Live view, attach, replay, resume and reports all come through here. An event that names
+something unknown (its line was lost) makes what it names, so that a damaged journal still shows all that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from . import events as ev
+from .codec import Skipped
+from .metrics import rank
+from .names import instance_key, split_attempt, split_call, split_instance
+from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState, Words
+
+SESSION = "session"
+"""Dirty key of what is not one instance's or one device's."""
+
+WORD_OF_ROLE = {
+    ev.Role.GENERATOR: "generate",
+    ev.Role.OPTIMIZER: "optimize",
+    ev.Role.REFLECTOR: "reflect",
+}
+FAILED_REASONS = frozenset({"model_failed", "infra_error"})
+"""Reasons of an `InstanceFinished` that are no ordinary end."""
+
+
+def device_key(device: str) -> str:
+    """Dirty key of a device."""
+    return f"device:{device}"
+
+
+def fold(events: Iterable[ev.AnyEvent | Skipped]) -> SessionState:
+    """The state that these events, in order, lead to."""
+    state = SessionState()
+    for event in events:
+        apply(state, event)
+    return state
+
+
+def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
+    """Change the state by one event; returns the keys of what changed: instances, `device:<name>`, `session`."""
+    if not isinstance(event, ev.Event):
+        state.skipped_events += 1
+        return frozenset((SESSION,))
+    state.last_seq = max(state.last_seq, event.seq)
+    state.last_wall = event.wall
+    try:
+        return _apply(state, event)
+    except ValueError:
+        # A name that is none: an event of ours cannot carry it, so it is counted with what could not be read.
+        state.skipped_events += 1
+        return frozenset((SESSION,))
+
+
+def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
+    match event:
+        case ev.SessionStarted():
+            state.started = event
+            state.started_wall = event.wall
+        case ev.EngineStarted():
+            return _take_up(state, event)
+        case ev.InstanceStarted():
+            instance = _instance(state, instance_key(event.task, event.instance))
+            instance.finished, instance.message, instance.word = None, "", "wait"
+            return frozenset((instance.key,))
+        case ev.AttemptStarted():
+            return _start_attempt(state, event)
+        case ev.CallStarted() | ev.ReplyPiece() | ev.CallRetried() | ev.CallFinished() | ev.CallFailed():
+            return _apply_call(state, event)
+        case ev.CandidateProposed():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.source, attempt.strategy = event.source, event.strategy
+            instance.word = "wait"
+            return frozenset((instance.key,))
+        case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
+            return _apply_judging(state, event)
+        case ev.AttemptCommitted():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.commit = event.commit
+            return frozenset((instance.key,))
+        case ev.InstanceFinished():
+            instance = _instance(state, instance_key(event.task, event.instance))
+            instance.finished, instance.message = event.reason, event.message
+            instance.word = "failed" if event.reason in FAILED_REASONS else "done"
+            for attempt in instance.attempts:
+                attempt.waiting, attempt.stage = False, None
+            return frozenset((instance.key,))
+        case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
+            return _apply_decision(state, event)
+        case ev.DeviceSampled():
+            state.devices[event.device] = DeviceState(
+                event.device,
+                event.description,
+                event.busy_with,
+                event.utilisation,
+                event.memory_used_bytes,
+                event.memory_total_bytes,
+                event.temperature_c,
+                event.power_w,
+                event.clock_mhz,
+            )
+            return frozenset((device_key(event.device),))
+        case ev.Notice():
+            state.notices.append((event.level, event.message))
+        case ev.EngineStopped():
+            state.stopped = event.reason
+        case ev.SessionFinished():
+            state.finished, state.stopped = True, None
+        case _:
+            assert_never(event)
+    return frozenset((SESSION,))
+
+
+def _take_up(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
+    """An engine is there. After a crash, what the last one left half done will be done again: it is dropped."""
+    state.stopped = None
+    if not event.resumed:
+        return frozenset((SESSION,))
+    for instance in state.instances.values():
+        for attempt in instance.attempts:
+            attempt.calls = [call for call in attempt.calls if not call.live]
+            attempt.stage = None
+            if attempt.evaluation is None:
+                attempt.stages = []
+        if instance.finished is None:
+            instance.word = "person" if any(attempt.waiting for attempt in instance.attempts) else "wait"
+    dirty = frozenset((SESSION, *state.instances, *map(device_key, state.devices)))
+    state.devices.clear()
+    return dirty
+
+
+def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    attempt.origin, attempt.base = event.origin, event.base
+    if not attempt.started_wall:
+        attempt.started_wall = event.wall
+    instance.finished, instance.message, instance.word = None, "", "wait"
+    return frozenset((instance.key,))
+
+
+def _apply_call(
+    state: SessionState,
+    event: ev.CallStarted | ev.ReplyPiece | ev.CallRetried | ev.CallFinished | ev.CallFailed,
+) -> frozenset[str]:
+    name = split_call(event.call)
+    attempt, instance = _attempt(state, name.attempt)
+    dirty = frozenset((instance.key,))
+    call = next((known for known in reversed(attempt.calls) if known.call == event.call), None)
+    if call is None:
+        call = CallState(event.call, name.attempt, ev.Role(name.role), "", (), event.mono)
+        attempt.calls.append(call)
+    match event:
+        case ev.CallStarted():
+            fresh = CallState(event.call, name.attempt, event.role, event.model, event.messages, event.mono)
+            attempt.calls[attempt.calls.index(call)] = fresh
+            instance.word = WORD_OF_ROLE[event.role]
+        case ev.ReplyPiece():
+            words = call.reasoning_words if event.kind == "reasoning" else call.text_words
+            words.add(event.text)
+        case ev.CallRetried():
+            call.reasoning_words, call.text_words = Words(), Words()
+            call.retries, call.last_retry = event.retry, f"{event.reason}: {event.message}"
+        case ev.CallFinished():
+            call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
+            call.finished, call.failed = True, ""
+            call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
+            call.seconds, call.temperature = event.seconds, event.temperature
+            instance.word = "wait"
+            _count(state, event)
+            return dirty | {SESSION}
+        case ev.CallFailed():
+            call.failed = f"{event.reason}: {event.message}"
+            instance.word = "wait"
+        case _:
+            assert_never(event)
+    return dirty
+
+
+def _count(state: SessionState, event: ev.CallFinished) -> None:
+    state.input_tokens += event.usage.input_tokens or 0
+    state.output_tokens += event.usage.output_tokens or 0
+    if event.cost_usd is None:
+        state.unpriced_calls += 1
+    else:
+        state.cost_usd = (state.cost_usd or 0.0) + event.cost_usd
+
+
+def _apply_judging(
+    state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.AttemptJudged
+) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    match event:
+        case ev.StageStarted():
+            attempt.stage = instance.word = event.stage
+            # A stage that comes again is a judging that started over, on another device perhaps.
+            names = [stage.name for stage in attempt.stages]
+            if event.stage in names:
+                del attempt.stages[names.index(event.stage) :]
+        case ev.StageFinished():
+            attempt.stage = None
+            attempt.stages.append(event.stage)
+        case ev.AttemptJudged():
+            attempt.stage, attempt.evaluation = None, event.evaluation
+            attempt.stages = list(event.evaluation.stages)
+            instance.word = "wait"
+            instance.best = _best(instance)
+        case _:
+            assert_never(event)
+    return frozenset((instance.key,))
+
+
+def _best(instance: InstanceState) -> str | None:
+    best: AttemptState | None = None
+    for attempt in instance.attempts:
+        if attempt.evaluation is None:
+            continue
+        # Strictly better, so that of equals the first stays.
+        if best is None or best.evaluation is None or rank(attempt.evaluation) > rank(best.evaluation):
+            best = attempt
+    return best.attempt if best else None
+
+
+def _apply_decision(
+    state: SessionState, event: ev.WaitingForPerson | ev.DecisionMade | ev.DecisionUndone
+) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    match event:
+        case ev.WaitingForPerson():
+            attempt.waiting, instance.word = True, "person"
+        case ev.DecisionMade():
+            attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
+            if attempt.waiting:
+                attempt.waiting, instance.word = False, "wait"
+        case ev.DecisionUndone():
+            attempt.decision = None
+        case _:
+            assert_never(event)
+    return frozenset((instance.key,))
+
+
+def _instance(state: SessionState, key: str) -> InstanceState:
+    known = state.instances.get(key)
+    if known is None:
+        name = split_instance(key)
+        known = state.instances[key] = InstanceState(key, name.task, name.number)
+    return known
+
+
+def _attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
+    name = split_attempt(attempt)
+    instance = _instance(state, name.instance)
+    for known in reversed(instance.attempts):
+        if known.number == name.number:
+            return known, instance
+    fresh = AttemptState(attempt, name.number, ev.Origin.FRESH, None)
+    instance.attempts.append(fresh)
+    instance.attempts.sort(key=lambda each: each.number)
+    return fresh, instance

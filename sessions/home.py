@@ -1,0 +1,176 @@
+"""Where everything lies: the home folder, a running session's files, and what tells one boot of one machine from another."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from .errors import HomeNotWritable
+from .events import SCHEMA
+from .files import is_locked, write_whole
+
+PROTOCOL = 1
+"""Version of the socket's commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFiles:
+    """The files of a session that runs, or that ended without being put away."""
+
+    folder: Path
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return self.folder.name
+
+    @property
+    def journal(self) -> Path:
+        """The write-ahead log."""
+        return self.folder / "journal.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """Held for an engine's life."""
+        return self.folder / "lock"
+
+    @property
+    def engine(self) -> Path:
+        """Where the engine can be found: an `EngineInfo`."""
+        return self.folder / "engine.json"
+
+    @property
+    def token(self) -> Path:
+        """What a socket command must carry; readable by its owner alone."""
+        return self.folder / "token"
+
+    @property
+    def log(self) -> Path:
+        """What the engine prints."""
+        return self.folder / "engine.log"
+
+    @property
+    def description(self) -> Path:
+        """`session.json`."""
+        return self.folder / "session.json"
+
+    @property
+    def running(self) -> bool:
+        """Whether an engine holds the lock: a fact of the system, not a guess from a pid."""
+        return is_locked(self.lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """`$WAVEDECK_HOME`."""
+
+    root: Path
+
+    @property
+    def store(self) -> Path:
+        """The bare git repository of all sessions."""
+        return self.root / "store.git"
+
+    @property
+    def store_lock(self) -> Path:
+        """Held around each write of a ref."""
+        return self.root / "store.lock"
+
+    @property
+    def recordings(self) -> Path:
+        """Recordings that people made."""
+        return self.root / "recordings"
+
+    @property
+    def suites(self) -> Path:
+        """The registry of suites that people added."""
+        return self.root / "suites.toml"
+
+    def live(self, session: str) -> LiveFiles:
+        """The live files of a session, whether they exist or not."""
+        return LiveFiles(self.root / "live" / session)
+
+    def live_sessions(self) -> list[LiveFiles]:
+        """Every session with a live folder, by name; empty when the home does not exist."""
+        try:
+            folders = sorted((self.root / "live").iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [LiveFiles(folder) for folder in folders if folder.is_dir()]
+
+    def ensure(self) -> None:
+        """Make the folders (for their owner alone); `HomeNotWritable` when that, or a file in them, is refused."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.root / "live", self.recordings):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root / "live") as file:
+                file.write(b"\n")
+        except OSError as error:
+            raise HomeNotWritable(self.root, why=error.strerror or str(error)) from error
+
+
+def home_from(environ: Mapping[str, str]) -> Home:
+    """The home by `$WAVEDECK_HOME`, else `$XDG_DATA_HOME/wavedeck`, else `~/.local/share/wavedeck`; nothing is made."""
+    person = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    named = environ.get("WAVEDECK_HOME")
+    if named:
+        rest = named.removeprefix("~/")
+        return Home((person / rest if rest != named else Path(named)).absolute())
+    data = environ.get("XDG_DATA_HOME")
+    # The XDG specification: a relative path is to be ignored.
+    base = Path(data) if data and Path(data).is_absolute() else person / ".local" / "share"
+    return Home(base / "wavedeck")
+
+
+class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """`engine.json`: where a session's engine is, and how to tell that it is still that one."""
+
+    schema: int = SCHEMA
+    session: str
+    protocol: int = PROTOCOL
+    pid: int
+    process_started: float
+    """Seconds since the epoch, UTC."""
+    boot_id: str
+    pid_namespace: str
+    host: str
+    socket: str
+    token_file: str
+
+
+ENGINE_INFO: msgspec.json.Decoder[EngineInfo] = msgspec.json.Decoder(EngineInfo)
+
+
+def write_engine_info(live: LiveFiles, info: EngineInfo) -> None:
+    """Put `engine.json` down whole."""
+    write_whole(live.engine, msgspec.json.encode(info) + b"\n")
+
+
+def read_engine_info(live: LiveFiles) -> EngineInfo | None:
+    """What `engine.json` says; `None` where there is none or it cannot be read."""
+    try:
+        return ENGINE_INFO.decode(live.engine.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def boot_id() -> str:
+    """Identity of this boot of this machine; empty where the system tells none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def pid_namespace() -> str:
+    """Identity of the space in which a pid means something, as `pid:[4026531836]`; empty where the system tells none."""
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # Path.readlink would make a path of what is none
+    except OSError:
+        return ""

@@ -1,0 +1,264 @@
+"""The journal: one event a line, only ever appended to, durable where it must be; and the tail that viewers read.
+
+The writer is one thread of one process, which holds the session's lock. Readers need no lock: a line counts once its line
+end is there. What a crash cut short was never acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from .codec import BadLine, Skipped, UnknownEvent, decode, encode, readable
+from .errors import JournalDamaged, JournalNotWritable
+from .events import DURABLE, AnyEvent, Event
+from .files import sync_folder, write_all, write_whole
+
+E = TypeVar("E", bound=Event)
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Where a journal's times come from."""
+
+    wall: Callable[[], float] = time.time
+    """Seconds since the epoch, UTC."""
+    mono: Callable[[], float] = time.monotonic
+    """Seconds of a clock that never jumps; events carry what passed since the writer was made."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """A journal as read: its events, and what could not be used."""
+
+    events: list[AnyEvent] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def last_seq(self) -> int:
+        """The highest sequence number, unknown events included."""
+        last = self.events[-1].seq if self.events else 0
+        return max([last, *(each.seq for each in self.skipped if isinstance(each, UnknownEvent))])
+
+    def add(self, line: bytes, number: int) -> None:
+        """Take a whole line in."""
+        event = decode(line)
+        if isinstance(event, Event):
+            self.events.append(event)
+        elif isinstance(event, BadLine):
+            self.skipped.append(BadLine(event.why, number))
+        else:
+            self.skipped.append(event)
+
+
+def parse(data: bytes) -> Journal:
+    """The events in the bytes of a journal or a segment; a line without its end is left out."""
+    journal = Journal()
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+        journal.add(line, number)
+    return journal
+
+
+def read_journal(path: Path) -> Journal:
+    """All events of a journal; unknown ones and bad lines are told apart and counted, a torn last line is left out."""
+    return parse(path.read_bytes())
+
+
+class Opened(NamedTuple):
+    """A journal taken up for writing."""
+
+    writer: JournalWriter
+    journal: Journal
+    """What it held already."""
+    torn: Path | None
+    """Where a torn last line was put aside."""
+
+
+class JournalWriter:
+    """Appends events and gives them their number and times. Made by `open_journal`."""
+
+    def __init__(self, path: Path, *, descriptor: int, next_seq: int, size: int, clock: Clock) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._next_seq = next_seq
+        self._size = size
+        self._clock = clock
+        self._born = clock.mono()
+        self._failed = ""
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last event written."""
+        return self._next_seq - 1
+
+    def append(self, event: E) -> E:
+        """Write an event and return it with number and times; one of `DURABLE` is on disk when this returns.
+
+        `JournalNotWritable` when the disk refuses: nothing of the event is left, and the number is not used up. `EventNotKeepable`
+        when no reader could read it back.
+        """
+        written = self.write(event)
+        if isinstance(event, DURABLE):
+            self.sync()
+        return written
+
+    def write(self, event: E) -> E:
+        """`append` without waiting for the disk; `sync` makes it durable."""
+        if self._failed:
+            raise JournalNotWritable(self.path, why=self._failed)
+        stamped = msgspec.structs.replace(
+            event, seq=self._next_seq, wall=self._clock.wall(), mono=self._clock.mono() - self._born
+        )
+        line = encode(stamped)
+        if isinstance(event, DURABLE):
+            stamped = readable(stamped, line)
+        try:
+            write_all(self._descriptor, line + b"\n")
+        except OSError as error:
+            self._undo_partial_line(error)
+            raise JournalNotWritable(self.path, why=error.strerror or str(error)) from error
+        self._size += len(line) + 1
+        self._next_seq += 1
+        return stamped
+
+    def _undo_partial_line(self, error: OSError) -> None:
+        try:
+            os.ftruncate(self._descriptor, self._size)
+        except OSError:
+            self._failed = error.strerror or str(error)
+
+    def sync(self) -> None:
+        """Put all that was written on disk; may be called from another thread than the writer's.
+
+        After a refusal the system may have dropped what it could not write, so this writer writes nothing more.
+        """
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            self._failed = error.strerror or str(error)
+            raise JournalNotWritable(self.path, why=self._failed) from error
+
+    def close(self) -> None:
+        """Sync and let go."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            self._failed = self._failed or "closed"
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
+    """Take a journal up for writing, a new one or one that another engine left.
+
+    A torn last line is cut and kept as `journal.torn-<n>`. A line in the middle that cannot be read, or whose number does not
+    rise, is a `JournalDamaged`: it is named and the file stays as it is.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise JournalNotWritable(path, why=error.strerror or str(error)) from error
+    try:
+        data = path.read_bytes()
+        end = data.rfind(b"\n") + 1
+        journal = parse(data[:end])
+        _check(path, journal, data[:end])
+        torn = _cut(path, descriptor, data[end:], end) if end < len(data) else None
+        sync_folder(path.parent)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    writer = JournalWriter(
+        path, descriptor=descriptor, next_seq=journal.last_seq + 1, size=end, clock=clock or Clock()
+    )
+    return Opened(writer, journal, torn)
+
+
+def _check(path: Path, journal: Journal, data: bytes) -> None:
+    for skipped in journal.skipped:
+        if isinstance(skipped, BadLine):
+            raise JournalDamaged(path, line=skipped.line or 0, why=skipped.why)
+    last = 0
+    if journal.skipped:
+        # Unknown events stand among the others: their places are only in the lines.
+        found = [each.seq for each in map(decode, data.split(b"\n")[:-1]) if not isinstance(each, BadLine)]
+    else:
+        found = [event.seq for event in journal.events]
+    for number, seq in enumerate(found, start=1):
+        if seq <= last:
+            raise JournalDamaged(path, line=number, why=f"its number {seq} does not follow {last}")
+        last = seq
+
+
+def _cut(path: Path, descriptor: int, torn: bytes, end: int) -> Path:
+    number = 1
+    while (aside := path.with_name(f"journal.torn-{number}")).exists():
+        number += 1
+    write_whole(aside, torn)
+    os.ftruncate(descriptor, end)
+    os.fsync(descriptor)
+    return aside
+
+
+class JournalTail:
+    """Reads a journal as it grows, from any sequence number on; cheap when nothing is new.
+
+    It outlives the file: what was written before a session was put away can still be read to its end. A file that is not there
+    yet is one without events.
+    """
+
+    def __init__(self, path: Path, *, after: int = 0) -> None:
+        self.path = path
+        self.skipped: list[Skipped] = []
+        """What could not be used so far."""
+        self._after = after
+        self._line = 0
+        self._offset = 0
+        self._descriptor: int | None = None
+        self._seen: tuple[int, int] | None = None
+
+    def read_new(self) -> list[AnyEvent]:
+        """Events whose lines were completed since the last call. A torn last line is waited for, or forgotten when it is cut."""
+        if self._descriptor is None:
+            try:
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return []
+        status = os.fstat(self._descriptor)
+        seen = (status.st_size, status.st_mtime_ns)
+        if seen == self._seen:
+            return []
+        journal = Journal()
+        pending = b""
+        # The offset only ever stands behind a line end, so cutting a torn line cannot mislead it.
+        while chunk := os.pread(self._descriptor, CHUNK_BYTES, self._offset + len(pending)):
+            lines = (pending + chunk).split(b"\n")
+            pending = lines.pop()
+            for line in lines:
+                self._line += 1
+                self._offset += len(line) + 1
+                journal.add(line, self._line)
+        self._seen = seen
+        self.skipped += journal.skipped
+        return [event for event in journal.events if event.seq > self._after]
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> JournalTail:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

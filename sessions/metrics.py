@@ -1,0 +1,171 @@
+"""The field's metrics, each defined once with its source, and the order that says which of two attempts is better.
+
+Evaluations whose verdict is not `counted` (unsupported, cancelled, our own failure) are left out of every share and mean.
+What cannot be known is `None`: the mean of nothing is not 1.0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from harness import Evaluation, Verdict
+
+UNKNOWN = -math.inf
+
+
+class Rank(NamedTuple):
+    """What decides between two evaluations of one task, most important first; greater is better."""
+
+    standing: int
+    """3 correct and timed, 2 correct, 1 failed, 0 not counted."""
+    stages_passed: int
+    """How far a failed one came; 0 for correct ones, which all came through."""
+    speedup: float
+    """Measured; `-inf` where nothing was."""
+    estimate: float
+    """Minus the geometric mean of upper over lower bound of the roofline estimates: nearer to the roofline is better."""
+    traffic: float
+    """Minus requested over minimal bytes, counted by the interpreter."""
+    spills: float
+    """Minus registers spilled (and spilled bytes, where a target counts those), all kernels together."""
+    occupancy: float
+    """The lowest of its kernels."""
+
+
+def rank(evaluation: Evaluation) -> Rank:
+    """The order of attempts at one task: correct before failed, measured speed before all that is only estimated.
+
+    Where nothing was timed it ranks by what is known: estimate, bytes requested against minimal, spills, occupancy.
+    That order is a guess about speed and is called one wherever it is shown.
+    """
+    correct = evaluation.verdict is Verdict.CORRECT
+    if not correct:
+        passed = sum(stage.ok is True for stage in evaluation.stages)
+        standing = 1 if evaluation.verdict.counted else 0
+        return Rank(standing, passed, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+    speedup = evaluation.speedup
+    return Rank(
+        3 if speedup is not None else 2,
+        0,
+        UNKNOWN if speedup is None else speedup,
+        _estimate_rank(evaluation),
+        _traffic_rank(evaluation),
+        _spill_rank(evaluation),
+        _occupancy_rank(evaluation),
+    )
+
+
+def _estimate_rank(evaluation: Evaluation) -> float:
+    ratios = [
+        each.high_us / each.low_us for each in evaluation.estimate if min(each.low_us, each.high_us) > 0
+    ]
+    return -_geomean(ratios) if ratios else UNKNOWN
+
+
+def _traffic_rank(evaluation: Evaluation) -> float:
+    minimal = sum(case.minimal_bytes for case in evaluation.traffic)
+    requested = sum(case.requested_read_bytes + case.requested_write_bytes for case in evaluation.traffic)
+    return -requested / minimal if minimal > 0 else UNKNOWN
+
+
+def _spill_rank(evaluation: Evaluation) -> float:
+    counts = [
+        count
+        for kernels in evaluation.resources.values()
+        for kernel in kernels
+        for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes)
+        if count is not None
+    ]
+    return float(-sum(counts)) if counts else UNKNOWN
+
+
+def _occupancy_rank(evaluation: Evaluation) -> float:
+    known = [
+        kernel.occupancy
+        for kernels in evaluation.resources.values()
+        for kernel in kernels
+        if kernel.occupancy is not None
+    ]
+    return min(known, default=UNKNOWN)
+
+
+def call_accuracy(evaluations: Iterable[Evaluation]) -> float | None:
+    """Share that imports and runs on the first case, 0 to 1 (source: TritonBench, "call accuracy")."""
+    return _share([each.call for each in _counted(evaluations)])
+
+
+def execution_accuracy(evaluations: Iterable[Evaluation]) -> float | None:
+    """Share that is correct, 0 to 1 (source: TritonBench, "execution accuracy"; here a trick caught later is none)."""
+    return _share([each.verdict is Verdict.CORRECT for each in _counted(evaluations)])
+
+
+def correct_per_compile(evaluations: Iterable[Evaluation]) -> float | None:
+    """Correct ones among those that compile and run, 0 to 1 (source: KernelBench-X, "Correct/Compile")."""
+    return _share([each.verdict is Verdict.CORRECT for each in _counted(evaluations) if each.call])
+
+
+def speedup_mean(evaluations: Iterable[Evaluation]) -> float | None:
+    """Arithmetic mean of the measured speedups of correct ones (source: GEAK)."""
+    speedups = _speedups(evaluations)
+    return math.fsum(speedups) / len(speedups) if speedups else None
+
+
+def speedup_geomean(evaluations: Iterable[Evaluation]) -> float | None:
+    """Geometric mean of the measured speedups of correct ones (source: Fleming and Wallace, CACM 29(3), 1986)."""
+    speedups = _speedups(evaluations)
+    return _geomean(speedups) if speedups else None
+
+
+def fast_p(evaluations: Iterable[Evaluation], p: float) -> float | None:
+    """Share that is correct and more than `p` times as fast as the baseline (source: KernelBench; strict `>`).
+
+    `None` when a correct one was never timed and `p` asks for speed: what it would add is unknown. `fast_p(0)` is
+    execution accuracy.
+    """
+    counted = _counted(evaluations)
+    if p <= 0:
+        return execution_accuracy(counted)
+    correct = [each for each in counted if each.verdict is Verdict.CORRECT]
+    if any(each.speedup is None for each in correct):
+        return None
+    fast = sum(each.speedup is not None and each.speedup > p for each in correct)
+    return fast / len(counted) if counted else None
+
+
+def pass_at_k(samples: int, correct: int, k: int) -> float:
+    """Chance that at least one of `k` samples drawn from these is correct, unbiased (source: Chen et al., 2021).
+
+    1 - C(n - c, k) / C(n, k), in exact integers until the last division. `ValueError` unless 1 <= k <= samples and
+    0 <= correct <= samples.
+    """
+    if not (1 <= k <= samples and 0 <= correct <= samples):
+        raise ValueError(f"pass@{k} of {samples} samples with {correct} correct does not exist")
+    draws = math.comb(samples, k)
+    return (draws - math.comb(samples - correct, k)) / draws
+
+
+def mean_pass_at_k(tasks: Sequence[tuple[int, int]], k: int) -> float | None:
+    """Mean of `pass_at_k` over tasks given as (samples, correct); `None` when a task has fewer than `k` samples."""
+    if not tasks or any(samples < k for samples, _ in tasks):
+        return None
+    return math.fsum(pass_at_k(samples, correct, k) for samples, correct in tasks) / len(tasks)
+
+
+def _counted(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
+    return [each for each in evaluations if each.verdict.counted]
+
+
+def _speedups(evaluations: Iterable[Evaluation]) -> list[float]:
+    return [
+        each.speedup for each in evaluations if each.verdict is Verdict.CORRECT and each.speedup is not None
+    ]
+
+
+def _share(facts: Sequence[bool]) -> float | None:
+    return sum(facts) / len(facts) if facts else None
+
+
+def _geomean(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))

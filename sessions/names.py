@@ -1,0 +1,86 @@
+"""Names of instances, attempts, calls and sessions: made and taken apart here only (docs/formats.md, Names)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+STARTER = "starter"
+SESSION = re.compile(r"\d{8}-\d{6}-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}")
+"""A session's whole name."""
+
+
+class InstanceName(NamedTuple):
+    """`softmax#2` taken apart."""
+
+    task: str
+    """Full name, `starter/softmax`."""
+    number: int
+
+
+class AttemptName(NamedTuple):
+    """`softmax#2/7` taken apart."""
+
+    instance: str
+    """The instance's key, `softmax#2`."""
+    number: int
+
+
+class CallName(NamedTuple):
+    """`softmax#2/7/generator/1` taken apart."""
+
+    attempt: str
+    role: str
+    number: int
+
+
+def short_task(task: str) -> str:
+    """`starter/softmax` as people type it: `softmax`; other suites keep their prefix."""
+    suite, _, name = task.rpartition("/")
+    return name if suite == STARTER else task
+
+
+def full_task(task: str) -> str:
+    """The inverse of `short_task`."""
+    return task if "/" in task else f"{STARTER}/{task}"
+
+
+def instance_key(task: str, instance: int) -> str:
+    """`softmax#2`, from a full or short task name."""
+    return f"{short_task(task)}#{instance}"
+
+
+def attempt_name(instance: str, number: int) -> str:
+    """`softmax#2/7`, from an instance's key."""
+    return f"{instance}/{number}"
+
+
+def call_name(attempt: str, role: str, number: int) -> str:
+    """`softmax#2/7/generator/1`."""
+    return f"{attempt}/{role}/{number}"
+
+
+def split_instance(key: str) -> InstanceName:
+    """Take `softmax#2` apart; `ValueError` when it is none."""
+    task, mark, number = key.rpartition("#")
+    if not mark or not task:
+        raise ValueError(f"not an instance: {key!r}")
+    return InstanceName(full_task(task), int(number))
+
+
+def split_attempt(attempt: str) -> AttemptName:
+    """Take `softmax#2/7` apart; `ValueError` when it is none."""
+    key, mark, number = attempt.rpartition("/")
+    if not mark or "#" not in key:
+        raise ValueError(f"not an attempt: {attempt!r}")
+    return AttemptName(key, int(number))
+
+
+def split_call(call: str) -> CallName:
+    """Take `softmax#2/7/generator/1` apart; `ValueError` when it is none."""
+    parts = call.rsplit("/", 2)
+    if len(parts) != 3:
+        raise ValueError(f"not a call: {call!r}")
+    attempt, role, number = parts
+    split_attempt(attempt)
+    return CallName(attempt, role, int(number))
