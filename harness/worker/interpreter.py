@@ -23,6 +23,7 @@ from triton.runtime import autotuner, interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from harness.device import Target
+
 from . import libdevice, shim
 from .traffic import LaunchRecord, Observation, Origin
 

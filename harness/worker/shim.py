@@ -37,9 +37,10 @@ CUDA_VERSION = "12.8"
 BUS_BITS = 8192
 """Width of the memory bus that is told; the clock told beside it makes the bandwidth right."""
 
-_IS_CUDA = torch.Tensor.is_cuda.__get__
-_IS_CPU = torch.Tensor.is_cpu.__get__
-_DEVICE = torch.Tensor.device.__get__
+_TENSOR: Any = torch.Tensor
+_IS_CUDA = _TENSOR.is_cuda.__get__
+_IS_CPU = _TENSOR.is_cpu.__get__
+_DEVICE = _TENSOR.device.__get__
 _HERE = (torch.Tensor.cuda, torch.Tensor.pin_memory)
 
 
