@@ -1,0 +1,25 @@
+"""Language models: one seam, four kinds of client. Importing this loads no provider's SDK."""
+
+from .asking import Retry, ask
+from .client import CallKey, Client, Limits, Piece, Reply, Request
+from .opening import open_client
+from .scripted import ScriptedClient, says
+from .spec import ModelSpec, check_model, find_recording, parse_model
+
+__all__ = [
+    "CallKey",
+    "Client",
+    "Limits",
+    "ModelSpec",
+    "Piece",
+    "Reply",
+    "Request",
+    "Retry",
+    "ScriptedClient",
+    "ask",
+    "check_model",
+    "find_recording",
+    "open_client",
+    "parse_model",
+    "says",
+]

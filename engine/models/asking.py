@@ -39,7 +39,9 @@ async def ask(
     retry-after beyond `limits.reply_s` (a spent daily quota) is not waited for. Raises `GaveUp` with the last
     error's words when the tries are used up; every other `ModelError` passes through at once.
     """
-    spread = wait_random_exponential(multiplier=2 * limits.wait_low_s, min=limits.wait_low_s, max=limits.wait_high_s)
+    spread = wait_random_exponential(
+        multiplier=2 * limits.wait_low_s, min=limits.wait_low_s, max=limits.wait_high_s
+    )
 
     def wait(state: RetryCallState) -> float:
         error = failure(state)

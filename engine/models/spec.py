@@ -18,6 +18,8 @@ import msgspec
 from engine.errors import UsageProblem
 
 SHIPPED_RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
+NO_KEY = "none"
+"""What servers that want no key are sent: the SDKs insist on one."""
 FORMS = "anthropic:NAME, openai:NAME, either with @URL, or recorded:NAME"
 
 
@@ -81,9 +83,13 @@ def split_url(text: str) -> tuple[str, str | None]:
     if not at or not ("://" in url or "://" in text):
         return text, None
     if "://" not in url:
-        raise UsageProblem(f"{text!r}: a URL that holds a user name or key is not accepted; set WAVEDECK_MODEL_KEY")
+        raise UsageProblem(
+            f"{text!r}: a URL that holds a user name or key is not accepted; set WAVEDECK_MODEL_KEY"
+        )
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
-        raise UsageProblem(f"{url!r} is no address of a model server: write http://HOST:PORT or https://HOST/...")
+        raise UsageProblem(
+            f"{url!r} is no address of a model server: write http://HOST:PORT or https://HOST/..."
+        )
     return name, url
 
 
@@ -91,7 +97,7 @@ def access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
     """Address and key of a provider's model. `UsageProblem` names the variable that is missing or in the way."""
     provider = PROVIDERS[spec.provider]
     if spec.url is not None:
-        return Access(spec.url, sendable("WAVEDECK_MODEL_KEY", environ.get("WAVEDECK_MODEL_KEY") or "none"))
+        return Access(spec.url, sendable("WAVEDECK_MODEL_KEY", environ.get("WAVEDECK_MODEL_KEY") or NO_KEY))
     elsewhere = environ.get(provider.url_variable, "")
     if elsewhere.rstrip("/") not in ("", provider.url):
         raise UsageProblem(

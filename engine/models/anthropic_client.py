@@ -1,0 +1,220 @@
+"""Models that speak Anthropic's Messages protocol, through the official SDK."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+from engine.errors import ModelError
+from sessions.events import Message, Usage
+
+from .client import Limits, Piece, Reply, Request
+from .sdk import hidden_variables
+from .spec import Access, ModelSpec
+from .streams import Beat, Ending, StreamItem, gather_reply
+
+with hidden_variables():
+    import anthropic
+    import httpx2
+
+from .faults import (
+    TRANSPORT_ERRORS,
+    WILD_ERRORS,
+    from_status,
+    from_transport,
+    one_line,
+    refused_parameter,
+    require_stream,
+)
+
+STOP_REASONS = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "max_tokens": "truncated",
+    "model_context_window_exceeded": "truncated",
+}
+OPTIONAL = frozenset({"temperature", "thinking", "cache_control"})
+"""Parameters that some models refuse; what is refused is left out from then on."""
+ALLOWED_OUTPUT = re.compile(r"max_tokens: \d+ > (\d+)")
+
+SDK_ERRORS: tuple[type[Exception], ...] = (anthropic.AnthropicError, *TRANSPORT_ERRORS)
+REFUSALS = (anthropic.BadRequestError, anthropic.UnprocessableEntityError)
+
+
+class Asked(NamedTuple):
+    """What one request was sent with. Another one's refusal may have come in since."""
+
+    without: frozenset[str]
+    output_tokens: int
+
+
+class AnthropicClient:
+    """One model of Anthropic, or of another server that speaks its protocol."""
+
+    def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
+        self.model = str(spec)
+        self._name = spec.name
+        self._key = access.key
+        self._limits = limits
+        self._refused: set[str] = set()
+        self._most_output = sys.maxsize
+        with hidden_variables():
+            self._sdk = anthropic.AsyncAnthropic(
+                api_key=access.key,
+                # The SDK adds the version itself.
+                base_url=access.url.rstrip("/").removesuffix("/v1"),
+                max_retries=0,
+                timeout=httpx2.Timeout(None, connect=limits.connect_s),
+                open_telemetry=False,
+                # A redirect would carry the key to wherever it points.
+                http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
+            )
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        """See `Client`. A parameter that the model refuses is left out and the request sent once more."""
+        while True:
+            asked = Asked(frozenset(self._refused), min(request.max_output_tokens, self._most_output))
+            temperature = None if "temperature" in asked.without else request.temperature
+            try:
+                return await gather_reply(
+                    self._stream(request, asked, temperature),
+                    limits=self._limits,
+                    on_piece=on_piece,
+                    temperature=temperature,
+                )
+            except REFUSALS as error:
+                if not self._yield_to(error, asked):
+                    raise translate(error, began=False, key=self._key) from None
+
+    async def close(self) -> None:
+        """See `Client`."""
+        await self._sdk.close()
+
+    def _yield_to(self, error: anthropic.APIStatusError, asked: Asked) -> bool:
+        """Whether the next request will differ: a refused parameter left out, or fewer tokens asked for."""
+        message = error.api_message or error.message
+        allowed = ALLOWED_OUTPUT.search(message)
+        if allowed and "max_tokens" not in asked.without:
+            self._most_output = int(allowed[1])
+            self._refused.add("max_tokens")
+            return True
+        refused = refused_parameter(message, None, OPTIONAL - asked.without)
+        if refused:
+            self._refused.add(refused)
+        return refused is not None
+
+    def _parameters(self, request: Request, asked: Asked, temperature: float | None) -> dict[str, Any]:
+        system, turns = split_system(request.messages)
+        parameters: dict[str, Any] = {
+            "model": self._name,
+            "max_tokens": asked.output_tokens,
+            "messages": turns,
+        }
+        if system:
+            block: dict[str, Any] = {"type": "text", "text": system}
+            if "cache_control" not in asked.without:
+                block["cache_control"] = {"type": "ephemeral"}
+            parameters["system"] = [block]
+        if "thinking" not in asked.without:
+            parameters["thinking"] = {"type": "adaptive", "display": "summarized"}
+        if temperature is not None:
+            # The SDK has no argument for it any more; older models and compatible servers still heed it.
+            parameters["extra_body"] = {"temperature": temperature}
+        return parameters
+
+    async def _stream(
+        self, request: Request, asked: Asked, temperature: float | None
+    ) -> AsyncGenerator[StreamItem, None]:
+        """The stream in our words; a refusal comes out as the SDK's own, everything else as a `ModelError`."""
+        began = False
+        try:
+            stream = await self._sdk.messages.create(
+                stream=True, **self._parameters(request, asked, temperature)
+            )
+            async with stream:
+                began = True
+                require_stream(stream.response)
+                async with aclosing(translate_events(stream)) as items:
+                    async for item in items:
+                        yield item
+        except REFUSALS:
+            raise
+        except SDK_ERRORS as error:
+            raise translate(error, began=began, key=self._key) from None
+        except WILD_ERRORS as error:
+            raise from_transport(error, began=began, key=self._key) from None
+
+
+def translate(error: BaseException, *, began: bool, key: str) -> ModelError:
+    """Any exception of the SDK as one of ours. The original is not chained: a traceback could print a key."""
+    match error:
+        case anthropic.APIStatusError():
+            return from_status(
+                error.status_code,
+                kind=str(error.type or ""),
+                message=error.api_message or error.message,
+                headers=error.response.headers,
+                key=key,
+            )
+        case anthropic.APIConnectionError():
+            return from_transport(error.__cause__ or httpx2.ConnectError(error.message), began=began, key=key)
+        case anthropic.AnthropicError():
+            return from_transport(ValueError(one_line(str(error), key)), began=began, key=key)
+        case _:
+            return from_transport(error, began=began, key=key)
+
+
+async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
+    """Pieces and the end of an SDK stream. Usage is summed up from its start and its last delta."""
+    stop_reason = ""
+    counted: dict[str, int] = {}
+    async for event in stream:
+        match event.type:
+            case "message_start":
+                count(counted, event.message.usage)
+                yield Beat()
+            case "content_block_delta" if event.delta.type == "text_delta":
+                yield Piece("text", event.delta.text)
+            case "content_block_delta" if event.delta.type == "thinking_delta":
+                yield Piece("reasoning", event.delta.thinking)
+            case "message_delta":
+                stop_reason = event.delta.stop_reason or stop_reason
+                count(counted, event.usage)
+                yield Beat()
+            case "message_stop":
+                yield Ending(STOP_REASONS.get(stop_reason, stop_reason or "end"), usage_of(counted))
+                return
+            case _:
+                yield Beat()
+
+
+def count(counted: dict[str, int], usage: object) -> None:
+    """Take over what a usage object knows; later, cumulative figures replace earlier ones."""
+    for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"):
+        value = getattr(usage, name, None)
+        if isinstance(value, int):
+            counted[name] = value
+
+
+def usage_of(counted: dict[str, int]) -> Usage:
+    """In our words: Anthropic counts cached tokens beside `input_tokens`, we count them within."""
+    fresh = counted.get("input_tokens")
+    cached = counted.get("cache_read_input_tokens")
+    written = counted.get("cache_creation_input_tokens", 0)
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (cached or 0) + written,
+        output_tokens=counted.get("output_tokens"),
+        cached_tokens=cached,
+    )
+
+
+def split_system(messages: tuple[Message, ...]) -> tuple[str, list[dict[str, str]]]:
+    """The system text, and the turns that follow it."""
+    system = "\n\n".join(message.content for message in messages if message.role == "system")
+    turns = [
+        {"role": message.role, "content": message.content} for message in messages if message.role != "system"
+    ]
+    return system, turns

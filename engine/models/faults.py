@@ -1,0 +1,173 @@
+"""What a provider's failure means: every exception of the SDKs and of their HTTP library becomes a `ModelError`.
+
+Loaded with the SDK clients alone. Statuses and error types: the providers' public error pages; 529 is Anthropic's overload.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from collections.abc import Mapping
+
+import httpx2
+
+from engine.errors import ContextTooLong, ModelError, TryAgain, UselessToRetry
+
+from .spec import NO_KEY
+
+AGAIN_BY_STATUS = {
+    408: "server_error",
+    409: "server_error",
+    425: "server_error",
+    429: "rate_limited",
+    499: "connection",
+    529: "overloaded",
+}
+USELESS_BY_STATUS = {
+    400: "bad_request",
+    401: "bad_key",
+    402: "no_credit",
+    403: "bad_key",
+    404: "unknown_model",
+    405: "bad_request",
+    422: "bad_request",
+    501: "bad_request",
+}
+BY_TYPE = {
+    "overloaded_error": 529,
+    "overloaded": 529,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "internal_server_error": 500,
+    "timeout_error": 504,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "billing_error": 402,
+    "insufficient_quota": 402,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "invalid_request_error": 400,
+}
+"""Errors that come inside a stream, or name themselves better than their status does."""
+TOO_LONG = re.compile(
+    r"prompt is too long|context.{0,3}(length|window)|maximum (context|prompt|input)|"
+    r"too many (input )?tokens|exceeds? the (available )?context|input is too long|reduce the length",
+    re.IGNORECASE,
+)
+REMEDIES = {
+    "bad_key": "check the key",
+    "no_credit": "the account has no credit left",
+    "unknown_model": "check the model's name and the server's address",
+    "bad_request": "the server refuses the request as it is",
+}
+LONGEST_MESSAGE = 500
+TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.InvalidURL,
+    httpx2.CookieConflict,
+    OSError,
+)
+"""All that the HTTP library raises; its streams let them through untranslated."""
+WILD_ERRORS: tuple[type[Exception], ...] = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+)
+"""What reading a wild server's words raises, in an SDK or here: no JSON, a field missing or of another type."""
+
+
+def from_status(
+    status: int,
+    *,
+    kind: str,
+    message: str,
+    headers: Mapping[str, str],
+    key: str,
+) -> ModelError:
+    """The error of an HTTP status; `kind` is the provider's own word for it, empty where it has none."""
+    if kind in BY_TYPE and (status < 400 or BY_TYPE[kind] == 402):
+        status = BY_TYPE[kind]
+    words = f"{status if status >= 400 else 'error in the stream'}: {one_line(message, key)}"
+    if (
+        status == 413
+        or kind == "context_length_exceeded"
+        or (status in (400, 422) and TOO_LONG.search(message))
+    ):
+        return ContextTooLong(words)
+    if status in AGAIN_BY_STATUS:
+        return TryAgain(AGAIN_BY_STATUS[status], words, retry_after_s=retry_after(headers))
+    if status in USELESS_BY_STATUS:
+        reason = USELESS_BY_STATUS[status]
+        return UselessToRetry(reason, f"{words}; {REMEDIES[reason]}")
+    if 300 <= status < 400:
+        address = headers.get("location", "another address")
+        return UselessToRetry(
+            "bad_request", f"{status}: the server points to {address}: name that one after the @"
+        )
+    if 400 <= status < 500:
+        return UselessToRetry("bad_request", f"{words}; {REMEDIES['bad_request']}")
+    return TryAgain("server_error", words, retry_after_s=retry_after(headers))
+
+
+def from_transport(error: BaseException, *, began: bool, key: str) -> ModelError:
+    """The error of the HTTP library or of what it read; `began` tells a cut stream from a connection never had."""
+    words = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, key)
+    match error:
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
+            return UselessToRetry("bad_request", f"{words}; check the server's address and the key")
+        case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+            return TryAgain("connection", f"no connection in time ({words})")
+        case httpx2.TimeoutException():
+            return TryAgain("silent", f"the server fell silent ({words})")
+        case httpx2.DecodingError() | httpx2.TooManyRedirects():
+            return TryAgain("garbage", f"what came is no answer ({words})")
+        case httpx2.HTTPError() | httpx2.StreamError() | OSError():
+            if began:
+                return TryAgain("cut", f"the stream broke off ({words})")
+            return TryAgain("connection", f"the connection failed ({words})")
+        case _:
+            return TryAgain("garbage", f"what came is no answer ({words})")
+
+
+def require_stream(response: httpx2.Response) -> None:
+    """Refuse a page that came with status 200 (a captive portal, a proxy's notice) where a stream was asked for."""
+    kind = response.headers.get("content-type", "")
+    if "text/event-stream" not in kind:
+        raise TryAgain("garbage", f"the server answered with {kind or 'no content type'} instead of a stream")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the server asks to wait (`retry-after-ms`, `retry-after` as seconds or as a date); `None`: it does not."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        if "retry-after" not in headers:
+            return None
+        value = headers["retry-after"]
+        if value.replace(".", "", 1).isdecimal():
+            return float(value)
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def one_line(message: str, key: str) -> str:
+    """The message on one line, short, and without the key should a server have echoed it."""
+    if key and key != NO_KEY:
+        message = message.replace(key, "[key]")
+    message = " ".join(message.split())
+    return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
+
+
+def refused_parameter(message: str, parameter: str | None, optional: frozenset[str]) -> str | None:
+    """Which optional parameter a 400 is about, by the provider's own field or by its name in the message."""
+    if parameter in optional:
+        return parameter
+    return next((name for name in sorted(optional) if re.search(rf"\b{name}\b", message)), None)

@@ -1,0 +1,89 @@
+"""A provider's stream made whole: pieces passed on as they come, each time limit kept, a proper end insisted on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from engine.errors import TryAgain, UselessToRetry
+from sessions.events import Usage
+
+from .client import Limits, Piece, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The proper end of a stream: without one the reply is cut."""
+
+    stop_reason: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life that says nothing."""
+
+
+StreamItem = Piece | Ending | Beat
+
+
+async def gather_reply(
+    stream: AsyncGenerator[StreamItem, None],
+    *,
+    limits: Limits,
+    on_piece: Callable[[Piece], None],
+    temperature: float | None,
+) -> Reply:
+    """The whole reply of a stream.
+
+    Raises `TryAgain`: `silent` when the first word or the next sign of life is late, `cut` when the stream ends without
+    its end; `UselessToRetry` (`too_slow`) when the whole takes longer than `limits.reply_s`, for asking again costs as much again.
+    """
+    started = time.monotonic()
+    spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
+    ending: Ending | None = None
+    try:
+        async with asyncio.timeout(limits.reply_s), aclosing(stream):
+            while ending is None:
+                item = await next_item(stream, limits, started, begun=any(spoken.values()))
+                match item:
+                    case Piece(kind=kind, text=text):
+                        if text:
+                            spoken[kind].append(text)
+                            on_piece(item)
+                    case Ending():
+                        ending = item
+                    case Beat():
+                        continue
+    except TimeoutError:
+        raise UselessToRetry("too_slow", f"the reply took more than {limits.reply_s:g} s") from None
+    return Reply(
+        text="".join(spoken["text"]),
+        reasoning="".join(spoken["reasoning"]),
+        stop_reason=ending.stop_reason,
+        usage=ending.usage,
+        seconds=time.monotonic() - started,
+        temperature=temperature,
+    )
+
+
+async def next_item(
+    stream: AsyncGenerator[StreamItem, None], limits: Limits, started: float, *, begun: bool
+) -> StreamItem:
+    """What the stream says next, in time."""
+    allowed_s = limits.silence_s if begun else limits.first_token_s - (time.monotonic() - started)
+    patience = asyncio.timeout(allowed_s)
+    try:
+        async with patience:
+            return await anext(stream)
+    except StopAsyncIteration:
+        raise TryAgain("cut", "the stream ended without its proper end") from None
+    except TimeoutError:
+        if not patience.expired():
+            raise
+        if begun:
+            raise TryAgain("silent", f"the stream fell silent for {limits.silence_s:g} s") from None
+        raise TryAgain("silent", f"no word came in {limits.first_token_s:g} s") from None

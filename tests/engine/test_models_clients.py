@@ -1,0 +1,322 @@
+"""The SDK clients against a server that speaks both wire formats: every reply and every fault, in both."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from engine.errors import ContextTooLong, GaveUp, ModelError, TryAgain, UselessToRetry
+from engine.models import Client, Limits
+from sessions.events import Usage
+from tests.support.model_calls import BRISK, WIRES, Heard, client_of, ignore, request
+from tests.support.model_server import (
+    Answer,
+    ModelServer,
+    Seen,
+    cuts,
+    garbage,
+    hangs,
+    model_server,
+    refuses,
+    says,
+    truncated,
+)
+
+pytestmark = pytest.mark.parametrize("wire", WIRES)
+LONG = (
+    "a reply of some length that comes in several pieces, so that it can break off between two of them. " * 3
+)
+
+
+@asynccontextmanager
+async def asked(
+    wire: str,
+    *script: Answer,
+    answer: Callable[[Seen], Answer] | None = None,
+    limits: Limits = BRISK,
+    **environ: str,
+) -> AsyncIterator[tuple[Client, ModelServer]]:
+    with model_server(*script, answer=answer) as server:
+        client = client_of(wire, server, limits, environ)
+        yield client, server
+        await client.close()
+
+
+async def fails(wire: str, answer: Answer, limits: Limits = BRISK) -> ModelError:
+    """The error that one try ends with."""
+    async with asked(wire, answer, limits=limits) as (client, server):
+        with pytest.raises(ModelError) as caught:
+            await client.reply(request(), ignore)
+        assert len(server.requests) == 1
+    return caught.value
+
+
+async def test_a_reply_streams_in_order_with_reasoning_and_usage(wire: str) -> None:
+    heard = Heard()
+    answer = says(
+        LONG, reasoning="let me think about tiles " * 3, input_tokens=100, cached_tokens=40, output_tokens=70
+    )
+    async with asked(wire, answer) as (client, _):
+        reply = await heard.ask(client, request())
+    assert reply.text == heard.said("text") == LONG
+    assert reply.reasoning == heard.said("reasoning") == "let me think about tiles " * 3
+    assert [piece.kind for piece in heard.pieces] == sorted(piece.kind for piece in heard.pieces)
+    assert reply.stop_reason == "end"
+    assert reply.usage == Usage(input_tokens=100, output_tokens=70, cached_tokens=40)
+    assert reply.temperature == 1.0
+    assert reply.seconds > 0
+    assert heard.retries == []
+
+
+async def test_what_is_sent_is_what_was_asked(wire: str) -> None:
+    async with asked(wire, says("yes")) as (client, server):
+        await client.reply(request("the question", system="the rules"), ignore)
+    [seen] = server.requests
+    assert seen.prompt == "the rules\n\nthe question"
+    assert seen.body["temperature"] == 1.0
+    assert seen.body["stream"] is True
+    assert seen.body["model"] == "test"
+    assert seen.body["max_tokens"] == 32_000
+
+
+async def test_a_truncated_reply_says_so(wire: str) -> None:
+    async with asked(wire, truncated("```python\nimport tri")) as (client, _):
+        reply = await client.reply(request(), ignore)
+    assert (reply.text, reply.stop_reason) == ("```python\nimport tri", "truncated")
+
+
+async def test_an_empty_reply_is_a_reply(wire: str) -> None:
+    async with asked(wire, says("")) as (client, _):
+        reply = await client.reply(request(), ignore)
+    assert (reply.text, reply.stop_reason) == ("", "end")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error", "reason"),
+    [
+        (429, "", TryAgain, "rate_limited"),
+        (500, "", TryAgain, "server_error"),
+        (502, "", TryAgain, "server_error"),
+        (503, "", TryAgain, "server_error"),
+        (529, "", TryAgain, "overloaded"),
+        (408, "", TryAgain, "server_error"),
+        (400, "", UselessToRetry, "bad_request"),
+        (401, "", UselessToRetry, "bad_key"),
+        (403, "", UselessToRetry, "bad_key"),
+        (404, "", UselessToRetry, "unknown_model"),
+        (405, "", UselessToRetry, "bad_request"),
+        (429, "insufficient_quota", UselessToRetry, "no_credit"),
+        (413, "", ContextTooLong, "context_too_long"),
+    ],
+)
+async def test_a_status_is_sorted(
+    wire: str, status: int, kind: str, error: type[ModelError], reason: str
+) -> None:
+    caught = await fails(wire, refuses(status, kind=kind, message="words of the server"))
+    assert type(caught) is error
+    assert caught.reason == reason
+    assert str(status) in caught.message or kind
+    assert "words of the server" in caught.message
+    assert "\n" not in caught.message
+
+
+async def test_a_prompt_that_does_not_fit_is_told_apart(wire: str) -> None:
+    message = {
+        "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
+        "openai": "This model's maximum context length is 8192 tokens, your messages resulted in 9000 tokens",
+    }[wire]
+    async with asked(wire, answer=lambda _: refuses(400, message=message)) as (client, _):
+        with pytest.raises(ContextTooLong, match=r"too long|maximum context"):
+            await client.reply(request(), ignore)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (cuts(LONG, after=3), "cut"),
+        (cuts(LONG, after=0), "cut"),
+        (Answer(text=LONG, unfinished=True), "cut"),
+        (garbage(), "garbage"),
+        (Answer(raw=b"event: message_start\ndata: [1, 2]\n\n"), "garbage"),
+        (Answer(raw=b"event: message_start\ndata: " + b"[" * 100_000 + b"\n\n"), "garbage"),
+        (Answer(raw=b"<html>please log in</html>", content_type="text/html"), "garbage"),
+        (Answer(text=LONG, error_after=2, kind="overloaded_error"), "overloaded"),
+        (Answer(text=LONG, error_after=2, kind="api_error"), "server_error"),
+    ],
+)
+async def test_a_broken_stream_is_worth_another_try(wire: str, answer: Answer, reason: str) -> None:
+    caught = await fails(wire, answer)
+    assert type(caught) is TryAgain
+    assert caught.reason == reason
+    assert "\n" not in caught.message
+
+
+async def test_a_refusal_inside_the_stream_is_not_tried_again(wire: str) -> None:
+    caught = await fails(wire, Answer(text=LONG, error_after=2, kind="authentication_error"))
+    assert (type(caught), caught.reason) == (UselessToRetry, "bad_key")
+
+
+async def test_each_time_limit_is_its_own(wire: str) -> None:
+    first = await fails(wire, hangs(LONG, after=-1), Limits(first_token_s=0.3))
+    assert (first.reason, first.message) == ("silent", "no word came in 0.3 s")
+    opened = await fails(wire, hangs(LONG, after=0), Limits(first_token_s=0.3))
+    assert (opened.reason, opened.message) == ("silent", "no word came in 0.3 s")
+    silent = await fails(wire, hangs(LONG, after=2), Limits(silence_s=0.3))
+    assert (silent.reason, silent.message) == ("silent", "the stream fell silent for 0.3 s")
+    whole = await fails(wire, hangs(LONG, after=2), Limits(reply_s=0.3))
+    assert (type(whole), whole.reason) == (UselessToRetry, "too_slow")
+
+
+async def test_a_server_that_is_not_there(wire: str) -> None:
+    with model_server() as server:
+        client = client_of(wire, server)
+    with pytest.raises(TryAgain) as caught:
+        await client.reply(request(), ignore)
+    assert caught.value.reason == "connection"
+    await client.close()
+
+
+async def test_faults_are_tried_again_and_the_reply_is_the_last_tries_alone(wire: str) -> None:
+    heard = Heard()
+    script = (
+        refuses(529),
+        cuts("half a rep" * 20, after=2),
+        refuses(429, retry_after="25"),
+        garbage(),
+        says("whole"),
+    )
+    async with asked(wire, *script) as (client, server):
+        reply = await heard.ask(client, request())
+    assert reply.text == "whole"
+    assert [retry.reason for retry in heard.retries] == ["overloaded", "cut", "rate_limited", "garbage"]
+    assert [retry.n for retry in heard.retries] == [1, 2, 3, 4]
+    assert [retry.wait_s for retry in heard.retries] == heard.waits
+    assert heard.waits[2] >= 25
+    assert all(1 <= wait <= 60 for wait in heard.waits)
+    assert len(server.requests) == 5
+
+
+async def test_the_tries_end(wire: str) -> None:
+    heard = Heard()
+    async with asked(wire, answer=lambda _: refuses(503, message="down for the night")) as (client, server):
+        with pytest.raises(GaveUp, match=r"no reply after 6 tries.*down for the night"):
+            await heard.ask(client, request())
+    assert len(server.requests) == 6
+    assert len(heard.retries) == 5
+    assert all(1 <= wait <= 60 for wait in heard.waits)
+
+
+async def test_a_wait_of_a_day_is_not_waited_for(wire: str) -> None:
+    heard = Heard()
+    async with asked(wire, refuses(429, retry_after="86400")) as (client, _):
+        with pytest.raises(GaveUp, match="asks to wait 86400 s"):
+            await heard.ask(client, request())
+    assert heard.retries == []
+    assert heard.waits == []
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_model_that_refuses_temperature_gets_its_default(wire: str, status: int) -> None:
+    def answer(seen: Seen) -> Answer:
+        if "temperature" in seen.body:
+            return refuses(
+                status, message="Unsupported value: 'temperature' does not support 1.0 with this model."
+            )
+        return says("as you like")
+
+    async with asked(wire, answer=answer) as (client, server):
+        for _ in range(2):
+            reply = await client.reply(request(), ignore)
+            assert (reply.text, reply.temperature) == ("as you like", None)
+    assert ["temperature" in seen.body for seen in server.requests] == [True, False, False]
+
+
+async def test_every_parameter_refused_at_once_still_ends(wire: str) -> None:
+    message = "temperature, thinking, cache_control, stream_options, max_tokens are all unknown here"
+    async with asked(wire, answer=lambda _: refuses(400, message=message)) as (client, server):
+        with pytest.raises(UselessToRetry, match="all unknown here"):
+            await client.reply(request(), ignore)
+    assert 2 <= len(server.requests) <= 6
+
+
+async def test_a_key_of_the_provider_never_travels_elsewhere(wire: str) -> None:
+    environ = {"ANTHROPIC_API_KEY": "sk-ant-provider", "OPENAI_API_KEY": "sk-openai-provider"}
+    async with asked(wire, says("yes"), **environ) as (client, server):
+        await client.reply(request(), ignore)
+    sent = repr(server.requests[0].headers)
+    assert "provider" not in sent
+    assert ("x-api-key" if wire == "anthropic" else "authorization") in server.requests[0].headers
+
+
+async def test_the_model_key_travels_and_no_message_repeats_it(wire: str) -> None:
+    key = "wd-secret-key-123"
+    answer = refuses(401, message=f"the key {key} is not known")
+    async with asked(wire, answer, WAVEDECK_MODEL_KEY=key + "\n") as (client, server):
+        with pytest.raises(UselessToRetry) as caught:
+            await client.reply(request(), ignore)
+    assert key in repr(server.requests[0].headers)
+    assert key not in caught.value.message
+    assert "the key [key] is not known" in caught.value.message
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+async def test_the_sdks_own_variables_change_nothing(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    traps = {
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1",
+        "ANTHROPIC_CUSTOM_HEADERS": "x-trap: caught",
+        "OPENAI_CUSTOM_HEADERS": "x-trap: caught",
+        "ANTHROPIC_API_KEY": "trap-key",
+        "ANTHROPIC_AUTH_TOKEN": "trap-key",
+        "OPENAI_API_KEY": "trap-key",
+        "OPENAI_ADMIN_KEY": "trap-key",
+        "OPENAI_ORG_ID": "trap-org",
+    }
+    for name, value in traps.items():
+        monkeypatch.setenv(name, value)
+    async with asked(wire, says("yes")) as (client, server):
+        await client.reply(request(), ignore)
+    assert "trap" not in repr(server.requests[0].headers)
+    assert {name: os.environ[name] for name in traps} == traps
+
+
+async def test_a_redirect_is_not_followed(wire: str) -> None:
+    with model_server(says("gotcha")) as elsewhere:
+        caught = await fails(wire, refuses(307, location=f"{elsewhere.anthropic_url}/v1/messages"))
+        assert caught.reason == "bad_request"
+        assert "points to http://127.0.0.1" in caught.message
+        assert elsewhere.requests == []
+
+
+async def test_a_cancelled_call_ends_at_once(wire: str) -> None:
+    begun = asyncio.Event()
+    async with asked(wire, hangs(LONG, after=2)) as (client, _):
+        task = asyncio.create_task(client.reply(request(), lambda _: begun.set()))
+        await asyncio.wait_for(begun.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+
+
+async def test_many_agents_share_a_client(wire: str) -> None:
+    def answer(seen: Seen) -> Answer:
+        if "temperature" in seen.body:
+            return refuses(400, message="temperature is not supported")
+        return says(seen.body["messages"][-1]["content"])
+
+    replies: dict[int, Any] = {}
+    async with asked(wire, answer=answer) as (client, _):
+
+        async def one(number: int) -> None:
+            replies[number] = (await client.reply(request(f"number {number}"), ignore)).text
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(8):
+                group.create_task(one(number))
+    assert replies == {number: f"number {number}" for number in range(8)}

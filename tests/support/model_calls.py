@@ -1,0 +1,68 @@
+"""Requests, limits and listeners for tests that ask a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.models import CallKey, Client, Limits, Piece, Reply, Request, Retry, ask, open_client
+from sessions.events import Message, Role
+
+from .model_server import ModelServer
+
+BRISK = Limits(connect_s=5, first_token_s=10, silence_s=10, reply_s=30)
+"""Limits that no healthy answer on loopback comes near."""
+WIRES = ("anthropic", "openai")
+
+
+def request(
+    text: str = "Write a kernel.", *, system: str = "You write kernels.", attempt: int = 1
+) -> Request:
+    return Request(
+        key=CallKey(task="starter/softmax", instance=1, attempt=attempt, role=Role.GENERATOR, n=1),
+        messages=(Message("system", system), Message("user", text)),
+    )
+
+
+def client_of(
+    wire: str, server: ModelServer, limits: Limits = BRISK, environ: dict[str, str] | None = None
+) -> Client:
+    url = server.anthropic_url if wire == "anthropic" else server.openai_url
+    return open_client(
+        f"{wire}:test@{url}", environ=environ or {}, home_recordings=Path("none"), limits=limits
+    )
+
+
+@dataclass
+class Heard:
+    """What came in while a model was asked."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    retries: list[Retry] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+    async def ask(self, client: Client, asked: Request, limits: Limits = BRISK) -> Reply:
+        """Ask with waits that are noted instead of waited."""
+
+        async def note(seconds: float) -> None:
+            self.waits.append(seconds)
+
+        return await ask(
+            client,
+            asked,
+            on_piece=self.pieces.append,
+            on_retry=self.retries.append,
+            limits=limits,
+            sleep=note,
+        )
+
+    def said(self, kind: str) -> str:
+        return "".join(piece.text for piece in self.pieces if piece.kind == kind)
+
+
+def ignore(_: object) -> None:
+    """For a listener nobody asks about."""
+
+
+Listener = Callable[[Piece], None]

@@ -1,0 +1,336 @@
+"""A small model server on loopback that speaks both wire formats, scripted answer by answer, faults included.
+
+    with model_server(says("hello"), refuses(429, retry_after="2"), cuts("half", after=1)) as server:
+        client = open_client(f"openai:test@{server.openai_url}", ...)
+
+It runs in threads of its own, so a test may block, and an engine in another process may ask it. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+PIECE_CHARACTERS = 24
+ROUTES = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai"}
+STOP_WORDS = {
+    "anthropic": {"end": "end_turn", "truncated": "max_tokens"},
+    "openai": {"end": "stop", "truncated": "length"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server does with one request: a reply, whole or broken off, or a refusal."""
+
+    text: str = ""
+    reasoning: str = ""
+    stop: str = "end"
+    """`end`, `truncated`, or a word of the wire format."""
+    input_tokens: int = 100
+    output_tokens: int = 10
+    cached_tokens: int = 40
+    """Of the input."""
+    status: int = 200
+    message: str = ""
+    kind: str = ""
+    """The wire format's own word for the error."""
+    headers: dict[str, str] = field(default_factory=dict)
+    cut_after: int | None = None
+    """Drop the connection after so many pieces."""
+    hang_after: int | None = None
+    """Fall silent after so many pieces; -1 before the first byte."""
+    error_after: int | None = None
+    """Send an error of this `kind` inside the stream after so many pieces."""
+    unfinished: bool = False
+    """End the response properly, but without the protocol's own end."""
+    raw: bytes | None = None
+    """Send these bytes as the body."""
+    content_type: str = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request as it came in."""
+
+    route: str
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: dict[str, Any]
+
+    @property
+    def prompt(self) -> str:
+        """All the text that was sent."""
+        parts = [flat(self.body.get("system"))] + [
+            flat(turn.get("content")) for turn in self.body["messages"]
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+
+def says(text: str, *, reasoning: str = "", stop: str = "end", **counts: int) -> Answer:
+    """A whole reply."""
+    return Answer(text=text, reasoning=reasoning, stop=stop, **counts)
+
+
+def truncated(text: str) -> Answer:
+    """A reply that met the limit of output tokens."""
+    return Answer(text=text, stop="truncated")
+
+
+def refuses(status: int, *, message: str = "", kind: str = "", **headers: str) -> Answer:
+    """An HTTP error; headers as `retry_after="2"`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status=status, message=message or f"fault {status}", kind=kind, headers=named)
+
+
+def cuts(text: str, *, after: int) -> Answer:
+    """A stream whose connection drops after so many pieces."""
+    return Answer(text=text, cut_after=after)
+
+
+def hangs(text: str, *, after: int) -> Answer:
+    """A stream that falls silent after so many pieces; -1 before the first byte."""
+    return Answer(text=text, hang_after=after)
+
+
+def garbage() -> Answer:
+    """A stream of bytes that are no JSON and no UTF-8, under an event's name that both SDKs read."""
+    return Answer(raw=b"event: message_start\ndata: \xff\xfe not json at all\n\n")
+
+
+class ModelServer:
+    """The server while it runs. `requests` holds what came in; the last answer of the script is not repeated."""
+
+    def __init__(self, script: tuple[Answer, ...], answer: Callable[[Seen], Answer] | None) -> None:
+        self.requests: list[Seen] = []
+        self.closing = threading.Event()
+        self.connections: set[socket.socket] = set()
+        self._script = script
+        self._answer = answer
+        self._lock = threading.Lock()
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"model": self}))
+        self.port = self.http.server_address[1]
+
+    @property
+    def anthropic_url(self) -> str:
+        """Address for a client of Anthropic's protocol."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        """Address for a client of OpenAI's protocol."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def next_answer(self, seen: Seen) -> Answer:
+        """What the script has for this request."""
+        with self._lock:
+            self.requests.append(seen)
+            if self._answer:
+                return self._answer(seen)
+            if len(self.requests) > len(self._script):
+                return refuses(400, message=f"the script ended before request {len(self.requests)}")
+            return self._script[len(self.requests) - 1]
+
+
+@contextmanager
+def model_server(*script: Answer, answer: Callable[[Seen], Answer] | None = None) -> Iterator[ModelServer]:
+    """A server that answers with the script in order, or with a function of the request; gone when the block ends."""
+    server = ModelServer(script, answer)
+    thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.closing.set()
+        server.http.shutdown()
+        thread.join()
+        for connection in list(server.connections):
+            shut(connection)
+        server.http.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    model: ModelServer
+
+    def setup(self) -> None:
+        super().setup()
+        self.model.connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.model.connections.discard(self.connection)
+        super().finish()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing on the test's standard error."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
+        route = self.path.partition("?")[0]
+        wire = ROUTES.get(route)
+        if wire is None:
+            self.send_refusal("openai", refuses(404, message=f"no such route: {route}"))
+            return
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        answer = self.model.next_answer(Seen(route, headers, body))
+        try:
+            if answer.status != 200:
+                self.send_refusal(wire, answer)
+            elif answer.hang_after == -1:
+                self.hang()
+            else:
+                self.send_stream(wire, answer, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def send_refusal(self, wire: str, answer: Answer) -> None:
+        kind = answer.kind or "fault"
+        error: dict[str, Any] = {"type": kind, "message": answer.message}
+        body = {"type": "error", "error": error} if wire == "anthropic" else {"error": error | {"code": kind}}
+        raw = json.dumps(body).encode()
+        self.send_response(answer.status)
+        for name, value in ({"content-type": "application/json"} | answer.headers).items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def send_stream(self, wire: str, answer: Answer, body: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", answer.content_type)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        if answer.raw is not None:
+            self.write(answer.raw)
+        else:
+            frames = anthropic_frames(answer) if wire == "anthropic" else openai_frames(answer, body)
+            pieces = 0
+            for is_piece, frame in frames:
+                if is_piece:
+                    if pieces == answer.cut_after:
+                        self.cut()
+                        return
+                    if pieces == answer.hang_after:
+                        self.hang()
+                        return
+                    if pieces == answer.error_after:
+                        self.write(stream_error(wire, answer))
+                        break
+                    pieces += 1
+                self.write(frame)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def write(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def hang(self) -> None:
+        """Say nothing more until the test is over."""
+        self.model.closing.wait()
+        self.close_connection = True
+
+    def cut(self) -> None:
+        self.close_connection = True
+        shut(self.connection)
+
+
+def shut(connection: socket.socket) -> None:
+    """End a connection at once, whether or not the other side already has."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
+
+
+def split(words: str) -> list[str]:
+    """Text in pieces as a stream brings them."""
+    return [words[start : start + PIECE_CHARACTERS] for start in range(0, len(words), PIECE_CHARACTERS)]
+
+
+def stream_error(wire: str, answer: Answer) -> bytes:
+    """An error that comes after the status was sent."""
+    error = {"type": answer.kind, "message": answer.message or answer.kind}
+    if wire == "anthropic":
+        return named("error", {"error": error})
+    return b"data: " + json.dumps({"error": error | {"code": None}}).encode() + b"\n\n"
+
+
+def named(event: str, data: dict[str, Any]) -> bytes:
+    """One event of Anthropic's stream."""
+    return f"event: {event}\ndata: {json.dumps({'type': event} | data)}\n\n".encode()
+
+
+def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
+    """Frames of a stream of Anthropic's protocol, each with whether it is a piece."""
+    usage = {
+        "input_tokens": answer.input_tokens - answer.cached_tokens,
+        "cache_read_input_tokens": answer.cached_tokens,
+        "output_tokens": 1,
+    }
+    start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "test", "content": []}
+    yield (
+        False,
+        named(
+            "message_start", {"message": start | {"stop_reason": None, "stop_sequence": None, "usage": usage}}
+        ),
+    )
+    yield False, named("ping", {})
+    blocks = [
+        ({"type": "thinking", "thinking": "", "signature": ""}, "thinking", answer.reasoning),
+        ({"type": "text", "text": ""}, "text", answer.text),
+    ]
+    for index, (block, field_name, words) in enumerate(blocks):
+        yield False, named("content_block_start", {"index": index, "content_block": block})
+        for piece in split(words):
+            delta = {"type": f"{field_name}_delta", field_name: piece}
+            yield True, named("content_block_delta", {"index": index, "delta": delta})
+        yield False, named("content_block_stop", {"index": index})
+    if answer.unfinished:
+        return
+    stop = STOP_WORDS["anthropic"].get(answer.stop, answer.stop)
+    delta = {"stop_reason": stop, "stop_sequence": None}
+    yield True, named("message_delta", {"delta": delta, "usage": {"output_tokens": answer.output_tokens}})
+    yield False, named("message_stop", {})
+
+
+def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, bytes]]:
+    """Frames of a stream of OpenAI's protocol, each with whether it is a piece."""
+
+    def chunk(**fields: Any) -> bytes:
+        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": "test"}
+        return b"data: " + json.dumps(head | fields).encode() + b"\n\n"
+
+    def choice(delta: dict[str, Any], finish: str | None = None) -> bytes:
+        return chunk(choices=[{"index": 0, "delta": delta, "finish_reason": finish}])
+
+    yield False, choice({"role": "assistant"})
+    for field_name, words in (("reasoning_content", answer.reasoning), ("content", answer.text)):
+        for piece in split(words):
+            yield True, choice({field_name: piece})
+    if answer.unfinished:
+        return
+    yield True, choice({}, STOP_WORDS["openai"].get(answer.stop, answer.stop))
+    if (body.get("stream_options") or {}).get("include_usage"):
+        usage = {
+            "prompt_tokens": answer.input_tokens,
+            "completion_tokens": answer.output_tokens,
+            "total_tokens": answer.input_tokens + answer.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": answer.cached_tokens},
+        }
+        yield False, chunk(choices=[], usage=usage)
+    yield False, b"data: [DONE]\n\n"
+
+
+def flat(content: object) -> str:
+    """Text of a content field of either wire format."""
+    if isinstance(content, list):
+        return "\n".join(part.get("text", "") for part in content)
+    return content if isinstance(content, str) else ""
