@@ -1,0 +1,81 @@
+"""Checking a suite as far as that goes without torch: what `wavedeck suites check` says first."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from suites.costs import task_cost
+from suites.errors import BadSuite, BadTask
+from suites.folder import read_task
+from suites.registry import suite_folder, task_names
+from suites.signature import parse_signature
+from suites.task import Task
+
+_DEFINES = {
+    "problem.py": (("make_inputs", ("sizes", "dtype", "generator")), ("oracle", None)),
+    "cost.py": (("cost", ("sizes", "dtype")),),
+}
+"""Functions that a file of a task folder defines, with their parameters where they are the same for all tasks."""
+
+
+def check_suite(name: str, *, registry: Path | None = None) -> tuple[BadTask, ...]:
+    """Everything wrong with a suite's tasks, at most one problem a task for `task.toml` and one a case for the rest.
+
+    Runs each `cost.py`, and parses the other Python without running it: whether baselines are right, and degenerate answers
+    wrong, is the harness's to say. `UnknownSuite` or `BadSuite` where there is nothing to check.
+    """
+    folder = suite_folder(name, registry)
+    names = task_names(folder)
+    if not names:
+        raise BadSuite(f"suite {name!r}: no folder in {folder} has a task.toml")
+    return tuple(problem for task in names for problem in _task_problems(folder / task, name))
+
+
+def _task_problems(folder: Path, suite: str) -> Iterator[BadTask]:
+    try:
+        task = read_task(folder, suite=suite)
+    except BadTask as problem:
+        yield problem
+        return
+    for file, wanted in _DEFINES.items():
+        yield from _definition_problems(folder / file, dict(wanted))
+    entry_points = {entry.name: parse_signature(entry.signature).parameters for entry in task.entry_points}
+    yield from _definition_problems(folder / "baseline.py", entry_points)
+    yield from _cost_problems(task)
+
+
+def _definition_problems(file: Path, wanted: Mapping[str, tuple[str, ...] | None]) -> Iterator[BadTask]:
+    try:
+        module = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
+        yield BadTask(file, "", f"cannot be read: {error}")
+        return
+    defined = {
+        one.name: [each.arg for each in one.args.args]
+        for one in module.body
+        if isinstance(one, ast.FunctionDef)
+    }
+    for name, parameters in wanted.items():
+        if name not in defined:
+            yield BadTask(file, name, "is not defined at the top of the file")
+        elif parameters is not None and defined[name] != list(parameters):
+            yield BadTask(file, name, f"takes ({', '.join(defined[name])}), not ({', '.join(parameters)})")
+
+
+def _cost_problems(task: Task) -> Iterator[BadTask]:
+    for case in task.cases:
+        for sizes in (case.cpu, case.gpu):
+            try:
+                cost = task_cost(task, sizes, case.dtype)
+            except BadTask as problem:
+                yield problem
+                return
+            if not cost.minimal_bytes and all(sizes.values()):
+                yield BadTask(
+                    task.folder / "cost.py",
+                    "minimal_bytes",
+                    f"is 0 for case {case.name}; a kernel moves bytes",
+                )
+                return

@@ -1,0 +1,58 @@
+"""What can go wrong with suites and tasks.
+
+SuiteError
+|- UnknownSuite   no suite of this name
+|- UnknownTask    no task of this name
+|- BadSuite       a registered suite, or the file that registers them, cannot be used
+`- BadTask        a task folder breaks the format
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+
+class SuiteError(Exception):
+    """Root of this room's errors; each message is one line that says what is wrong and what to do."""
+
+
+class UnknownSuite(SuiteError):
+    """No suite of this name is built in or added."""
+
+    def __init__(self, name: str, *, known: Iterable[str]) -> None:
+        super().__init__(
+            f"no suite is called {name!r}{nearest(name, known)}; "
+            "`wavedeck suites list` shows them, `wavedeck suites add NAME PATH` adds one"
+        )
+        self.name = name
+
+
+class UnknownTask(SuiteError):
+    """No task of this name is in the suite that the name points to."""
+
+    def __init__(self, name: str, *, known: Iterable[str]) -> None:
+        super().__init__(
+            f"no task is called {name!r}{nearest(name, known)}; `wavedeck suites list` shows them"
+        )
+        self.name = name
+
+
+class BadSuite(SuiteError):
+    """A suite that cannot be used: its folder, its name, or the file that registers it."""
+
+
+class BadTask(SuiteError):
+    """A task folder breaks the format: which file, which key in it, and what is wrong."""
+
+    def __init__(self, file: Path, key: str, problem: str) -> None:
+        where = f"{file}: `{key}`" if key else f"{file}"
+        super().__init__(f"{where}: {problem}")
+        self.file, self.key, self.problem = file, key, problem
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """` (did you mean ...?)` with the most similar of the known names; empty when none is similar."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,202 @@
+"""Reading one task folder: `task.toml` into a `Task`, held to the format."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from suites.dtypes import ITEM_BYTES
+from suites.errors import BadTask, nearest
+from suites.signature import Signature, parse_signature
+from suites.task import Case, EntryPoint, Output, QuantizationTolerance, Task, Tolerance
+
+SCHEMA = 1
+TASK_FILE = "task.toml"
+FILES = (TASK_FILE, "problem.py", "cost.py", "baseline.py")
+CATEGORIES = (
+    "Activation",
+    "Convolution",
+    "Fusion",
+    "Index",
+    "LinearAlgebra",
+    "Loss",
+    "Math",
+    "MatrixMultiply",
+    "Normalization",
+    "Optimizer",
+    "Pooling",
+    "Quantization",
+    "Random",
+    "Reduce",
+    "SpatialOps",
+)
+"""KernelBench-X's fifteen, by the names of its data folders."""
+
+NAME = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
+"""Names of suites and tasks: they are parts of git refs, of file names and of `suite/task`."""
+CASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FILLED_IN = ("suite", "folder")
+_AT_PATH = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
+
+
+def read_task(folder: Path, *, suite: str) -> Task:
+    """The task in a folder, `suite` and `folder` filled in.
+
+    `BadTask` names file, key and problem where the folder breaks the format. Nothing of the folder's Python runs.
+    """
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise BadTask(folder / name, "", f"is missing; a task folder has {', '.join(FILES)}")
+    file = folder / TASK_FILE
+    task = msgspec.structs.replace(_decode(file), suite=suite, folder=folder.resolve())
+    for key, problem in _problems(task):
+        raise BadTask(file, key, problem)
+    return task
+
+
+def _decode(file: Path) -> Task:
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadTask(file, "", f"cannot be read: {error}") from error
+    for key in _FILLED_IN:
+        if key in raw:
+            raise BadTask(file, key, "is not written in the file: it follows from where the folder lies")
+    try:
+        return msgspec.convert(raw, Task, strict=True)
+    except msgspec.ValidationError as error:
+        raise _explained(file, str(error)) from error
+
+
+def _explained(file: Path, message: str) -> BadTask:
+    """What msgspec says, as key and problem, with the nearest right spelling of an unknown key."""
+    match = _AT_PATH.match(message)
+    assert match is not None  # both groups match anything
+    key = (match["path"] or "").removeprefix(".")
+    unknown = _UNKNOWN_FIELD.search(match["problem"])
+    if unknown is None:
+        return BadTask(file, key, match["problem"])
+    field = unknown["field"]
+    known = {
+        name
+        for kind in (Task, Case, EntryPoint, Output, Tolerance, QuantizationTolerance)
+        for name in kind.__struct_fields__
+        if name not in _FILLED_IN
+    }
+    return BadTask(file, f"{key}.{field}".removeprefix("."), f"unknown key{nearest(field, known)}")
+
+
+def _problems(task: Task) -> Iterator[tuple[str, str]]:
+    """What is wrong with a decoded task, as (key, problem)."""
+    if task.schema != SCHEMA:
+        yield "schema", f"is {task.schema}; this Wavedeck reads {SCHEMA}"
+    if not NAME.fullmatch(task.name):
+        yield "name", f"{task.name!r} is no name: lower-case letters, digits, `_` and `-`, a letter first"
+    if task.name != task.folder.name:
+        yield "name", f"is {task.name!r}, but the folder is called {task.folder.name!r}"
+    for key in ("title", "instruction", "baseline"):
+        if not getattr(task, key).strip():
+            yield key, "is empty"
+    if task.category not in CATEGORIES:
+        yield (
+            "category",
+            f"{task.category!r} is none of {', '.join(CATEGORIES)}{nearest(task.category, CATEGORIES)}",
+        )
+    if not 1 <= task.difficulty <= 5:
+        yield "difficulty", f"is {task.difficulty}; it goes from 1 (an element-wise kernel) to 5"
+    yield from _interface_problems(task)
+    yield from _case_problems(task)
+    yield from _tolerance_problems(task)
+
+
+def _interface_problems(task: Task) -> Iterator[tuple[str, str]]:
+    signatures: list[Signature] = []
+    if not task.entry_points:
+        yield "entry_points", "is empty; name the function that a candidate must define"
+    for place, entry in enumerate(task.entry_points):
+        try:
+            signature = parse_signature(entry.signature)
+        except ValueError as error:
+            yield f"entry_points[{place}].signature", str(error)
+            continue
+        signatures.append(signature)
+        if signature.name != entry.name:
+            yield (
+                f"entry_points[{place}].name",
+                f"is {entry.name!r}, but its signature is that of {signature.name!r}",
+            )
+        if not signature.parameters:
+            yield f"entry_points[{place}].signature", "has no parameter; a kernel needs an input"
+    yield from _repeated("entry_points", [entry.name for entry in task.entry_points])
+    if not task.outputs:
+        yield "outputs", "is empty; name at least one tensor to judge"
+    for place, output in enumerate(task.outputs):
+        if output.dtype != "input" and output.dtype not in ITEM_BYTES:
+            yield (
+                f"outputs[{place}].dtype",
+                f"{output.dtype!r} is neither `input` nor a dtype{nearest(output.dtype, ITEM_BYTES)}",
+            )
+    yield from _repeated("outputs", [output.name for output in task.outputs])
+    parameters = {name for signature in signatures for name in signature.parameters}
+    for key in ("outlier_inputs", "in_place"):
+        for name in getattr(task, key):
+            if name not in parameters:
+                yield key, f"{name!r} is no parameter{nearest(name, parameters)}"
+
+
+def _case_problems(task: Task) -> Iterator[tuple[str, str]]:
+    if not task.cases:
+        yield "cases", "is empty; a task needs at least one case"
+        return
+    yield from _repeated("cases", [case.name for case in task.cases])
+    axes = set(task.cases[0].cpu)
+    for place, case in enumerate(task.cases):
+        key = f"cases[{place}]"
+        if not CASE_NAME.fullmatch(case.name):
+            yield f"{key}.name", f"{case.name!r} is no name: letters, digits, `.`, `_` and `-`"
+        if case.dtype not in ITEM_BYTES:
+            yield f"{key}.dtype", f"{case.dtype!r} is no dtype{nearest(case.dtype, ITEM_BYTES)}"
+        for device, sizes in (("cpu", case.cpu), ("gpu", case.gpu)):
+            if not sizes:
+                yield f"{key}.{device}", "is empty; a case has sizes for both `cpu` and `gpu`"
+            if set(sizes) != axes:
+                yield f"{key}.{device}", f"has the sizes {_listed(sizes)}, other cases have {_listed(axes)}"
+            for axis, size in sizes.items():
+                if size < 0:
+                    yield f"{key}.{device}.{axis}", f"is {size}; a size is not negative"
+    if any(case.distribution == "outlier" for case in task.cases) and not task.outlier_inputs:
+        yield "outlier_inputs", "is empty, but a case has the distribution `outlier`"
+
+
+def _tolerance_problems(task: Task) -> Iterator[tuple[str, str]]:
+    for dtype, tolerance in task.tolerances.items():
+        if dtype not in ITEM_BYTES:
+            yield f"tolerances.{dtype}", f"is no dtype{nearest(dtype, ITEM_BYTES)}"
+        for key in ("rtol", "atol"):
+            if not 0 <= getattr(tolerance, key) < 1:
+                yield f"tolerances.{dtype}.{key}", f"is {getattr(tolerance, key)}; it lies from 0 up to 1"
+    quantization = task.quantization
+    if quantization is None:
+        for dtype in sorted({case.dtype for case in task.cases} - set(task.tolerances)):
+            yield "tolerances", f"has no entry for {dtype}, which a case uses"
+        return
+    if not -1 < quantization.cosine_min <= 1:
+        yield "quantization.cosine_min", f"is {quantization.cosine_min}; a cosine lies between -1 and 1"
+    for key in ("relative_l1_max", "rmse_max"):
+        if not 0 <= getattr(quantization, key) < 1:
+            yield f"quantization.{key}", f"is {getattr(quantization, key)}; it lies from 0 up to 1"
+
+
+def _repeated(key: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            yield f"{key}[{place}].name", f"{name!r} is used twice"
+
+
+def _listed(names: set[str] | dict[str, int]) -> str:
+    return ", ".join(sorted(names)) or "none"
