@@ -1,0 +1,253 @@
+"""
+Runs a candidate's own host code without a device and compiles every launch it makes, as the device would.
+
+The only module that touches the internals of Triton's launcher and autotuner (3.6 and 3.7). The process must not
+interpret, and serves one target: Triton keeps compiled kernels by device, so a second target would get the first's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import triton
+from triton.backends.amd.compiler import HIPOptions
+from triton.backends.nvidia.compiler import CUDAOptions
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime import autotuner, jit
+from triton.runtime.errors import OutOfResources, PTXASError
+
+from harness.device import Target
+from harness.targets import hardware
+
+from . import shim
+
+MAX_THREADS = 1024
+"""Of a workgroup, on every target."""
+
+OPTIONS = {
+    "hip": frozenset(field.name for field in dataclasses.fields(HIPOptions)),
+    "cuda": frozenset(field.name for field in dataclasses.fields(CUDAOptions)),
+}
+# Launch options of other Triton versions and builds: a kernel that names them is no worse for it.
+VERSIONED = frozenset({
+    "instruction_sched_variant", "schedule_hint", "num_buffers_warp_spec", "num_consumer_groups",
+    "reg_dec_producer", "reg_inc_consumer", "enable_persistent", "enable_warp_specialization",
+})  # fmt: skip
+SURVIVED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
+"""What Triton's autotuner takes for a config that lost; anything else ends the launch on a device too."""
+
+
+class ForeignOption(Exception):
+    """A launch names an option that only the other vendor's compiler has."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """One launch as it would have happened, compiled for the target."""
+
+    kernel: str
+    grid: tuple[int, int, int] | None
+    config: dict[str, str]
+    """Compile-time constants and launch options, printed."""
+    autotune_index: int | None
+    compiled: Any = None
+    """Triton's `CompiledKernel`; also there when the device has too little for it."""
+    failure: Exception | None = None
+    log: str = ""
+    """What the compiler printed."""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+_recording: list[Launch] | None = None
+_tuning = SimpleNamespace(index=None)
+
+
+def install(target: Target) -> None:
+    """Make launches compile only, for `target`; once a process, before the candidate's module is imported."""
+    if triton.knobs.runtime.interpret:
+        raise RuntimeError("a process that interprets cannot compile: TRITON_INTERPRET must not be set")
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    triton.knobs.compilation.always_compile = True
+    triton.knobs.nvidia.dump_ptxas_log = True
+    shim.install(target)
+    _compile_launches(target)
+    _compile_all_configs()
+
+
+@contextlib.contextmanager
+def record() -> Iterator[list[Launch]]:
+    """The launches made until the block ends, in order, failed ones included."""
+    global _recording
+    _recording = []
+    try:
+        yield _recording
+    finally:
+        _recording = None
+
+
+def _compile_launches(target: Target) -> None:
+    compile_or_launch = jit.JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        if warmup or _recording is None:
+            return compile_or_launch(self, *args, grid=grid, warmup=True, **options)
+        bound = _bind(self, args, options)
+        launch = Launch(
+            kernel=self.fn.__name__,
+            grid=_grid(grid, bound),
+            config=_constants(self, bound),
+            autotune_index=_tuning.index,
+        )
+        _recording.append(launch)
+        try:
+            options = _accepted(options, bound, target, launch)
+            _compile(self, compile_or_launch, args, options, launch)
+            _fits(launch, target)
+        except Exception as error:
+            launch.failure = error
+            raise
+        return launch.compiled
+
+    jit.JITFunction.run = run
+
+
+def _compile_all_configs() -> None:
+    def run(self: Any, *args: Any, **options: Any) -> Any:
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        result = None
+        lost: Exception | None = None
+        fatal: Exception | None = None
+        for config in self.prune_configs(options):
+            _tuning.index = next(at for at, known in enumerate(self.configs) if known is config)
+            self.best_config = config
+            try:
+                if config.pre_hook is not None:
+                    config.pre_hook({**self.nargs, **options, **config.all_kwargs()})
+                result = self.fn.run(*args, **options, **config.all_kwargs())
+            except SURVIVED as error:
+                lost = lost or error
+            except Exception as error:  # noqa: BLE001 -- the others still go into the table; the first is raised below
+                fatal = fatal or error
+            finally:
+                _tuning.index = None
+        self.nargs = None
+        first = fatal if fatal is not None or result is not None else lost
+        if first is not None:
+            raise first
+        return result
+
+    autotuner.Autotuner.run = run
+
+
+def _bind(kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Value of each parameter of the kernel, defaults included; a wrong call raises `TypeError` as on a device."""
+    signature = inspect.signature(kernel.fn)
+    named = {name: value for name, value in options.items() if name in signature.parameters}
+    bound = signature.bind(*args, **named)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
+    sizes = [int(size) for size in (grid(bound) if callable(grid) else grid)]
+    x, y, z = (*sizes, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _constants(kernel: Any, bound: Mapping[str, Any]) -> dict[str, str]:
+    names = [parameter.name for parameter in kernel.params if parameter.is_constexpr]
+    return {name: _printed(bound[name]) for name in names if name in bound}
+
+
+def _printed(value: Any) -> str:
+    value = getattr(value, "value", value)
+    return str(getattr(value, "__name__", value))
+
+
+def _accepted(
+    options: dict[str, Any], bound: Mapping[str, Any], target: Target, launch: Launch
+) -> dict[str, Any]:
+    """
+    The options that this target's compiler takes, printed into the launch's config.
+
+    One that only the other vendor's compiler has raises `ForeignOption`, as does a cluster on AMD; one of another
+    version of Triton is dropped with a note; any other is left for Triton to refuse.
+    """
+    own = OPTIONS[target.backend]
+    other = OPTIONS["cuda" if target.backend == "hip" else "hip"]
+    accepted = {}
+    for name, value in options.items():
+        if name not in bound and name not in own:
+            if name in other:
+                raise ForeignOption(f"launch option `{name}` exists only for the other vendor's targets")
+            if name in VERSIONED:
+                launch.notes = (
+                    *launch.notes,
+                    f"option `{name}` is unknown to triton {triton.__version__}: ignored",
+                )
+                continue
+        if name == "num_ctas" and target.backend == "hip" and value > 1:
+            raise ForeignOption(f"launch option `num_ctas={value}`: {target.name} has no clusters")
+        accepted[name] = value
+        if name not in bound:
+            launch.config[name] = _printed(value)
+    return accepted
+
+
+def _compile(
+    kernel: Any, compile_only: Any, args: tuple[Any, ...], options: dict[str, Any], launch: Launch
+) -> None:
+    began = time.perf_counter()
+    printed = io.StringIO()
+    diagnostics = CompilerOutput()
+    try:
+        with diagnostics, contextlib.redirect_stdout(printed):
+            launch.compiled = compile_only(kernel, *args, grid=None, warmup=True, **options)
+    finally:
+        launch.seconds = time.perf_counter() - began
+        launch.log = printed.getvalue() + diagnostics.text
+    metadata = launch.compiled.metadata
+    for name in ("num_warps", "num_stages"):
+        launch.config.setdefault(name, str(getattr(metadata, name)))
+
+
+def _fits(launch: Launch, target: Target) -> None:
+    """Raise what Triton raises on a device when it loads a kernel that is too large for it."""
+    facts, metadata = hardware(target), launch.compiled.metadata
+    if metadata.shared > facts.local_bytes_workgroup:
+        raise OutOfResources(metadata.shared, facts.local_bytes_workgroup, "shared memory")
+    threads = metadata.num_warps * target.wave_size
+    if threads > MAX_THREADS:
+        raise OutOfResources(threads, MAX_THREADS, "threads")
+
+
+class CompilerOutput:
+    """Keeps what native code writes to standard error in the block, as `text`, also when it ends by an exception."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __enter__(self) -> None:
+        sys.stderr.flush()
+        self._kept = os.dup(2)
+        self._sink = os.memfd_create("compiler-output", os.MFD_CLOEXEC)
+        os.dup2(self._sink, 2)
+
+    def __exit__(self, *why: object) -> None:
+        sys.stderr.flush()
+        os.dup2(self._kept, 2)
+        os.close(self._kept)
+        size = os.lseek(self._sink, 0, os.SEEK_CUR)
+        self.text = os.pread(self._sink, size, 0).decode(errors="replace")
+        os.close(self._sink)

@@ -1,0 +1,311 @@
+"""
+Compiles a candidate's launches for a target, with no device: what each kernel needs, or why it does not compile.
+
+Called in a process that forks for one candidate and one target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import re
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import torch
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITFunction
+
+from harness.device import Target
+from harness.evaluation import KernelResources
+
+from . import capture, resources
+from .capture import ForeignOption, Launch
+from .occupancy import occupancy
+
+MESSAGE_CHARACTERS = 600
+_DIAGNOSTIC = re.compile(r'"?(?P<file>[^\s":]+\.py)"?:(?P<line>\d+):\d+\)?: error: (?P<message>.+)')
+_prepared: list[Target] = []
+
+
+class ArgumentSpec(msgspec.Struct, frozen=True):
+    """One argument of the entry point: a tensor by shape, strides and dtype, or a scalar."""
+
+    name: str
+    shape: tuple[int, ...] | None = None
+    """`None`: a scalar."""
+    strides: tuple[int, ...] = ()
+    """In elements."""
+    dtype: str = ""
+    """Name of a torch dtype."""
+    scalar: bool | int | float | str | None = None
+
+
+class CaseSpec(msgspec.Struct, frozen=True):
+    """The arguments of one case, at the sizes that its launches are specialised for."""
+
+    case: str
+    arguments: tuple[ArgumentSpec, ...]
+
+
+class CompileReport(msgspec.Struct, frozen=True):
+    """What compiling said. At most one of `error` and `unsupported` is set."""
+
+    resources: tuple[KernelResources, ...]
+    """One for each distinct binary and config, in order of launching; configs too large for the device included."""
+    error: str | None = None
+    """Why the candidate would fail on the target, in a few lines."""
+    line: int | None = None
+    """The candidate's own line, 1-based."""
+    unsupported: str | None = None
+    """Why nothing can be said for this target; says nothing of the candidate."""
+    notes: tuple[str, ...] = ()
+
+
+def prepare(target: Target) -> None:
+    """
+    Make this process ready to compile for `target`: once, before the candidate's module is imported.
+
+    `cuda` comes to mean the CPU and answers as the target's reference device would; launches compile and do not run.
+    """
+    if _prepared and _prepared[0] != target:
+        raise RuntimeError(f"this process compiles for {_prepared[0].name}; start another for {target.name}")
+    if not _prepared:
+        capture.install(target)
+        _prepared.append(target)
+
+
+def compile_candidate(
+    module: ModuleType, entry_point: str, cases: Sequence[CaseSpec], target: Target
+) -> CompileReport:
+    """
+    Run the entry point on zeros of each case's shapes and compile every launch it makes.
+
+    The candidate fails as it would on the device: when an exception leaves the entry point. So a launch that does not
+    compile fails it unless its own code catches that (a note then); of an autotuned kernel, configs that Triton's
+    autotuner itself drops (too large for the device, a static assertion, refused by ptxas) are marked and fail it only
+    when none is left. The first failing case ends the work. `prepare` must have been called before the import.
+    """
+    prepare(target)
+    launches: list[tuple[str, Launch]] = []
+    error: tuple[str, int | None] | None = None
+    unsupported = None
+    for case in cases:
+        with capture.record() as made:
+            try:
+                getattr(module, entry_point)(**_arguments(case))
+            except ForeignOption as reason:
+                unsupported = f"{reason}; nothing can be said for {target.name}"
+            except MemoryError as reason:
+                unsupported = f"this machine cannot hold case {case.case} at its gpu sizes: {reason}"
+            except Exception as reason:  # noqa: BLE001 -- whatever leaves the candidate's code is its failure
+                if _is_memory(reason):
+                    unsupported = f"this machine cannot hold case {case.case} at its gpu sizes"
+                else:
+                    error = _explain(reason, module, made, case.case, target)
+        launches.extend((case.case, launch) for launch in made)
+        if error or unsupported:
+            break
+    compiled = any(launch.failure is None for _, launch in launches)
+    if not compiled and error is None and unsupported is None:
+        case_name, failed = next(
+            ((case, made) for case, made in launches if made.failure is not None), ("", None)
+        )
+        if failed is not None and isinstance(failed.failure, ForeignOption):
+            unsupported = f"{failed.failure}; nothing can be said for {target.name}"
+        elif failed is not None and failed.failure is not None:
+            error = _explain(failed.failure, module, [failed], case_name, target)
+    return CompileReport(
+        resources=_table(launches, target),
+        error=error[0] if error else None,
+        line=error[1] if error else None,
+        unsupported=unsupported,
+        notes=_notes(launches, module, target),
+    )
+
+
+def _arguments(case: CaseSpec) -> dict[str, Any]:
+    return {spec.name: spec.scalar if spec.shape is None else _zeros(spec) for spec in case.arguments}
+
+
+def _zeros(spec: ArgumentSpec) -> torch.Tensor:
+    """Zeros whose memory is mapped only where it is touched, and whose storage is as large as on the device."""
+    shape, dtype = spec.shape or (), getattr(torch, spec.dtype)
+    if 0 in shape:
+        return torch.empty_strided(shape, spec.strides, dtype=dtype)
+    items = 1 + sum((size - 1) * stride for size, stride in zip(shape, spec.strides, strict=True))
+    memory = mmap.mmap(-1, items * dtype.itemsize)
+    return torch.frombuffer(memory, dtype=dtype, count=items).as_strided(shape, spec.strides)
+
+
+def _is_memory(error: BaseException) -> bool:
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+
+
+def _table(launches: Sequence[tuple[str, Launch]], target: Target) -> tuple[KernelResources, ...]:
+    rows: dict[tuple[int, int | None], KernelResources] = {}
+    for case, launch in launches:
+        if launch.compiled is None:
+            continue
+        key = (id(launch.compiled), launch.autotune_index)
+        known = rows.get(key)
+        if known is None:
+            rows[key] = _row(case, launch, target)
+        elif case != known.case or launch.grid != known.grid:
+            also = f"same code for case {case}, grid {launch.grid}"
+            if also not in known.notes:
+                rows[key] = msgspec.structs.replace(known, notes=(*known.notes, also))
+    return tuple(rows.values())
+
+
+def _row(case: str, launch: Launch, target: Target) -> KernelResources:
+    compiled, metadata = launch.compiled, launch.compiled.metadata
+    amd = target.backend == "hip"
+    if amd:
+        binary = compiled.asm["hsaco"]
+        found = resources.from_hip(compiled.asm["amdgcn"], binary)
+    else:
+        binary = compiled.asm["cubin"]
+        found = resources.from_cuda(compiled.asm["ptx"], binary, launch.log)
+    if found.binary != target.name:
+        raise RuntimeError(f"compiled for {found.binary}, asked for {target.name}")
+    registers = found.vgprs if amd else found.registers
+    fit = None
+    if registers is not None:
+        fit = occupancy(
+            target,
+            waves_a_workgroup=metadata.num_warps,
+            registers=registers,
+            local_bytes=metadata.shared,
+            sgprs=found.sgprs or 0,
+        )
+    notes = launch.notes
+    if isinstance(launch.failure, OutOfResources):
+        notes = (*notes, _too_large(launch.failure, target))
+    return KernelResources(
+        kernel=launch.kernel,
+        case=case,
+        config=launch.config,
+        autotune_index=launch.autotune_index,
+        binary=found.binary,
+        binary_sha256=hashlib.sha256(binary).hexdigest(),
+        grid=launch.grid,
+        vgprs=found.vgprs,
+        agprs=found.agprs,
+        sgprs=found.sgprs,
+        registers=found.registers,
+        vgpr_spills=found.vgpr_spills,
+        sgpr_spills=found.sgpr_spills,
+        spill_bytes=found.spill_bytes,
+        scratch_bytes=found.scratch_bytes,
+        lds_bytes=metadata.shared,
+        occupancy=fit.waves if fit else None,
+        occupancy_limit=fit.limit if fit else None,
+        matrix_instructions=found.matrix_instructions,
+        load_widths=found.load_widths,
+        compile_seconds=launch.seconds,
+        notes=notes,
+    )
+
+
+def _notes(launches: Sequence[tuple[str, Launch]], module: ModuleType, target: Target) -> tuple[str, ...]:
+    """A line for each launch that failed, whether or not that failed the candidate."""
+    notes: dict[str, None] = {}
+    for case, launch in launches:
+        if launch.failure is None or isinstance(launch.failure, ForeignOption):
+            continue
+        message, _ = _message(launch.failure, module, launch, target)
+        place = f"config {launch.autotune_index}" if launch.autotune_index is not None else "the launch"
+        notes[f"{launch.kernel}: {place} ({_config(launch)}) in case {case}: {message.splitlines()[0]}"] = (
+            None
+        )
+    return tuple(notes)
+
+
+def _explain(
+    error: Exception, module: ModuleType, made: Sequence[Launch], case: str, target: Target
+) -> tuple[str, int | None]:
+    """Message and line for a person, of an exception that left the entry point."""
+    launch = next((launch for launch in made if launch.failure is error), None)
+    if launch is None:
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        message = f"the entry point raised {_short(text)} at the gpu sizes of case {case}"
+        return message, _traceback_line(error, module)
+    message, line = _message(error, module, launch, target)
+    if line is None:
+        line = _traceback_line(error, module)
+    which = f" config {launch.autotune_index}" if launch.autotune_index is not None else ""
+    return f"{launch.kernel}{which} ({_config(launch)}), case {case}: {message}", line
+
+
+def _message(error: Exception, module: ModuleType, launch: Launch, target: Target) -> tuple[str, int | None]:
+    if isinstance(error, OutOfResources):
+        return _too_large(error, target), None
+    if isinstance(error, CompilationError):
+        return _front_end(error, module)
+    found = _DIAGNOSTIC.search(launch.log)
+    if found is not None:
+        own = Path(found["file"]).name == Path(module.__file__ or "").name
+        return _short(found["message"]), int(found["line"]) if own else None
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return _short(text), None
+
+
+def _front_end(error: CompilationError, module: ModuleType) -> tuple[str, int | None]:
+    """The innermost error tells what is wrong; the line is the innermost that is the candidate's own."""
+    chain: list[BaseException] = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    said = [link.error_message for link in chain if isinstance(link, CompilationError) and link.error_message]
+    reason = chain[-1]
+    message = said[-1] if said else str(reason) or type(reason).__name__
+    lines = [_own_line(link, module) for link in chain if isinstance(link, CompilationError)]
+    line = next((line for line in reversed(lines) if line is not None), None)
+    return _short(message), line
+
+
+def _own_line(error: CompilationError, module: ModuleType) -> int | None:
+    """Nodes count lines from the `def`; find the function that the source belongs to and count from its place."""
+    at = getattr(error.node, "lineno", None)
+    if at is None or error.src is None:
+        return None
+    for value in vars(module).values():
+        function = value
+        while not isinstance(function, JITFunction) and hasattr(function, "fn"):
+            function = function.fn
+        if isinstance(function, JITFunction) and function.src == error.src:
+            raw = function.raw_src
+            decorators = next((i for i, text in enumerate(raw) if text.lstrip().startswith("def ")), 0)
+            return int(function.starting_line_number) + decorators + int(at) - 1
+    return None
+
+
+def _traceback_line(error: BaseException, module: ModuleType) -> int | None:
+    """Line of the innermost frame in the candidate's module."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.lineno for frame in frames if frame.filename == module.__file__]
+    return own[-1] if own else None
+
+
+def _too_large(error: OutOfResources, target: Target) -> str:
+    if error.name != "shared memory":
+        return f"needs {error.required} {error.name} a workgroup, {target.name} allows {error.limit}"
+    memory = "LDS" if target.backend == "hip" else "shared memory"
+    return (
+        f"needs {error.required} bytes of {memory} a workgroup, {target.name} has {error.limit}; "
+        "smaller blocks or fewer num_stages help"
+    )
+
+
+def _config(launch: Launch) -> str:
+    return ", ".join(f"{name}={value}" for name, value in launch.config.items())
+
+
+def _short(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return "\n".join(lines[:6])[:MESSAGE_CHARACTERS]

@@ -1,0 +1,274 @@
+"""Small candidates for the tests of the interpreter and the compiler; imported in subprocesses alone."""
+
+import torch
+import triton
+import triton.language as tl
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    assert x.device == DEVICE and y.is_cuda and out.device.type == "cuda"
+    n = out.numel()
+    add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=1024, num_warps=4)
+    return out
+
+
+@triton.jit
+def past_the_end_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    y = tl.load(y_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets - 1, x + y, mask=offsets < n)
+
+
+def past_the_end(x, y):
+    out = torch.empty_like(x)
+    past_the_end_kernel[(triton.cdiv(x.numel(), 256),)](x, y, out, x.numel(), BLOCK=256)
+    return out
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=-float("inf")).to(tl.float32)
+    x = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * columns + offsets, x / tl.sum(x, axis=0), mask=mask)
+
+
+def softmax(x):
+    out = torch.empty(x.shape, dtype=x.dtype, device="cuda")
+    block = triton.next_power_of_2(x.shape[1])
+    softmax_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=block)
+    return out
+
+
+@triton.jit
+def matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        a = tl.load(a_ptr + rm[:, None] * K + (k + rk)[None, :], mask=(rm < M)[:, None] & (k + rk < K)[None, :], other=0.0)
+        b = tl.load(b_ptr + (k + rk)[:, None] * N + rn[None, :], mask=(k + rk < K)[:, None] & (rn < N)[None, :], other=0.0)
+        acc += tl.dot(a, b)
+    c = acc.to(c_ptr.dtype.element_ty)
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], c, mask=(rm < M)[:, None] & (rn < N)[None, :])
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
+
+
+def matmul(a, b):
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    matmul_kernel[(triton.cdiv(m, 64), triton.cdiv(n, 64))](a, b, c, m, n, k, BM=64, BN=64, BK=32)
+    return c
+
+
+def spilling(a, b):
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    matmul_kernel[(triton.cdiv(m, 256), triton.cdiv(n, 256))](a, b, c, m, n, k, BM=256, BN=256, BK=32, num_warps=4)
+    return c
+
+
+CONFIGS = [
+    triton.Config({"BM": 32, "BN": 32, "BK": 32}, num_warps=4, num_stages=2),
+    triton.Config({"BM": 64, "BN": 64, "BK": 32}, num_warps=4, num_stages=2),
+    triton.Config({"BM": 128, "BN": 128, "BK": 128}, num_warps=8, num_stages=4),
+    triton.Config({"BM": 16, "BN": 16, "BK": 16}, num_warps=1, num_stages=1),
+]
+
+
+def at_least_32(configs, named_args, **kwargs):
+    assert "a_ptr" in named_args
+    return [config for config in configs if config.kwargs["BM"] >= 32]
+
+
+@triton.autotune(configs=CONFIGS, key=["M", "N", "K"], prune_configs_by={"early_config_prune": at_least_32})
+@triton.heuristics({"EVEN": lambda args: args["K"] % args["BK"] == 0})
+@triton.jit
+def tuned_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EVEN: tl.constexpr):
+    if EVEN:
+        tl.static_assert(BK >= 16)
+    matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
+
+
+def tuned_matmul(a, b):
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    tuned_kernel[lambda meta: [triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"])]](a, b, c, m, n, k)
+    return c
+
+
+@triton.jit
+def block_pointer_kernel(x_ptr, out_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr, CHECK: tl.constexpr):
+    x = tl.make_block_ptr(x_ptr, (M, N), (N, 1), (tl.program_id(0) * BM, 0), (BM, BN), (1, 0))
+    out = tl.make_block_ptr(out_ptr, (M, N), (N, 1), (tl.program_id(0) * BM, 0), (BM, BN), (1, 0))
+    if CHECK:
+        tl.store(out, tl.load(x, boundary_check=(0, 1)) * 2, boundary_check=(0, 1))
+    else:
+        tl.store(out, tl.load(x) * 2, boundary_check=(0, 1))
+
+
+def doubled(x, check=True):
+    out = torch.empty_like(x)
+    block_pointer_kernel[(triton.cdiv(x.shape[0], 16),)](
+        x, out, x.shape[0], x.shape[1], 16, triton.next_power_of_2(x.shape[1]), check
+    )
+    return out
+
+
+@triton.jit
+def histogram_kernel(x_ptr, counts_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0)
+    tl.atomic_add(counts_ptr + x, 1, mask=offsets < n)
+
+
+def histogram(x, bins):
+    counts = torch.zeros(bins, dtype=torch.int32, device=x.device)
+    histogram_kernel[(triton.cdiv(x.numel(), 128),)](x, counts, x.numel(), BLOCK=128)
+    return counts
+
+
+@triton.jit
+def lock_kernel(lock_ptr, index):
+    tl.atomic_cas(lock_ptr + index, 0, 7)
+
+
+def locked(x, index):
+    lock_kernel[(1,)](x, index)
+    return x
+
+
+@triton.jit
+def gather_kernel(pointers_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    base = tl.load(pointers_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    x = tl.load(base + offsets, mask=offsets < n)
+    tl.store(out_ptr + tl.program_id(0) * n + offsets, x, mask=offsets < n)
+
+
+def gathered(x, y):
+    pointers = torch.tensor([x.data_ptr(), (y + 0).data_ptr(), y.data_ptr()], device="cuda")
+    out = torch.empty((3, x.numel()), device=x.device)
+    gather_kernel[(3,)](pointers, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+    return out
+
+
+@triton.jit
+def tanh_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, tl.extra.libdevice.tanh(x), mask=offsets < n)
+
+
+def tanh(x):
+    out = torch.empty_like(x)
+    tanh_kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+    return out
+
+
+@triton.jit
+def narrow_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n).to(tl.bfloat16)
+    tl.store(out_ptr + offsets, x.to(tl.float32), mask=offsets < n)
+
+
+def narrow(x):
+    out = torch.empty_like(x)
+    narrow_kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+    return out
+
+
+def persistent(x, y):
+    out = torch.empty_like(x)
+    n = x.numel()
+    compiled = add_kernel.warmup(x, y, out, n, BLOCK=1024, num_warps=4, grid=(1,))
+    compiled._init_handles()
+    properties = triton.runtime.driver.active.utils.get_device_properties(x.device.index)
+    waves = properties["max_num_regs"] // (compiled.n_regs * properties["warpSize"] * 4)
+    assert waves > 0 and properties["multiprocessor_count"] > 0
+    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024, num_warps=4)
+    return out
+
+
+def amd_options(x, y):
+    out = torch.empty_like(x)
+    n = x.numel()
+    add_kernel[(triton.cdiv(n, 1024),)](
+        x, y, out, n, BLOCK=1024, waves_per_eu=2, matrix_instr_nonkdim=16, kpack=2, instruction_sched_variant="none"
+    )
+    return out
+
+
+def nvidia_options(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024, maxnreg=64)
+    return out
+
+
+def misspelt_option(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024, num_wraps=4)
+    return out
+
+
+@triton.jit
+def helper(x):
+    return x + undefined_name  # noqa: F821
+
+
+@triton.jit
+def broken_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, helper(x), mask=offsets < n)
+
+
+def broken(x):
+    out = torch.empty_like(x)
+    broken_kernel[(1,)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+def broken_but_caught(x, y):
+    try:
+        return broken(x)
+    except Exception:
+        return vector_add(x, y)
+
+
+def asserts_at_gpu_sizes(x, y):
+    assert x.numel() < 1000, "small only"
+    return vector_add(x, y)
+
+
+@triton.jit
+def hungry_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
+
+
+def hungry(a, b):
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    hungry_kernel[(triton.cdiv(m, 128), triton.cdiv(n, 128))](a, b, c, m, n, k, BM=128, BN=128, BK=128, num_stages=4, num_warps=8)
+    return c
