@@ -1,0 +1,58 @@
+"""The seam between a method and the engine: all that an instance may ask for.
+
+A method is plain sequential code against a `Context`. It must be deterministic given the context's answers: a resumed
+session runs it again from the start, and what the journal holds is answered from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from engine.models import Reply
+from harness import Evaluation, Target
+from sessions.events import Message, Origin, Role
+from suites import Task
+
+
+class Review(msgspec.Struct, frozen=True):
+    """What a person said about a correct candidate."""
+
+    accepted: bool
+    why: str = ""
+
+
+class Context(Protocol):
+    """One instance's access to model, judge and person. Errors that end an instance pass through the method."""
+
+    task: Task
+    targets: Sequence[Target]
+    iterations: int
+
+    async def attempt(self, origin: Origin, base: str | None) -> str:
+        """Begin the next attempt and return its name, as `softmax#2/7`; what follows belongs to it."""
+        ...
+
+    async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
+        """The model's reply to exactly these messages."""
+        ...
+
+    async def judge(self, source: str, strategy: str, *, rival: str | None) -> Evaluation:
+        """Propose the attempt's candidate and have it judged; `rival` is the source of the best so far."""
+        ...
+
+    async def review(self) -> Review:
+        """A person's word on the attempt just judged correct; without manual review it is accepted at once."""
+        ...
+
+
+class Method(Protocol):
+    """How attempts are made."""
+
+    name: str
+
+    async def run(self, context: Context) -> None:
+        """Make `context.iterations` attempts."""
+        ...

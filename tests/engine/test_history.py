@@ -1,0 +1,68 @@
+"""The history of an instance: ascending, five at most, the best never lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.methods.history import Ancestor, History
+from tests.support.evaluations import correct
+
+
+def ancestor(number: int, speedup: float | None) -> Ancestor:
+    return Ancestor(f"softmax#1/{number}", f"source {number}", "", correct(speedup=speedup))
+
+
+def attempts(history: History) -> list[int]:
+    return [int(each.attempt.rpartition("/")[2]) for each in history]
+
+
+@given(st.lists(st.floats(min_value=0.01, max_value=100), max_size=30))
+def test_it_holds_the_best_in_ascending_order_whatever_comes(speedups: list[float]) -> None:
+    history = History(5)
+    for number, speedup in enumerate(speedups):
+        was_best = history.add(ancestor(number, speedup))
+        best = history.best
+        assert best is not None
+        assert best.evaluation.speedup == max(speedups[: number + 1])
+        assert was_best == (speedup > max(speedups[:number], default=0.0))
+    kept = [each.evaluation.speedup for each in history]
+    assert kept == sorted(speedups)[-5:]
+
+
+def test_a_newcomer_that_beats_the_worst_replaces_the_worst() -> None:
+    history = History(3)
+    for number, speedup in enumerate((1.0, 3.0, 2.0, 2.5), start=1):
+        history.add(ancestor(number, speedup))
+    assert attempts(history) == [3, 4, 2]
+
+
+@pytest.mark.parametrize("speedup", [0.9, 1.0])
+def test_a_newcomer_that_does_not_beat_the_worst_is_left_out(speedup: float) -> None:
+    history = History(2)
+    history.add(ancestor(1, 1.0))
+    history.add(ancestor(2, 2.0))
+    assert history.add(ancestor(3, speedup)) is False
+    assert attempts(history) == [1, 2]
+
+
+def test_of_equals_the_older_stays_the_best() -> None:
+    history = History()
+    assert history.add(ancestor(1, 1.5)) is True
+    assert history.add(ancestor(2, 1.5)) is False
+    assert attempts(history) == [2, 1]
+
+
+def test_the_same_source_is_kept_once() -> None:
+    history = History()
+    history.add(ancestor(1, 1.0))
+    assert history.add(Ancestor("softmax#1/2", "source 1", "again", correct(speedup=1.1))) is False
+    assert attempts(history) == [1]
+
+
+def test_without_timing_fewer_bytes_moved_rank_higher() -> None:
+    history = History()
+    history.add(Ancestor("softmax#1/1", "a", "", correct(requested_bytes=4000)))
+    assert history.add(Ancestor("softmax#1/2", "b", "", correct(requested_bytes=2000))) is True
+    assert attempts(history) == [1, 2]

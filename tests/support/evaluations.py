@@ -1,0 +1,65 @@
+"""Evaluations for tests that need none judged."""
+
+from __future__ import annotations
+
+from harness import STAGES, ErrorReport, Evaluation, Stage, Traffic, Verdict
+
+FAILING_STAGE = {
+    Verdict.REJECTED: "static",
+    Verdict.NO_CODE: "static",
+    Verdict.CALL_ERROR: "call",
+    Verdict.TIMEOUT: "call",
+    Verdict.CRASH: "call",
+    Verdict.COMPILE_ERROR: "compile",
+    Verdict.WRONG: "execution",
+    Verdict.UNSUPPORTED: "execution",
+    Verdict.INFRA_ERROR: "call",
+}
+
+
+def correct(*, speedup: float | None = None, requested_bytes: int = 2000) -> Evaluation:
+    """A correct candidate, timed where `speedup` is given."""
+    traffic = Traffic(
+        case="small",
+        sizes={"n": 100},
+        requested_read_bytes=requested_bytes // 2,
+        requested_write_bytes=requested_bytes - requested_bytes // 2,
+        unique_read_bytes=500,
+        unique_write_bytes=500,
+        minimal_bytes=1000,
+        dot_flops=0,
+        flops=100,
+        launches=1,
+        programs=1,
+    )
+    return Evaluation(
+        schema=1,
+        task="starter/vector_add",
+        device="cpu",
+        verdict=Verdict.CORRECT,
+        call=True,
+        execution=True,
+        stages=tuple(Stage(name, None if name == "performance" else True, 0.1) for name in STAGES),
+        speedup=speedup,
+        speedup_geomean=speedup,
+        traffic=(traffic,),
+    )
+
+
+def failed(verdict: Verdict = Verdict.WRONG, message: str = "output 0 is wrong at [3]") -> Evaluation:
+    """A candidate that did not pass, for the reason given."""
+    place = STAGES.index(FAILING_STAGE[verdict])
+    stages = tuple(
+        Stage(name, True if at < place else False if at == place else None, 0.1 if at <= place else 0.0)
+        for at, name in enumerate(STAGES)
+    )
+    return Evaluation(
+        schema=1,
+        task="starter/vector_add",
+        device="cpu",
+        verdict=verdict,
+        call=place > 1,
+        execution=False,
+        stages=stages,
+        error=ErrorReport(kind=str(verdict), message=message),
+    )
