@@ -125,7 +125,7 @@ def compile_candidate(
         error=error[0] if error else None,
         line=error[1] if error else None,
         unsupported=unsupported,
-        notes=_notes(launches, module, target),
+        notes=_notes(launches, module, target, told=error[0] if error else ""),
     )
 
 
@@ -213,13 +213,17 @@ def _row(case: str, launch: Launch, target: Target) -> KernelResources:
     )
 
 
-def _notes(launches: Sequence[tuple[str, Launch]], module: ModuleType, target: Target) -> tuple[str, ...]:
-    """A line for each launch that failed, whether or not that failed the candidate."""
+def _notes(
+    launches: Sequence[tuple[str, Launch]], module: ModuleType, target: Target, *, told: str
+) -> tuple[str, ...]:
+    """A line for each launch that failed, but for the one that the error has `told` of."""
     notes: dict[str, None] = {}
     for case, launch in launches:
         if launch.failure is None or isinstance(launch.failure, ForeignOption):
             continue
         message, _ = _message(launch.failure, module, launch, target)
+        if _described(launch, case, message) == told:
+            continue
         place = f"config {launch.autotune_index}" if launch.autotune_index is not None else "the launch"
         notes[f"{launch.kernel}: {place} ({_config(launch)}) in case {case}: {message.splitlines()[0]}"] = (
             None
@@ -239,8 +243,12 @@ def _explain(
     message, line = _message(error, module, launch, target)
     if line is None:
         line = _traceback_line(error, module)
+    return _described(launch, case, message), line
+
+
+def _described(launch: Launch, case: str, message: str) -> str:
     which = f" config {launch.autotune_index}" if launch.autotune_index is not None else ""
-    return f"{launch.kernel}{which} ({_config(launch)}), case {case}: {message}", line
+    return f"{launch.kernel}{which} ({_config(launch)}), case {case}: {message}"
 
 
 def _message(error: Exception, module: ModuleType, launch: Launch, target: Target) -> tuple[str, int | None]:

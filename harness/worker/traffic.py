@@ -17,7 +17,7 @@ Addresses = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 
 MAX_REPORTS = 8
-_ONES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parent))
 
 
@@ -226,13 +226,25 @@ def candidate_line() -> tuple[str, int]:
 
 
 def _mark(known: Allocation, kind: str, addresses: Addresses, item_bytes: int) -> None:
-    offsets = (addresses - np.uint64(known.span.start)).astype(np.int64)
-    for touched, wanted in ((known.reads, kind != "store"), (known.writes, kind != "load")):
-        if not wanted:
-            continue
-        word = _ONES.get(item_bytes)
-        if word is not None and touched.size % item_bytes == 0 and not (offsets % item_bytes).any():
-            touched.view(word)[offsets // item_bytes] = int.from_bytes(b"\1" * item_bytes, "little")
-        else:
-            for byte in range(item_bytes):
-                touched[offsets + byte] = 1
+    touched = (
+        [known.reads]
+        if kind == "load"
+        else [known.writes]
+        if kind == "store"
+        else [known.reads, known.writes]
+    )
+    offsets = addresses.astype(np.int64) - known.span.start
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first == (offsets.size - 1) * item_bytes and bool((np.diff(offsets) == item_bytes).all()):
+        for marks in touched:
+            marks[first : last + item_bytes] = 1
+        return
+    word = _WORDS.get(item_bytes)
+    if word is not None and known.reads.size % item_bytes == 0 and not (offsets & (item_bytes - 1)).any():
+        places = offsets >> (item_bytes.bit_length() - 1)
+        for marks in touched:
+            marks.view(word)[places] = int.from_bytes(b"\1" * item_bytes, "little")
+        return
+    for marks in touched:
+        for byte in range(item_bytes):
+            marks[offsets + byte] = 1
