@@ -205,6 +205,7 @@ def _apply_judging(
         case ev.AttemptJudged():
             attempt.stage, attempt.evaluation = None, event.evaluation
             attempt.stages = list(event.evaluation.stages)
+            attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
             instance.word = "wait"
             instance.best = _best(instance)
         case _:

@@ -108,6 +108,9 @@ class AttemptState:
     """For a person."""
     commit: str | None = None
     started_wall: float = 0.0
+    judged_wall: float = 0.0
+    judged_seq: int = 0
+    """When and in which place the verdict came; 0 while there is none."""
 
     @property
     def verdict(self) -> Verdict | None:

@@ -1,0 +1,193 @@
+"""What an attempt's commit says: its files, message and trailers, from folded state alone.
+
+The same state gives the same bytes, so an attempt that is committed again gets the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from . import events as ev
+from .events import SCHEMA, Message, Role, Usage
+from .names import split_call
+from .state import AttemptState, CallState, InstanceState
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A line of `reasoning.jsonl`: some streamed reasoning."""
+
+    call: str
+    mono: float
+    """Seconds of the engine's monotonic clock."""
+    text: str
+
+
+class CallRecord(msgspec.Struct, frozen=True):
+    """A line of `calls.jsonl`."""
+
+    call: str
+    role: Role
+    model: str
+    messages: tuple[Message, ...]
+    text: str
+    stop_reason: str
+    usage: Usage
+    cost_usd: float | None
+    seconds: float | None
+    temperature: float | None
+    retries: int
+    failed: str
+
+
+class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """`attempt.json`."""
+
+    schema: int = SCHEMA
+    attempt: str
+    task: str
+    instance: int
+    number: int
+    origin: ev.Origin
+    base: str | None
+    strategy: str
+    verdict: ev.Verdict
+    started: float
+    """Seconds since the epoch, UTC."""
+    usage: Usage
+    cost_usd: float | None
+
+
+class Reasoning:
+    """Keeps the timed reasoning of calls until their attempts are committed."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, list[Piece]] = {}
+
+    def see(self, event: ev.Event) -> None:
+        """Take an event's part in: pieces are added, a retry or a new start of a call voids them."""
+        match event:
+            case ev.ReplyPiece(kind="reasoning"):
+                self._pieces.setdefault(event.call, []).append(Piece(event.call, event.mono, event.text))
+            case ev.CallStarted() | ev.CallRetried():
+                self._pieces.pop(event.call, None)
+            case ev.CallFinished() if event.reasoning and event.call not in self._pieces:
+                self._pieces[event.call] = [Piece(event.call, event.mono, event.reasoning)]
+
+    def of(self, attempt: AttemptState) -> list[Piece]:
+        """The pieces of an attempt's finished calls, in the order of the calls."""
+        return [piece for call in attempt.calls if call.finished for piece in self._pieces.get(call.call, ())]
+
+    def forget(self, attempt: str) -> None:
+        """Let an attempt's pieces go."""
+        for call in [call for call in self._pieces if split_call(call).attempt == attempt]:
+            del self._pieces[call]
+
+
+def attempt_files(
+    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[Piece]
+) -> dict[str, bytes]:
+    """The tree of a judged attempt, by path; `ValueError` when it has no evaluation yet."""
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        raise ValueError(f"{attempt.attempt} is not judged")
+    calls = [call for call in attempt.calls if not call.live]
+    made = _call_that_made(calls)
+    record = AttemptRecord(
+        attempt=attempt.attempt,
+        task=instance.task,
+        instance=instance.instance,
+        number=attempt.number,
+        origin=attempt.origin,
+        base=attempt.base,
+        strategy=attempt.strategy,
+        verdict=evaluation.verdict,
+        started=attempt.started_wall,
+        usage=attempt.usage,
+        cost_usd=attempt.cost_usd,
+    )
+    trace = ""
+    if evaluation.error is not None:
+        trace = "\n".join(part for part in (evaluation.error.trace, evaluation.error.message) if part) + "\n"
+    files = {
+        "kernel.py": attempt.source or "",
+        "trace.txt": trace,
+        "prompt.md": prompt_text(made.messages) if made else "",
+        "reply.md": made.text if made else "",
+    }
+    return {
+        **{path: text.encode("utf-8", "replace") for path, text in files.items()},
+        "attempt.json": _pretty(record),
+        "evaluation.json": _pretty(evaluation),
+        "calls.jsonl": _lines([_call_record(call) for call in calls]),
+        "reasoning.jsonl": _lines(reasoning),
+    }
+
+
+def prompt_text(messages: Sequence[Message]) -> str:
+    """A prompt as a page: one heading a message."""
+    return "\n".join(f"## {message.role}\n\n{message.content.rstrip()}\n" for message in messages)
+
+
+def attempt_message(attempt: AttemptState) -> str:
+    """Subject and trailers of an attempt's commit."""
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        raise ValueError(f"{attempt.attempt} is not judged")
+    speedup = f"{evaluation.speedup:.2f}x" if evaluation.speedup is not None else ""
+    trailers = {
+        "Verdict": evaluation.verdict,
+        "Speedup": speedup,
+        "Device": evaluation.device,
+        "Origin": attempt.origin,
+        "Base": attempt.base or "",
+    }
+    subject = " ".join(part for part in (attempt.attempt, evaluation.verdict, speedup) if part)
+    return with_trailers(subject, trailers)
+
+
+def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:
+    """A commit message; trailers without a value are left out and line ends in values become spaces."""
+    lines = [f"{key}: {' '.join(value.split())}" for key, value in trailers.items() if value.strip()]
+    return "\n".join([subject, "", *lines]) + "\n"
+
+
+def trailers_of(message: str) -> dict[str, str]:
+    """The trailers that `with_trailers` wrote."""
+    body = message.partition("\n\n")[2]
+    pairs = (line.partition(": ") for line in body.splitlines())
+    return {key: value for key, mark, value in pairs if mark}
+
+
+def _call_that_made(calls: Sequence[CallState]) -> CallState | None:
+    """The last finished call that was asked for code."""
+    for call in reversed(calls):
+        if call.finished and call.role is not Role.REFLECTOR:
+            return call
+    return None
+
+
+def _call_record(call: CallState) -> CallRecord:
+    return CallRecord(
+        call.call,
+        call.role,
+        call.model,
+        call.messages,
+        call.text if call.finished else "",
+        call.stop_reason,
+        call.usage,
+        call.cost_usd,
+        call.seconds,
+        call.temperature,
+        call.retries,
+        call.failed,
+    )
+
+
+def _lines(records: Sequence[msgspec.Struct]) -> bytes:
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+
+
+def _pretty(record: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"

@@ -1,0 +1,326 @@
+"""The git store: one branch an instance, one commit an attempt, the journal in segments, accepted kernels on a branch.
+
+docs/formats.md (Store) says the layout, docs/store.md how to read it with plain git. All of this blocks: an event loop calls it
+through `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from harness import EVALUATION_DECODER, Evaluation, Verdict
+
+from .attempt_files import trailers_of, with_trailers
+from .description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
+from .errors import NoSuchAttempt, NoSuchSession, StoreBroken
+from .events import SCHEMA, AnyEvent
+from .home import Home
+from .journal import Journal, parse
+from .names import split_attempt, split_instance
+from .repository import Commit, Repository
+
+T = TypeVar("T")
+
+HEADS = "refs/heads/"
+REMOTES = "refs/remotes/origin/"
+ACCEPTED = "refs/heads/accepted"
+JOURNAL = "_journal"
+
+
+class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
+    """`decision.json` beside an accepted kernel."""
+
+    schema: int = SCHEMA
+    session: str
+    attempt: str
+    commit: str
+    why: str
+    by: str
+    wall: float
+    """Seconds since the epoch, UTC."""
+    verdict: Verdict
+
+
+ACCEPTED_KERNEL: msgspec.json.Decoder[AcceptedKernel] = msgspec.json.Decoder(AcceptedKernel)
+
+
+def attempt_branch(session: str, instance: str) -> str:
+    """`<session>/<suite>/<task>/<instance>` of an instance's key."""
+    task, number = split_instance(instance)
+    return f"{session}/{task}/{number}"
+
+
+def journal_branch(session: str) -> str:
+    """The branch with a session's journal."""
+    return f"{session}/{JOURNAL}"
+
+
+def segment_name(first_seq: int) -> str:
+    """Path of the segment that begins with this event."""
+    return f"journal/{first_seq:08d}.jsonl"
+
+
+def segments_of(tree: Mapping[str, str]) -> list[str]:
+    """Paths of the journal's segments in a `_journal` tree, in order."""
+    return sorted(
+        (path for path in tree if path.startswith("journal/")),
+        key=lambda path: int(path.removeprefix("journal/").removesuffix(".jsonl")),
+    )
+
+
+class Store:
+    """The store of a home, or any clone of one (reading only)."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+
+    @classmethod
+    def of(cls, home: Home) -> Store:
+        """The home's store, made where there is none yet."""
+        return cls(Repository.create(home.store, lock=home.store_lock))
+
+    @classmethod
+    def read_only(cls, path: Path) -> Store:
+        """A store or a clone of one, at any path."""
+        return cls(Repository(path))
+
+    def close(self) -> None:
+        """End the processes that read."""
+        self.repository.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # Reading
+
+    def heads(self) -> dict[str, str]:
+        """Branch name to commit: this store's own and, in a clone, those fetched from `origin`."""
+        refs = self.repository.refs()
+        fetched = {ref.removeprefix(REMOTES): sha for ref, sha in refs.items() if ref.startswith(REMOTES)}
+        own = {ref.removeprefix(HEADS): sha for ref, sha in refs.items() if ref.startswith(HEADS)}
+        return fetched | own
+
+    def sessions(self) -> list[str]:
+        """Names of the sessions with a journal here, sorted: oldest first."""
+        suffix = f"/{JOURNAL}"
+        return sorted(branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix))
+
+    def session_tree(self, session: str, *, commit: str | None = None) -> dict[str, str]:
+        """Path to id of content on the session's `_journal` branch; `NoSuchSession` when there is none."""
+        sha = commit or self._head(journal_branch(session))
+        if sha is None:
+            raise NoSuchSession(session)
+        return self.repository.read_tree(sha)
+
+    def session_bytes(self, session: str) -> bytes:
+        """The journal as its engine wrote it, segments joined."""
+        tree = self.session_tree(session)
+        return b"".join(self.repository.read_file(tree[path]) for path in segments_of(tree))
+
+    def session_journal(self, session: str) -> Journal:
+        """All that the journal holds: events, and what could not be read."""
+        return parse(self.session_bytes(session))
+
+    def session_events(self, session: str) -> list[AnyEvent]:
+        """All events of a session, in order."""
+        return self.session_journal(session).events
+
+    def describe(
+        self, session: str, *, commit: str | None = None
+    ) -> tuple[SessionDescription | None, SessionSummary | None]:
+        """`session.json` and `summary.json`; `None` for one that is not there or cannot be read."""
+        tree = self.session_tree(session, commit=commit)
+        return (
+            self._read_record(tree.get("session.json"), DESCRIPTION),
+            self._read_record(tree.get("summary.json"), SUMMARY),
+        )
+
+    def _read_record(self, sha: str | None, decoder: msgspec.json.Decoder[T]) -> T | None:
+        try:
+            return decoder.decode(self.repository.read_file(sha)) if sha else None
+        except msgspec.DecodeError:
+            return None
+
+    def attempt_commit(self, session: str, attempt: str) -> str:
+        """The commit of an attempt, found on its branch by its subject; `NoSuchAttempt` when there is none."""
+        instance = split_attempt(attempt).instance
+        head = self._head(attempt_branch(session, instance))
+        following = [head] if head else []
+        seen = set(following)
+        while following:
+            commit = self.repository.read_commit(following.pop(0))
+            if commit.message.split(" ", 1)[0] == attempt:
+                return commit.sha
+            fresh = [parent for parent in commit.parents if parent not in seen]
+            seen.update(fresh)
+            following += fresh
+        raise NoSuchAttempt(attempt)
+
+    def attempt_files(self, commit: str) -> dict[str, bytes]:
+        """An attempt's tree: content by path."""
+        tree = self.repository.read_tree(commit)
+        return {path: self.repository.read_file(sha) for path, sha in tree.items()}
+
+    def evaluation(self, commit: str) -> Evaluation:
+        """An attempt's evaluation."""
+        tree = self.repository.read_tree(commit)
+        try:
+            return EVALUATION_DECODER.decode(self.repository.read_file(tree["evaluation.json"]))
+        except (KeyError, msgspec.DecodeError) as error:
+            raise StoreBroken(f"the commit {commit} holds no evaluation that can be read") from error
+
+    def _head(self, branch: str) -> str | None:
+        return self.repository.read_ref(HEADS + branch) or self.repository.read_ref(REMOTES + branch)
+
+    # Writing
+
+    def commit(
+        self, branch: str, files: Mapping[str, bytes], *, parents: Sequence[str], message: str, wall: float
+    ) -> str:
+        """Commit files to a branch and return the id; durable, and without effect where the branch has it already."""
+        tree = self.repository.write_tree(
+            {path: self.repository.write_file(data) for path, data in files.items()}
+        )
+        commit = self.repository.write_commit(tree, parents=parents, message=message, wall=wall)
+        ref = HEADS + branch
+        with self.repository.writing():
+            if self.repository.read_ref(ref) != commit:
+                self.repository.write_ref(ref, commit)
+        return commit
+
+    def extend_journal(
+        self,
+        session: str,
+        *,
+        segments: Mapping[int, bytes],
+        files: Mapping[str, bytes],
+        wall: float,
+        afresh: bool = False,
+    ) -> str:
+        """Add segments (by their first sequence number) and replace `files` on `_journal`; returns its commit.
+
+        `afresh` drops the segments that stand there: for a branch that tells another story than the journal.
+        """
+        written = {segment_name(first): self.repository.write_file(data) for first, data in segments.items()}
+        written |= {path: self.repository.write_file(data) for path, data in files.items()}
+        ref = HEADS + journal_branch(session)
+        with self.repository.writing():
+            head = self.repository.read_ref(ref)
+            tree = self.repository.read_tree(head) if head else {}
+            if afresh:
+                tree = {path: sha for path, sha in tree.items() if not path.startswith("journal/")}
+            extended = tree | written
+            if head and extended == tree and not afresh:
+                return head
+            places = ", ".join(str(first) for first in segments) or "no new events"
+            commit = self.repository.write_commit(
+                self.repository.write_tree(extended),
+                parents=[head] if head else [],
+                message=f"journal of {session}: {places}",
+                wall=wall,
+            )
+            self.repository.write_ref(ref, commit)
+        return commit
+
+    # Accepted kernels
+
+    def accepted(self) -> dict[str, AcceptedKernel]:
+        """The accepted kernels, by full task name."""
+        head = self._head("accepted")
+        tree = self.repository.read_tree(head) if head else {}
+        found = {}
+        for path, sha in tree.items():
+            task, _, name = path.rpartition("/")
+            if name == "decision.json":
+                found[task] = ACCEPTED_KERNEL.decode(self.repository.read_file(sha))
+        return found
+
+    def accept(self, task: str, source: bytes, decision: AcceptedKernel) -> None:
+        """Put a kernel on `accepted`; a decision that the branch knows already changes nothing."""
+        with self.repository.writing():
+            head = self.repository.read_ref(ACCEPTED)
+            word = self._last_word(head, decision) if head else None
+            if word and word.message.startswith("accept ") and word.wall == int(decision.wall):
+                return
+            tree = self.repository.read_tree(head) if head else {}
+            tree |= {
+                f"{task}/kernel.py": self.repository.write_file(source),
+                f"{task}/decision.json": self.repository.write_file(msgspec.json.encode(decision) + b"\n"),
+            }
+            self._commit_accepted(head, tree, "accept", task, decision)
+
+    def withdraw(self, task: str, decision: AcceptedKernel) -> None:
+        """Take an attempt's acceptance back: the kernel accepted before it for the task stands again, if there is one."""
+        with self.repository.writing():
+            head = self.repository.read_ref(ACCEPTED)
+            word = self._last_word(head, decision) if head else None
+            if head is None or word is None or not word.message.startswith("accept "):
+                return
+            tree = {
+                path: sha
+                for path, sha in self.repository.read_tree(head).items()
+                if path.rpartition("/")[0] != task
+            }
+            before = self._accepted_before(head, task, decision)
+            if before:
+                earlier = self.repository.read_tree(before)
+                tree |= {path: sha for path, sha in earlier.items() if path.rpartition("/")[0] == task}
+            self._commit_accepted(head, tree, "withdraw", task, decision)
+
+    def _last_word(self, head: str, decision: AcceptedKernel) -> Commit | None:
+        """The newest commit about this attempt."""
+        for commit in self.repository.history(head):
+            trailers = trailers_of(commit.message)
+            if (trailers.get("Session"), trailers.get("Attempt")) == (decision.session, decision.attempt):
+                return commit
+        return None
+
+    def _accepted_before(self, head: str, task: str, leaving: AcceptedKernel) -> str | None:
+        """The newest commit that accepted another attempt for the task which was not withdrawn since."""
+        gone = {(leaving.session, leaving.attempt)}
+        for commit in self.repository.history(head):
+            trailers = trailers_of(commit.message)
+            if trailers.get("Task") != task:
+                continue
+            who = (trailers.get("Session", ""), trailers.get("Attempt", ""))
+            if who in gone:
+                continue
+            if commit.message.startswith("accept "):
+                return commit.sha
+            gone.add(who)
+        return None
+
+    def _commit_accepted(
+        self, head: str | None, tree: Mapping[str, str], verb: str, task: str, decision: AcceptedKernel
+    ) -> None:
+        trailers = {
+            "Task": task,
+            "Session": decision.session,
+            "Attempt": decision.attempt,
+            "Commit": decision.commit,
+            "Verdict": decision.verdict,
+            "By": decision.by,
+            "Why": decision.why,
+        }
+        commit = self.repository.write_commit(
+            self.repository.write_tree(tree),
+            parents=[head] if head else [],
+            message=with_trailers(f"{verb} {decision.attempt}", trailers),
+            wall=decision.wall,
+        )
+        self.repository.write_ref(ACCEPTED, commit)
+
+    # Housekeeping
+
+    def delete_session(self, session: str) -> None:
+        """Take all branches of a session away; what people accepted stays."""
+        prefix = f"{HEADS}{session}/"
+        with self.repository.writing():
+            self.repository.delete_refs([ref for ref in self.repository.refs() if ref.startswith(prefix)])
