@@ -52,7 +52,9 @@ async def gather_reply(
                 match item:
                     case Piece(kind=kind, text=text):
                         if text:
-                            spoken[kind].append(text)
+                            # A lone surrogate is legal JSON and can be written to no journal.
+                            item = Piece(kind, text.encode("utf-8", "replace").decode())
+                            spoken[kind].append(item.text)
                             on_piece(item)
                     case Ending():
                         ending = item

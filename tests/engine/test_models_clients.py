@@ -90,6 +90,12 @@ async def test_a_truncated_reply_says_so(wire: str) -> None:
     assert (reply.text, reply.stop_reason) == ("```python\nimport tri", "truncated")
 
 
+async def test_half_a_character_does_no_harm(wire: str) -> None:
+    async with asked(wire, says("ok \ud83d end")) as (client, _):
+        reply = await client.reply(request(), ignore)
+    assert reply.text == "ok ? end"
+
+
 async def test_an_empty_reply_is_a_reply(wire: str) -> None:
     async with asked(wire, says("")) as (client, _):
         reply = await client.reply(request(), ignore)

@@ -1,0 +1,152 @@
+"""Which module of a reply is judged, and which replies are sent back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.candidate import Candidate, Unusable, fenced_blocks, read_reply
+
+MODULE = "import triton\n\n\ndef softmax(x):\n    return x\n"
+OTHER = "def softmax(x):\n    return -x\n"
+PART = "@triton.jit\ndef kernel(x_ptr):\n    pass\n"
+
+
+def fenced(source: str, language: str = "python", fence: str = "```") -> str:
+    return f"{fence}{language}\n{source}{fence}\n"
+
+
+def source_of(reply: str, stop_reason: str = "end") -> str:
+    answer = read_reply(reply, ["softmax"], stop_reason=stop_reason)
+    assert isinstance(answer, Candidate), answer
+    return answer.source
+
+
+def reason_of(reply: str, stop_reason: str = "end") -> str:
+    answer = read_reply(reply, ["softmax"], stop_reason=stop_reason)
+    assert isinstance(answer, Unusable), answer
+    assert answer.message.endswith(".")
+    return answer.reason
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        fenced(MODULE),
+        "Here you are:\n\n" + fenced(MODULE) + "\nIt is fast.",
+        fenced(MODULE, "py"),
+        fenced(MODULE, ""),
+        fenced(MODULE, "Python"),
+        fenced(MODULE, fence="~~~~"),
+        "text\r\n" + fenced(MODULE).replace("\n", "\r\n"),
+        "<think>maybe\n" + fenced(OTHER) + "no</think>\n" + fenced(MODULE),
+        "maybe " + fenced(OTHER) + "\n</think>\n" + fenced(MODULE),
+        fenced("pip install triton\n", "bash") + fenced(MODULE) + fenced("out\n", "text"),
+        fenced(PART) + "and whole:\n" + fenced(MODULE),
+        fenced(MODULE) + "The kernel alone:\n" + fenced(PART),
+        fenced(OTHER) + "Better:\n" + fenced(MODULE),
+        "```python\n" + MODULE,
+        "A `softmax` in ```python``` now:\n" + fenced(MODULE),
+    ],
+)
+def test_the_module_is_found(reply: str) -> None:
+    assert source_of(reply) == MODULE
+
+
+@pytest.mark.parametrize(
+    ("reply", "stop_reason", "reason"),
+    [
+        ("", "end", "empty"),
+        (" \n\t", "end", "empty"),
+        ("<think>hmm</think>", "end", "empty"),
+        ("<think>hmm, so", "truncated", "truncated"),
+        ("", "truncated", "truncated"),
+        ("I would use tiles.", "end", "no_code_block"),
+        (MODULE, "end", "no_code_block"),
+        (fenced("ls\n", "bash"), "end", "no_code_block"),
+        ("```python\n```\n", "end", "no_code_block"),
+        ("I would use", "truncated", "truncated"),
+        ("```python\n" + MODULE + "    y = (", "end", "truncated"),
+        ("```python\n" + MODULE, "truncated", "truncated"),
+        (fenced(OTHER) + "Better:\n```python\n" + MODULE[:30], "truncated", "truncated"),
+        (fenced(PART) + "and the wrapper\n" + fenced("def run(x):\n    pass\n"), "end", "several_modules"),
+    ],
+)
+def test_an_unusable_reply_says_why(reply: str, stop_reason: str, reason: str) -> None:
+    assert reason_of(reply, stop_reason) == reason
+
+
+def test_a_whole_module_in_a_truncated_reply_counts() -> None:
+    assert source_of(fenced(MODULE) + "In conclusion, thi", "truncated") == MODULE
+
+
+def test_a_single_block_is_left_to_the_judge_whatever_it_defines() -> None:
+    assert source_of(fenced("def softmx(x):\n    return x\n")) == "def softmx(x):\n    return x\n"
+    assert source_of(fenced("def softmax(x:\n")) == "def softmax(x:\n"
+
+
+def test_every_entry_point_must_be_there() -> None:
+    both = "def forward(x): ...\n\n\ndef backward(x): ...\n"
+    reply = fenced(both) + fenced("def forward(x): ...\n")
+    answer = read_reply(reply, ["forward", "backward"])
+    assert isinstance(answer, Candidate)
+    assert answer.source == both
+
+
+@pytest.mark.parametrize(
+    "heading", ["## Strategy", "**Strategy**", "# My strategy: tiles", "### Strategy ###"]
+)
+def test_the_strategy_is_what_stands_under_its_heading(heading: str) -> None:
+    reply = f"Hello.\n\n{heading}\n\nOne pass,\nthen another.\n\n## Code\n\n{fenced(MODULE)}"
+    assert read_reply(reply, ["softmax"]) == Candidate(MODULE, "One pass,\nthen another.")
+
+
+def test_no_strategy_section_is_no_strategy() -> None:
+    assert read_reply("My strategy is tiles.\n" + fenced(MODULE), ["softmax"]) == Candidate(MODULE, "")
+
+
+@given(st.text(max_size=300), st.sampled_from(["end", "truncated", "refusal"]))
+def test_no_reply_breaks_it(text: str, stop_reason: str) -> None:
+    answer = read_reply(text, ["softmax"], stop_reason=stop_reason)
+    assert isinstance(answer, Candidate | Unusable)
+
+
+LINES = st.lists(
+    st.text(st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp")), max_size=20)
+    | st.sampled_from(
+        ["```", "```python", "~~~", "## Strategy", "    return x", "<think>", "def softmax(x):"]
+    ),
+    max_size=12,
+)
+
+
+@given(LINES)
+def test_no_arrangement_of_fences_breaks_it(lines: list[str]) -> None:
+    answer = read_reply("\n".join(lines), ["softmax"])
+    if isinstance(answer, Candidate):
+        assert answer.source.strip()
+
+
+PROSE = st.text(
+    st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters="`~<>#*"), max_size=60
+)
+CODE = st.lists(
+    st.sampled_from(["x = 1", "", "# a ``` in a comment", "y = '~~~'", "def f(): ..."]), max_size=6
+).map(lambda lines: "".join(f"{line}\n" for line in lines))
+
+
+@given(PROSE, CODE, PROSE, st.sampled_from(["```", "````", "~~~"]))
+def test_code_comes_out_as_it_went_in(before: str, code: str, after: str, fence: str) -> None:
+    module = code + OTHER
+    assert source_of(f"{before}\n{fenced(module, fence=fence)}{after}") == module
+
+
+def test_odd_separators_inside_code_stay() -> None:
+    module = "x = '\u2028'  # \x0c\n" + OTHER
+    assert source_of(fenced(module)) == module
+
+
+def test_a_fence_is_closed_by_its_own_kind_alone() -> None:
+    blocks = list(fenced_blocks("````python\n```\nx\n```\n````\n"))
+    assert [block.source for block in blocks] == ["```\nx\n```\n"]
