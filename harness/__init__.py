@@ -1,6 +1,10 @@
 """The judge: one candidate kernel in, one Evaluation out."""
 
+from .cascade import evaluate
 from .device import Device, Target
+from .devices import discover_devices
+from .errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
+from .estimate import estimate
 from .evaluation import (
     EVALUATION_DECODER,
     STAGES,
@@ -12,23 +16,43 @@ from .evaluation import (
     Layer,
     Mismatch,
     Stage,
+    StageEntered,
+    StageLeft,
     Traffic,
     Verdict,
 )
+from .pool import DevicePool
+from .probe import HarnessReport, probe
+from .targets import hardware, target, targets
 
 __all__ = [
     "EVALUATION_DECODER",
     "STAGES",
     "Device",
+    "DevicePool",
     "ErrorReport",
     "Estimate",
     "Evaluation",
+    "HarnessError",
+    "HarnessReport",
+    "JudgeExtraMissing",
     "KernelResources",
     "Latency",
     "Layer",
     "Mismatch",
     "Stage",
+    "StageEntered",
+    "StageLeft",
     "Target",
     "Traffic",
+    "UnknownDevice",
+    "UnknownTarget",
     "Verdict",
+    "WorkerDied",
+    "discover_devices",
+    "evaluate",
+    "hardware",
+    "probe",
+    "target",
+    "targets",
 ]

@@ -44,6 +44,20 @@ class Stage(msgspec.Struct, frozen=True):
     """One line for people."""
 
 
+class StageEntered(msgspec.Struct, frozen=True):
+    """Told while a candidate is judged: a stage begins."""
+
+    stage: str
+    device: str
+
+
+class StageLeft(msgspec.Struct, frozen=True):
+    """Told while a candidate is judged: a stage is over."""
+
+    stage: Stage
+    device: str
+
+
 class Mismatch(msgspec.Struct, frozen=True):
     """Where and by how much an output is wrong."""
 
@@ -191,7 +205,9 @@ class Evaluation(msgspec.Struct, frozen=True):
     device: str
     verdict: Verdict
     call: bool
+    """It imported and ran every case it was given without an error."""
     execution: bool
+    """Its outputs matched on every case."""
     stages: tuple[Stage, ...]
     """Always six, in the order of `STAGES`."""
     error: ErrorReport | None = None

@@ -123,9 +123,15 @@ def _patch_once_a_launch() -> None:
     takes that back. Here each module is patched once a launch and restored when it ends: less work, and nothing is
     left changed.
     """
-    patch = interpreter._patch_lang
+    patch_language = interpreter._patch_lang
     inner: list[Any] = []
     patched: set[frozenset[str]] = set()
+
+    def patch(fn: Any) -> Any:
+        scope = patch_language(fn)
+        # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
+        scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
+        return scope
 
     @functools.cache
     def languages(fn: Any) -> frozenset[str]:

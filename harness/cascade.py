@@ -1,0 +1,364 @@
+"""`evaluate`: one candidate through the six stages."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from suites.costs import task_cost
+from suites.errors import SuiteError
+from suites.task import Task
+
+from . import limits
+from .device import Target
+from .errors import HarnessError, WorkerDied
+from .estimate import estimate
+from .evaluation import ErrorReport, Estimate, Evaluation, KernelResources, Traffic, Verdict
+from .frames import AsyncChannel
+from .pool import DevicePool, Slot
+from .servers import Child
+from .sheet import OnEvent, Sheet
+from .static import StaticReport, inspect_source
+from .worker.channel import BadFrame
+from .worker.findings import left_behind
+from .worker.messages import (
+    ENCODER,
+    GUEST_REPORTS,
+    JUDGE_REPORTS,
+    Begin,
+    CaseTraffic,
+    Compile,
+    Compiled,
+    Entered,
+    Failed,
+    FirstCallPassed,
+    Hello,
+    Judged,
+    JudgeReport,
+    Left,
+    Proceed,
+)
+
+_MAX_REPORT_BYTES = 64 << 20
+_LEAVE_S = 5.0
+"""For a guest to end by itself after its last answer."""
+NO_GPU = "no GPU: estimate only"
+
+
+async def evaluate(
+    candidate: str,
+    task: Task,
+    *,
+    pool: DevicePool,
+    targets: Sequence[Target],
+    seed: int,
+    rival: str | None = None,
+    on_event: OnEvent | None = None,
+) -> Evaluation:
+    """All that can be said of `candidate` on a free slot of `pool`.
+
+    The first of `targets` can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
+    the best source so far, which a GPU times against; `cpu` times nothing. `on_event` is called in order, from the event
+    loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
+    never an exception; only wrong arguments raise (`HarnessError`).
+    """
+    if not targets:
+        raise HarnessError("no target to compile for; name one, as gfx942")
+    sheet = Sheet(task, pool.devices[0].name, on_event)
+    sheet.facts["versions"] = pool.versions
+    sheet.enter("static")
+    report = await asyncio.to_thread(inspect_source, candidate, task)
+    sheet.notes += report.notes
+    if report.verdict is not None:
+        assert report.error is not None
+        sheet.leave("static", report.error.message, ok=False)
+        return sheet.done(report.verdict, report.error)
+    sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
+    try:
+        async with pool.slot() as slot:
+            return await _Evaluating(sheet, pool, slot, task, candidate, tuple(targets), seed, report).run()
+    except (WorkerDied, SuiteError) as error:
+        sheet.fail_open_stages("not judged", ok=None)
+        return sheet.done(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+
+
+class _Evaluating:
+    """One candidate on one slot, after the static stage."""
+
+    def __init__(
+        self,
+        sheet: Sheet,
+        pool: DevicePool,
+        slot: Slot,
+        task: Task,
+        source: str,
+        targets: tuple[Target, ...],
+        seed: int,
+        static: StaticReport,
+    ) -> None:
+        self._sheet = sheet
+        self._pool = pool
+        self._slot = slot
+        self._task = task
+        self._source = source
+        self._targets = targets
+        self._seed = seed
+        self._static = static
+
+    async def run(self) -> Evaluation:
+        """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
+        channel = await self._slot.channel()
+        cpu = limits.CALL_CPU_S + limits.CASE_CPU_S * (len(self._task.cases) + 4)
+        guest, pid, end = await self._pool.interpreting.spawn_for_another("guest", cpu_limit_s=int(cpu), sandboxed=True)
+        finished = False
+        try:
+            try:
+                begin = Begin(
+                    task=self._task,
+                    source=self._source,
+                    seed=self._seed,
+                    guest_pid=pid,
+                    target=self._targets[0].name,
+                )
+                await self._tell(channel, begin, (end.fileno(),))
+            finally:
+                end.close()
+            evaluation = await self._follow(channel, guest)
+            finished = True
+        finally:
+            guest.end()
+            if not finished:
+                self._slot.discard()
+        return evaluation
+
+    async def _follow(self, channel: AsyncChannel, guest: Child) -> Evaluation:
+        """Hears the judge out."""
+        while True:
+            report = await self._hear(channel)
+            match report:
+                case Entered(stage=stage):
+                    self._sheet.enter(stage)
+                case Left(stage=stage, ok=ok, detail=detail):
+                    self._sheet.leave(stage, detail, ok=ok)
+                case FirstCallPassed(cases=cases):
+                    failure = await self._compile(cases)
+                    if failure is not None:
+                        self._slot.discard()  # it waits for a word that will not come
+                        await self._finish_guest(guest, kill=True)
+                        return self._sheet.done(*failure)
+                    await self._tell(channel, Proceed())
+                case Judged():
+                    return await self._conclude(report, guest)
+
+    async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
+        """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
+        sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
+        sheet.notes += judged.notes
+        sheet.facts |= {"sandbox": judged.sandbox, "evidence": judged.evidence}
+        leftover = await self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT)
+        if judged.guest_ended:
+            verdict, error = self._how_it_ended(guest, judged)
+        if verdict is Verdict.TIMEOUT and self._static.slow and error is not None:
+            verdict = Verdict.UNSUPPORTED
+            slow = ", ".join(self._static.slow)
+            message = f"{error.message.partition(' did not')[0]}: {slow} is too slow for the interpreter here"
+            error = ErrorReport(kind="unsupported", message=message)
+        if verdict is Verdict.CORRECT and leftover:
+            verdict, error = Verdict.REJECTED, left_behind(0, leftover)
+            sheet.revise("integrity", error.message)
+        sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
+        traffic = await asyncio.to_thread(self._traffic, judged.traffic)
+        sheet.facts["traffic"] = tuple(one for one, _ in traffic)
+        sheet.facts["estimate"] = tuple(one for _, estimates in traffic for one in estimates)
+        if verdict is Verdict.CORRECT:
+            sheet.enter("performance")
+            sheet.leave("performance", NO_GPU, ok=None)
+        return sheet.done(verdict, error)
+
+    async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
+        """Waits until the guest's tree is gone; how many processes it had left behind."""
+        if kill:
+            guest.end()
+        try:
+            ended = await guest.wait(_LEAVE_S)
+        except TimeoutError as error:
+            raise WorkerDied("the candidate's processes could not be ended") from error
+        if text := guest.printed.text():
+            self._sheet.facts["printed"] = text
+        return ended.leftover
+
+    def _how_it_ended(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
+        """A crash in the words of the signal; the kernel's CPU limit is a timeout; a dead server is our fault."""
+        assert judged.error is not None
+        if not self._pool.interpreting.alive:
+            raise WorkerDied("the interpreting server died and took the candidate along")
+        status = guest.ended.result().status
+        where = judged.error.message.removeprefix("the process ended ")
+        if not os.WIFSIGNALED(status):
+            code = os.waitstatus_to_exitcode(status)
+            if code == limits.OUR_FAULT_EXIT:
+                raise WorkerDied(f"the guest failed: {_last_line(guest)}")
+            message = f"the candidate ended its process {where} (exit code {code}); an entry point must return"
+            return Verdict.CRASH, ErrorReport(kind="exit", message=message)
+        number = os.WTERMSIG(status)
+        name = signal.Signals(number).name
+        if number == signal.SIGXCPU:
+            return Verdict.TIMEOUT, ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
+        hint = {
+            signal.SIGKILL: "the machine may have run out of memory",
+            signal.SIGSEGV: "an access outside its memory",
+            signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
+        }.get(signal.Signals(number), "")
+        message = f"the process was killed by {name} {where}" + (f": {hint}" if hint else "")
+        return Verdict.CRASH, ErrorReport(kind=name, message=message)
+
+    async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
+        """The compile stage: every target in its own process; the verdict when the first one fails."""
+        self._sheet.enter("compile")
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._compile_for(target, cases), name=f"compile/{target.name}")
+                for target in self._targets
+            ]
+        reports = {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
+        self._sheet.facts["resources"] = {name: one.resources for name, one in reports.items()}
+        self._sheet.facts["compile_errors"] = {
+            name: one.error or f"unsupported: {one.unsupported}"
+            for name, one in reports.items()
+            if one.error or one.unsupported
+        }
+        for name, one in reports.items():
+            self._sheet.notes += [f"{name}: {note}" for note in one.notes]
+        first = self._targets[0].name
+        judging = reports[first]
+        if judging.timed_out:
+            return self._compile_failure(Verdict.TIMEOUT, "timeout", judging, first)
+        if judging.error is not None:
+            return self._compile_failure(Verdict.COMPILE_ERROR, "compile", judging, first)
+        if judging.unsupported is not None:
+            return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
+        count = {name: len(one.resources) for name, one in reports.items() if name not in self._sheet.facts["compile_errors"]}
+        detail = ", ".join(f"{name}: {number} binaries" for name, number in count.items())
+        self._sheet.leave("compile", detail, ok=True)
+        return None
+
+    def _compile_failure(
+        self, verdict: Verdict, kind: str, report: _TargetReport, target: str
+    ) -> tuple[Verdict, ErrorReport]:
+        said = report.error or report.unsupported or ""
+        message = said.partition("\n")[0]
+        self._sheet.leave("compile", f"{target}: {message}", ok=None if verdict is Verdict.UNSUPPORTED else False)
+        error = ErrorReport(kind=kind, message=f"{target}: {message}", trace=report.trace or said, line=report.line)
+        return verdict, error
+
+    async def _compile_for(self, target: Target, cases: msgspec.Raw) -> _TargetReport:
+        async with self._pool.compiles:
+            child, channel = await self._pool.compiling.spawn(
+                "compiler", cpu_limit_s=int(limits.COMPILE_WALL_S), sandboxed=True
+            )
+            try:
+                async with asyncio.timeout(limits.COMPILE_WALL_S):
+                    return await self._hear_compiler(channel, target, cases)
+            except TimeoutError:
+                return _TargetReport(error=f"not compiled within {limits.COMPILE_WALL_S:g} s", timed_out=True)
+            except (EOFError, BadFrame, msgspec.DecodeError):
+                if not self._pool.compiling.alive:
+                    raise WorkerDied("the compiling server died and took the candidate along") from None
+                ended = await child.wait(_LEAVE_S)
+                how = _signal_name(ended.status)
+                if how == f"exit code {limits.OUR_FAULT_EXIT}":
+                    raise WorkerDied(f"the compiling worker failed: {_last_line(child)}") from None
+                return _TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
+            finally:
+                channel.close()
+                child.end()
+
+    async def _hear_compiler(self, channel: AsyncChannel, target: Target, cases: msgspec.Raw) -> _TargetReport:
+        hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        if not isinstance(hello, Hello):
+            raise EOFError("the compiler did not greet")
+        nonce = secrets.token_hex(16)
+        request = Compile(
+            nonce=nonce,
+            source=self._source,
+            entry_point=self._task.entry_points[0].name,
+            cases=cases,
+            target=target.name,
+        )
+        await channel.send(ENCODER.encode(request))
+        report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        if isinstance(report, Failed) and report.nonce == nonce:
+            return _TargetReport(error=report.message, trace=report.trace, line=report.line)
+        if not isinstance(report, Compiled) or report.nonce != nonce:
+            raise EOFError("the compiler's answer is none")
+        found = _TARGET_REPORTS.decode(report.report)
+        wrong = {one.binary for one in found.resources} - {target.name}
+        if wrong:
+            raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")
+        return found
+
+    def _traffic(self, counted: Sequence[CaseTraffic]) -> list[tuple[Traffic, tuple[Estimate, ...]]]:
+        """Counts beside the cost model, and the estimate of each case for each target."""
+        cases = {case.name: case for case in self._task.cases}
+        rows = []
+        for one in counted:
+            case = cases[one.case]
+            cost = task_cost(self._task, case.cpu, case.dtype)
+            traffic = Traffic(
+                sizes=case.cpu,
+                minimal_bytes=cost.minimal_bytes,
+                flops=cost.flops,
+                **msgspec.structs.asdict(one),
+            )
+            bounds = (estimate(traffic, cost, case.dtype, target) for target in self._targets)
+            rows.append((traffic, tuple(bound for bound in bounds if bound is not None)))
+        return rows
+
+    async def _tell(self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()) -> None:
+        try:
+            await channel.send(ENCODER.encode(request), descriptors)
+        except EOFError as error:
+            raise WorkerDied(f"the judge is gone: {self._last_words()}") from error
+
+    async def _hear(self, channel: AsyncChannel) -> JudgeReport:
+        try:
+            async with asyncio.timeout(limits.JUDGE_SILENCE_S):
+                return JUDGE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        except TimeoutError:
+            raise WorkerDied(f"the judge said nothing for {limits.JUDGE_SILENCE_S:g} s") from None
+        except EOFError as error:
+            raise WorkerDied(f"the judge is gone: {self._last_words()}") from error
+
+    def _last_words(self) -> str:
+        judge = self._slot.judge
+        return (_last_line(judge) if judge is not None else "") or "it was killed"
+
+
+class _TargetReport(msgspec.Struct, frozen=True):
+    """`harness.worker.compiler.CompileReport` as the engine reads it, without importing what imports torch."""
+
+    resources: tuple[KernelResources, ...] = ()
+    error: str | None = None
+    line: int | None = None
+    unsupported: str | None = None
+    notes: tuple[str, ...] = ()
+    trace: str = ""
+    timed_out: bool = False
+
+
+_TARGET_REPORTS: msgspec.msgpack.Decoder[_TargetReport] = msgspec.msgpack.Decoder(_TargetReport)
+
+
+def _last_line(child: Child) -> str:
+    return child.printed.text().strip().rpartition("\n")[2]
+
+
+def _signal_name(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"exit code {os.waitstatus_to_exitcode(status)}"

@@ -1,0 +1,81 @@
+"""What this machine's harness can do, for `doctor`: found out without raising."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+
+import msgspec
+
+from .device import Device
+from .devices import discover_devices
+from .errors import HarnessError
+from .evaluation import Layer
+from .servers import ForkServer
+from .worker.messages import GUEST_REPORTS, Hello
+
+TESTED_TRITON = ("3.7.1",)
+
+
+class HarnessReport(msgspec.Struct, frozen=True):
+    """What the harness found."""
+
+    judges: bool
+    """Whether candidates can be judged here."""
+    why_not: str
+    """Empty when they can."""
+    torch: str | None
+    """Version; `None` when it is not installed."""
+    triton: str | None
+    tested_triton: tuple[str, ...]
+    forks: bool | None
+    """Whether workers are forked after the imports; `None` when that could not be tried."""
+    fork_detail: str
+    sandbox: tuple[Layer, ...]
+    """The layers of a guest as they were applied to a real one; empty when none could be started."""
+    devices: tuple[Device, ...]
+
+
+async def probe() -> HarnessReport:
+    """Starts one server and one guest to see what holds; takes about three seconds and never raises for what it finds."""
+    versions = {name: _version(name) for name in ("torch", "triton")}
+    report = HarnessReport(
+        judges=False,
+        why_not="",
+        torch=versions["torch"],
+        triton=versions["triton"],
+        tested_triton=TESTED_TRITON,
+        forks=None,
+        fork_detail="not tried",
+        sandbox=(),
+        devices=discover_devices(),
+    )
+    missing = [name for name in versions if importlib.util.find_spec(name) is None]
+    if missing:
+        why = f"{' and '.join(missing)} not installed: replay and reports work, judging does not; pip install 'wavedeck[judge]'"
+        return msgspec.structs.replace(report, why_not=why)
+    try:
+        async with ForkServer(interpret=True) as server:
+            detail = "forked workers pass the self-test" if server.forks else f"fresh interpreters: {server.why_not}"
+            report = msgspec.structs.replace(report, forks=server.forks, fork_detail=detail)
+            child, channel = await server.spawn("guest", cpu_limit_s=60, sandboxed=True)
+            try:
+                hello = GUEST_REPORTS.decode(await channel.receive())
+            finally:
+                channel.close()
+                child.end()
+    except (HarnessError, EOFError, OSError) as error:
+        return msgspec.structs.replace(report, why_not=str(error))
+    assert isinstance(hello, Hello)
+    return msgspec.structs.replace(report, judges=True, sandbox=hello.sandbox)
+
+
+def _version(package: str) -> str | None:
+    """The installed version; ROCm's triton goes by other distribution names."""
+    names = importlib.metadata.packages_distributions().get(package, [package])
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None

@@ -1,0 +1,194 @@
+"""What has no honest use in a kernel module, read off its syntax tree; and what is merely odd. Torch-free."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Refusal(NamedTuple):
+    """One place and why it is refused."""
+
+    line: int
+    why: str
+
+
+_MODULES = {
+    **dict.fromkeys(
+        ("subprocess", "socket", "ctypes", "cffi", "multiprocessing", "threading", "_thread", "concurrent", "asyncio",
+         "importlib", "runpy", "pickle", "marshal", "shelve", "mmap", "signal", "atexit", "pty", "fcntl", "resource",
+         "urllib", "http", "requests", "ftplib", "smtplib", "ssl", "select", "selectors", "builtins", "code", "codeop",
+         "imp", "zipimport", "pkgutil", "shutil", "tempfile", "pathlib", "glob", "io", "tracemalloc", "faulthandler",
+         "cupy", "numba", "unittest", "pip", "setuptools"),
+        "a kernel module has no use for it",
+    ),
+    **dict.fromkeys(("harness", "suites", "engine", "sessions", "tui", "wavedeck"), "it belongs to the judge"),
+}  # fmt: skip
+"""Top-level modules whose use (not their mere import) is refused."""
+
+_MEMBERS = {
+    "os": frozenset({"path", "environ", "getenv", "cpu_count"}),
+    "sys": frozenset({"maxsize", "version", "version_info", "float_info", "byteorder", "platform", "stdout", "stderr"}),
+    "gc": frozenset({"collect"}),
+    "inspect": frozenset({"signature", "Parameter", "getsource"}),
+    "time": frozenset({"time", "perf_counter", "monotonic", "sleep", "perf_counter_ns", "time_ns"}),
+}
+"""The only members of these modules that a candidate may name."""
+
+_TORCH = (
+    "torch._C", "torch.utils._python_dispatch", "torch.utils.cpp_extension", "torch.utils.dlpack", "torch.overrides",
+    "torch.library", "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._dynamo",
+    "torch._inductor", "torch.multiprocessing", "torch.distributed", "torch.ops.load_library", "torch.from_file",
+    "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime.interpret",
+    "triton.runtime.driver.set_active", "triton.testing.do_bench",
+)  # fmt: skip
+"""Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
+
+_BUILTINS = frozenset({
+    "exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "locals", "vars", "__builtins__",
+    "__loader__", "__spec__", "memoryview",
+})  # fmt: skip
+_ATTRIBUTES = frozenset({
+    "__globals__", "__builtins__", "__code__", "__closure__", "__subclasses__", "__bases__", "__mro__", "__loader__",
+    "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
+    "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "get_objects", "get_referrers", "_current_frames",
+    "settrace", "setprofile", "modules", "meta_path", "path_hooks",
+})  # fmt: skip
+_MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
+"""Harmless on anything but `sys`, as `nn.Module.modules`."""
+_CONFIGURATION = ("torch.backends", "torch.set_")
+_INTERPRETER_VARIABLE = "TRITON_INTERPRET"
+
+
+def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
+    """Each place that is refused, in no particular order. `own_names` are bound by the module itself."""
+    imported = _imports(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                yield from _of_name(node, name, imported, own_names)
+            case ast.Attribute():
+                yield from _of_attribute(node, imported)
+                if isinstance(node.ctx, (ast.Store, ast.Del)):
+                    yield from _of_patch(node, imported)
+            case ast.ImportFrom():
+                yield from _of_import_from(node)
+            case ast.Call(func=ast.Name(id="setattr" | "delattr" | "getattr"), args=[target, name, *_]):
+                yield from _of_reflection(node, target, name, imported)
+            case ast.Subscript(ctx=ast.Store() | ast.Del()) if _dotted(node.value, imported) == "os.environ":
+                if _constant(node.slice) in (None, _INTERPRETER_VARIABLE):
+                    yield Refusal(node.lineno, "it changes how the judge runs the module")
+            case ast.Constant(value=str() as text) if text == _INTERPRETER_VARIABLE:
+                yield Refusal(node.lineno, f"{_INTERPRETER_VARIABLE}: a kernel must not behave differently when judged")
+
+
+def notes(tree: ast.Module) -> Iterator[str]:
+    """What is allowed and worth a look."""
+    imported = _imports(tree)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for name, module in imported.items():
+        if module.partition(".")[0] in _MODULES and name not in used:
+            yield f"`{module}` is imported and not used"
+        if module == "numpy":
+            yield "numpy is imported: work done in it is not a kernel's"
+
+
+def _imports(tree: ast.Module) -> dict[str, str]:
+    """What names mean by import: `tl` -> `triton.language`; plain aliases (`F = torch.nn.functional`) followed."""
+    meaning: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if one.asname:
+                    meaning[one.asname] = one.name
+                else:
+                    top = one.name.partition(".")[0]
+                    meaning[top] = top
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for one in node.names:
+                meaning[one.asname or one.name] = f"{node.module}.{one.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            path = _dotted(node.value, meaning)
+            if path is not None:
+                meaning.setdefault(node.targets[0].id, path)
+    return meaning
+
+
+def _of_name(node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str]) -> Iterator[Refusal]:
+    if name in _BUILTINS and name not in own and name not in imported:
+        yield Refusal(node.lineno, f"`{name}` has no use in a kernel module")
+    module = imported.get(name)
+    if module is not None:
+        top = module.partition(".")[0]
+        if top in _MODULES:
+            yield Refusal(node.lineno, f"`{module}` is used; {_MODULES[top]}")
+        yield from _of_path(node.lineno, module)
+
+
+def _of_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
+    path = _dotted(node, imported)
+    if node.attr in _ATTRIBUTES and not (
+        node.attr in _MODULE_ONLY_ATTRIBUTES and (path is None or not path.startswith("sys."))
+    ):
+        yield Refusal(node.lineno, f"`.{node.attr}` has no use in a kernel module")
+    if path is not None:
+        yield from _of_path(node.lineno, path)
+
+
+def _of_path(line: int, path: str) -> Iterator[Refusal]:
+    top, _, member = path.partition(".")
+    if top in _MEMBERS and member and member.partition(".")[0] not in _MEMBERS[top]:
+        yield Refusal(line, f"`{path}` has no use in a kernel module")
+    for refused in _TORCH:
+        if path == refused or path.startswith(refused + "."):
+            yield Refusal(line, f"`{path}` leaves the kernels or the judge's view")
+
+
+def _of_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
+    """Assigning to a library's attribute; settings that exist to be assigned are let through."""
+    path = _dotted(node, imported)
+    if path is not None and path.partition(".")[0] in ("torch", "triton", "numpy", "sys", "os", "time", "math"):
+        if not path.startswith(_CONFIGURATION):
+            yield Refusal(node.lineno, f"`{path}` is replaced; leave libraries as they are")
+
+
+def _of_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:
+    if node.level:
+        yield Refusal(node.lineno, "a relative import: the candidate is one module")
+    for one in node.names:
+        top = (node.module or "").partition(".")[0]
+        if one.name == "*" and (top in _MODULES or top in _MEMBERS):
+            yield Refusal(node.lineno, f"everything of `{node.module}` is imported")
+
+
+def _of_reflection(
+    node: ast.Call, target: ast.expr, name: ast.expr, imported: dict[str, str]
+) -> Iterator[Refusal]:
+    assert isinstance(node.func, ast.Name)
+    path, attribute = _dotted(target, imported), _constant(name)
+    library = path is not None and path.partition(".")[0] in ("torch", "triton", *_MEMBERS, *_MODULES)
+    if node.func.id != "getattr" and library:
+        yield Refusal(node.lineno, f"`{path}` is changed; leave libraries as they are")
+    if attribute in _ATTRIBUTES:
+        yield Refusal(node.lineno, f"`{attribute}` has no use in a kernel module")
+    if library and attribute is not None:
+        yield from _of_path(node.lineno, f"{path}.{attribute}")
+    if library and attribute is None and node.func.id == "getattr":
+        yield Refusal(node.lineno, f"a member of `{path}` is named by an expression; name it plainly")
+
+
+def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:
+    """`torch.nn.functional.softmax` for `F.softmax`; `None` where the root is no imported name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in imported:
+        return None
+    return ".".join([imported[node.id], *reversed(parts)])
+
+
+def _constant(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

@@ -1,0 +1,67 @@
+"""The answer sheet of one evaluation: stages as they pass, and the Evaluation at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from suites.task import Task
+
+from .evaluation import SCHEMA, STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
+
+OnEvent = Callable[[StageEntered | StageLeft], None]
+
+
+class Sheet:
+    """Collects what is learned of one candidate."""
+
+    def __init__(self, task: Task, device: str, on_event: OnEvent | None) -> None:
+        self._task = task
+        self._device = device
+        self._on_event = on_event
+        self._stages: dict[str, Stage] = {}
+        self._entered: dict[str, float] = {}
+        self.facts: dict[str, Any] = {}
+        """Fields of the Evaluation, by name."""
+        self.notes: list[str] = []
+
+    def enter(self, stage: str) -> None:
+        """A stage begins now."""
+        self._entered[stage] = time.monotonic()
+        if self._on_event is not None:
+            self._on_event(StageEntered(stage=stage, device=self._device))
+
+    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
+        """A stage is over now."""
+        begun = self._entered.pop(stage, None)
+        seconds = time.monotonic() - begun if begun is not None else 0.0
+        self._stages[stage] = Stage(name=stage, ok=ok, seconds=seconds, detail=detail)
+        if self._on_event is not None:
+            self._on_event(StageLeft(stage=self._stages[stage], device=self._device))
+
+    def fail_open_stages(self, detail: str, *, ok: bool | None) -> None:
+        """Leaves the stages that were entered and not left."""
+        for stage in list(self._entered):
+            self.leave(stage, detail, ok=ok)
+
+    def revise(self, stage: str, detail: str) -> None:
+        """A stage that had passed is found to have failed."""
+        self._stages[stage] = Stage(name=stage, ok=False, seconds=self._stages[stage].seconds, detail=detail)
+
+    def done(self, verdict: Verdict, error: ErrorReport | None) -> Evaluation:
+        """The Evaluation; always six stages, those that were not reached with `ok: null`."""
+        stages = tuple(self._stages.get(name, Stage(name=name, ok=None, seconds=0.0)) for name in STAGES)
+        passed = {stage.name: stage.ok is True for stage in stages}
+        return Evaluation(
+            schema=SCHEMA,
+            task=self._task.id,
+            device=self._device,
+            verdict=verdict,
+            call=passed["call"] and verdict is not Verdict.CALL_ERROR,
+            execution=passed["execution"],
+            stages=stages,
+            error=error,
+            notes=tuple(dict.fromkeys(self.notes)),
+            **self.facts,
+        )

@@ -1,0 +1,127 @@
+"""Inputs in memory that judge and guest share, guard zones around each: the judge sees what the guest did to them."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .messages import Argument
+
+GUARD_BYTES = 4096
+_GUARD = 0xFF
+"""NaN as a float, -1 as an integer: reading it shows."""
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+Value = torch.Tensor | int | float | bool
+
+
+class Arena:
+    """The judge's side: one case's inputs, written once."""
+
+    def __init__(self, inputs: Mapping[str, Value]) -> None:
+        self.arguments, self.size_bytes = lay_out(inputs)
+        self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.descriptor, self.size_bytes)
+        self._memory = mmap.mmap(self.descriptor, self.size_bytes)
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        self._memory[:] = bytes([_GUARD]) * self.size_bytes
+        for argument in self.arguments:
+            tensor = inputs[argument.name]
+            if argument.storage_bytes and isinstance(tensor, torch.Tensor):
+                here = slice(argument.offset_bytes, argument.offset_bytes + argument.storage_bytes)
+                self._memory[here] = storage_bytes(tensor)
+        self._before = bytes(self._memory)
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of the inputs whose bytes are no longer what the judge wrote."""
+        if self._memory[:] == self._before:
+            return ()
+        return tuple(
+            argument.name
+            for argument in self.arguments
+            if argument.storage_bytes and self._differs(argument.offset_bytes, argument.storage_bytes)
+        )
+
+    def broken_guards(self) -> tuple[str, ...]:
+        """Names of the inputs whose guard zone was written, with the side."""
+        broken = []
+        for argument in self.arguments:
+            if argument.is_tensor:
+                end = argument.offset_bytes + argument.storage_bytes
+                if self._differs(argument.offset_bytes - GUARD_BYTES, GUARD_BYTES):
+                    broken.append(f"before the start of `{argument.name}`")
+                if self._differs(end, GUARD_BYTES):
+                    broken.append(f"past the end of `{argument.name}`")
+        return tuple(broken)
+
+    def close(self) -> None:
+        """Lets the memory go."""
+        self._memory.close()
+        os.close(self.descriptor)
+
+    def _differs(self, offset: int, length: int) -> bool:
+        return self._memory[offset : offset + length] != self._before[offset : offset + length]
+
+
+def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
+    """Place of each tensor in an arena, and the arena's size in bytes."""
+    arguments: list[Argument] = []
+    offset = GUARD_BYTES
+    for name, value in inputs.items():
+        if not isinstance(value, torch.Tensor):
+            arguments.append(Argument(name=name, scalar=value))
+            continue
+        length = span_bytes(value)
+        arguments.append(
+            Argument(
+                name=name,
+                dtype=dtype_name(value.dtype),
+                shape=tuple(value.shape),
+                strides=tuple(value.stride()),
+                offset_bytes=offset,
+                storage_bytes=length,
+            )
+        )
+        offset += -(-length // GUARD_BYTES) * GUARD_BYTES + 2 * GUARD_BYTES
+    return tuple(arguments), offset
+
+
+def open_arguments(descriptor: int, size_bytes: int, arguments: Sequence[Argument]) -> dict[str, Any]:
+    """The guest's side: the arguments, tensors in the shared memory itself, each storage as long as its tensor."""
+    memory = mmap.mmap(descriptor, size_bytes)
+    return {argument.name: _open(memory, argument) for argument in arguments}
+
+
+def _open(memory: mmap.mmap, argument: Argument) -> Any:
+    if not argument.is_tensor:
+        return argument.scalar
+    dtype = getattr(torch, argument.dtype)
+    if argument.storage_bytes == 0:
+        return torch.empty_strided(argument.shape, argument.strides, dtype=dtype)
+    count = argument.storage_bytes // dtype.itemsize
+    flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=argument.offset_bytes)
+    return flat.as_strided(argument.shape, argument.strides)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float32` for `torch.float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def span_bytes(tensor: torch.Tensor) -> int:
+    """Bytes from the first element to the last, whatever the strides; 0 for a tensor without elements."""
+    if tensor.numel() == 0:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return (last + 1) * tensor.element_size()
+
+
+def storage_bytes(tensor: torch.Tensor) -> bytes:
+    """The memory from a tensor's first element to its last."""
+    count = span_bytes(tensor) // tensor.element_size()
+    flat = tensor.detach().as_strided((count,), (1,))
+    return bytes(flat.view(torch.uint8).numpy().tobytes())

@@ -1,0 +1,42 @@
+"""The compiling worker: one candidate, one target. Sandboxed as a guest is; what it reports is evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import torch
+
+from .. import limits
+from ..targets import target as find_target
+from . import linux, sandbox, trace
+from .channel import Channel
+from .compiler import CaseSpec, compile_candidate, prepare
+from .guest import close_doors, failed, import_candidate
+from .messages import ENCODER, GUEST_REQUESTS, Compile, Compiled, GuestReport, Hello, Spawn
+
+CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Answers one `Compile` and ends."""
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    torch.set_num_threads(1)
+    scratch = Path(spawn.scratch)
+    close_doors()
+    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True)
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    request = GUEST_REQUESTS.decode(channel.receive().payload)
+    assert isinstance(request, Compile)
+    channel.send(ENCODER.encode(_compile(request, scratch / trace.NAME)))
+
+
+def _compile(request: Compile, file: Path) -> GuestReport:
+    target = find_target(request.target)
+    prepare(target)
+    try:
+        module = import_candidate(file, request.source)
+    except Exception as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+        return failed(request.nonce, error, file)
+    report = compile_candidate(module, request.entry_point, CASES.decode(request.cases), target)
+    return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

@@ -1,0 +1,135 @@
+"""Integrity: what a run shows beside its values, as the first finding a kernel author should mend. Torch-free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from suites.task import Task
+
+from .. import limits
+from ..evaluation import ErrorReport
+from . import operators
+from .messages import LeftBehind, Returned
+
+if TYPE_CHECKING:
+    from .trial import Run
+
+_LINE = re.compile(r"line (\d+)")
+
+
+def structure(returned: Returned, task: Task) -> str:
+    """Why what was returned cannot be compared; empty when it can."""
+    wanted = len(task.outputs)
+    names = ", ".join(output.name for output in task.outputs)
+    expected = "one tensor" if wanted == 1 else f"a tuple of {wanted} tensors ({names})"
+    if returned.structure == ("tensor" if wanted == 1 else "tuple"):
+        if len(returned.outputs) != wanted:
+            return f"returned {len(returned.outputs)} values, expected {expected}"
+    else:
+        what = f"a tuple of {len(returned.outputs)}" if returned.structure == "tuple" else f"a {returned.structure}"
+        what = "None (no return statement?)" if returned.structure == "NoneType" else what
+        return f"returned {what}, expected {expected}"
+    for output, data in zip(task.outputs, returned.outputs, strict=True):
+        if data.problem:
+            return f"output `{output.name}` {data.problem}"
+        if not data.dtype:
+            return f"output `{output.name}` is a {data.type}, not a tensor"
+    return ""
+
+
+def out_of_bounds(run: Run) -> ErrorReport | None:
+    """Accesses outside every tensor: seen by the interpreter, or proven by a guard zone."""
+    seen = run.returned.traffic.out_of_bounds
+    lead = f"case {run.case.name}: "
+    if seen:
+        more = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
+        line = _LINE.search(seen[0])
+        return ErrorReport(
+            kind="out_of_bounds",
+            message=f"{lead}{seen[0]}{more}; mask the access",
+            trace="\n".join(seen),
+            line=int(line[1]) if line else None,
+        )
+    if run.broken_guards:
+        return ErrorReport(kind="out_of_bounds", message=f"{lead}memory {run.broken_guards[0]} was written")
+    return None
+
+
+def of_call(run: Run, task: Task) -> ErrorReport | None:
+    """What is not honest work in one call; `None` when nothing is."""
+    returned, lead = run.returned, f"case {run.case.name}: "
+    if not returned.kernels:
+        return ErrorReport(
+            kind="no_launch", message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case"
+        )
+    for operator in returned.operators:
+        if not operators.is_allowed(operator.name, task.allowed_operators):
+            return ErrorReport(
+                kind="operator",
+                message=(
+                    f"{lead}the tensor operator `{operator.name}` computes outside the Triton kernels; "
+                    "do it in a kernel (allocations, views, copies and casts are free)"
+                ),
+                line=operator.line,
+            )
+    if returned.host_reads > limits.HOST_READ_ELEMENTS:
+        return ErrorReport(
+            kind="host_reads",
+            message=f"{lead}{returned.host_reads} elements were read to the host; the work must be done in kernels",
+        )
+    changed = [name for name in run.changed_inputs if name not in task.in_place]
+    if changed:
+        return ErrorReport(
+            kind="input_changed", message=f"{lead}input `{changed[0]}` was changed; write to a new tensor"
+        )
+    for output, data in zip(task.outputs, returned.outputs, strict=False):
+        if data.aliases and not task.in_place:
+            return ErrorReport(
+                kind="aliased_output",
+                message=f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor",
+            )
+        if not data.from_kernel:
+            return ErrorReport(
+                kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
+            )
+    if returned.changed_output:
+        return ErrorReport(
+            kind="shared_output",
+            message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
+        )
+    return None
+
+
+def of_farewell(left: LeftBehind) -> ErrorReport | None:
+    """What stays of a candidate after its last call."""
+    if left.patched:
+        return ErrorReport(
+            kind="patched", message=f"the candidate replaced {', '.join(left.patched[:5])}; leave libraries as they are"
+        )
+    if left.threads or left.children:
+        return left_behind(left.threads, left.children)
+    return None
+
+
+def left_behind(threads: int, processes: int) -> ErrorReport:
+    """Work that may go on when the call has returned."""
+    return ErrorReport(
+        kind="left_behind",
+        message=f"{threads} threads and {processes} processes were left running; do all work within the call",
+    )
+
+
+def evidence(runs: Sequence[Run], left: LeftBehind | None) -> dict[str, str]:
+    """Facts learned inside the guest, for people."""
+    facts = {}
+    for run in runs:
+        traffic = run.returned.traffic
+        facts[f"{run.case.name}: launches"] = f"{traffic.launches} ({', '.join(run.returned.kernels)})"
+        if run.returned.operators:
+            counted = (f"{operator.name} x{operator.count}" for operator in run.returned.operators)
+            facts[f"{run.case.name}: operators"] = ", ".join(counted)
+    if left is not None:
+        facts["left behind"] = f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
+    return facts

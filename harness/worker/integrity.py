@@ -1,0 +1,63 @@
+"""Whether a candidate patched what it runs on: identities of functions before its import and after its last call."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from typing import Any
+
+import torch
+
+_MODULES = (
+    "torch", "torch.nn.functional", "torch.cuda", "torch.linalg", "torch.testing", "torch.utils._python_dispatch",
+    "triton", "triton.language", "triton.language.core", "triton.language.standard", "triton.language.math",
+    "triton.testing", "triton.runtime.jit", "triton.runtime.autotuner", "triton.runtime.interpreter",
+    "builtins", "time", "math", "os", "sys", "socket", "select", "struct", "hashlib", "msgspec", "numpy",
+)  # fmt: skip
+_OWN = "harness."
+_CLASSES: tuple[type, ...] = (torch.Tensor,)
+_MOVING_PARTS = frozenset({"_", "last_type", "last_value", "last_traceback", "last_exc", "path_importer_cache"})
+"""Names that change as Python runs."""
+
+
+class Snapshot:
+    """Values by owner and name. Names that appear later are no difference: modules load parts of themselves lazily."""
+
+    def __init__(self, seen: dict[str, dict[str, Any]]) -> None:
+        self._seen = seen
+
+    @classmethod
+    def take(cls) -> Snapshot:
+        """Remembers what functions and classes are called what, now."""
+        return cls(_functions())
+
+    def differences(self) -> tuple[str, ...]:
+        """Names that now mean something else, as `torch.matmul`."""
+        now = _functions()
+        return tuple(
+            f"{owner}.{name}"
+            for owner, members in self._seen.items()
+            for name, value in members.items()
+            if now.get(owner, {}).get(name) is not value
+        )
+
+
+def _functions() -> dict[str, dict[str, Any]]:
+    owners: dict[str, Any] = {"builtins": builtins}
+    for name in _MODULES:
+        owners[name] = importlib.import_module(name)
+    owners |= {name: module for name, module in sys.modules.items() if name.startswith(_OWN)}
+    owners |= {f"{one.__module__}.{one.__qualname__}": one for one in _CLASSES}
+    for module in [module for name, module in owners.items() if name.startswith(_OWN)]:
+        for value in list(vars(module).values()):
+            if isinstance(value, type) and value.__module__.startswith(_OWN):
+                owners[f"{value.__module__}.{value.__qualname__}"] = value
+    builder = vars(sys.modules["triton.runtime.interpreter"]).get("InterpreterBuilder")
+    owners["triton.runtime.interpreter.InterpreterBuilder"] = builder
+    return {
+        owner: {
+            name: value for name, value in vars(members).items() if callable(value) and name not in _MOVING_PARTS
+        }
+        for owner, members in owners.items()
+    }

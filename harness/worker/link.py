@@ -1,0 +1,112 @@
+"""The judge's line to one guest: requests with a nonce and limits, answers believed only when they are whole."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from .. import limits
+from . import linux
+from .channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from .messages import ENCODER, GUEST_REPORTS, Call, Failed, Farewell, GuestReport, Hello, Load
+
+Report = TypeVar("Report", bound=GuestReport)
+MAX_ANSWER_BYTES = 256 << 20
+
+
+class GuestGone(Exception):
+    """The guest ended when it should have answered."""
+
+
+class GuestLied(Exception):
+    """What came is no answer to what was asked: somebody else wrote to the guest's channel."""
+
+
+class GuestSlow(Exception):
+    """A limit passed; `cpu` tells which."""
+
+    def __init__(self, seconds: float, *, cpu: bool) -> None:
+        super().__init__(f"{seconds:g} s of {'CPU' if cpu else 'wall'} time passed")
+        self.seconds, self.cpu = seconds, cpu
+
+
+class CandidateRaised(Exception):
+    """The candidate's own exception, as the guest reports it."""
+
+    def __init__(self, failure: Failed) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class GuestLink:
+    """One guest. Every way it can fail to answer is one of this module's exceptions."""
+
+    def __init__(self, channel: Channel, pid: int) -> None:
+        self._channel = channel
+        self._pid = pid
+
+    def hello(self) -> Hello:
+        """The guest's first words; it speaks by itself."""
+        return self._receive(Hello, "", time.monotonic() + limits.GUEST_START_S, None)
+
+    def ask(
+        self,
+        make: Callable[[str], Load | Call | Farewell],
+        wanted: type[Report],
+        *,
+        wall_s: float,
+        cpu_s: float,
+        descriptors: tuple[int, ...] = (),
+    ) -> Report:
+        """The answer to `make(nonce)`, which is of the kind `wanted` and carries the nonce."""
+        nonce = secrets.token_hex(16)
+        deadline = time.monotonic() + wall_s
+        held = self._cpu_limit(cpu_s)
+        try:
+            self._channel.send(ENCODER.encode(make(nonce)), descriptors, deadline=deadline, poll=held)
+            return self._receive(wanted, nonce, deadline, held)
+        except ChannelTimeout as error:
+            raise GuestSlow(wall_s, cpu=False) from error
+        except ChannelClosed as error:
+            raise GuestGone from error
+
+    def close(self) -> None:
+        """Hangs up; a guest that waits for a request then ends by itself."""
+        self._channel.close()
+
+    def _receive(
+        self, wanted: type[Report], nonce: str, deadline: float, poll: Callable[[], None] | None
+    ) -> Report:
+        try:
+            frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=MAX_ANSWER_BYTES)
+            for descriptor in frame.descriptors:
+                os.close(descriptor)
+            report = GUEST_REPORTS.decode(frame.payload)
+        except (BadFrame, msgspec.DecodeError) as error:
+            raise GuestLied(str(error)) from error
+        except ChannelClosed as error:
+            raise GuestGone from error
+        if not isinstance(report, Hello) and report.nonce != nonce:
+            raise GuestLied("the nonce is not the request's")
+        if isinstance(report, Failed):
+            raise CandidateRaised(report)
+        if not isinstance(report, wanted):
+            raise GuestLied(f"a {type(report).__name__} came where a {wanted.__name__} was due")
+        return report
+
+    def _cpu_limit(self, seconds: float) -> Callable[[], None]:
+        spent = linux.cpu_seconds(self._pid)
+
+        def check() -> None:
+            now = linux.cpu_seconds(self._pid)
+            if spent is not None and now is not None and now - spent > seconds:
+                raise GuestSlow(seconds, cpu=True)
+
+        return check
+
+

@@ -1,0 +1,301 @@
+"""What crosses between engine, fork server, judge and guest: msgpack of these tagged structs. Torch-free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from suites.task import Task
+
+from ..evaluation import ErrorReport, Layer
+from ..signatures import Parameter
+
+# Engine and fork server --------------------------------------------------------------------------------------------
+
+
+class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
+    """Start one process. Descriptors beside it: its channel, then the pipe for what it prints."""
+
+    worker: int
+    """Chosen by the engine, never used twice on one server."""
+    role: str
+    """A key of `harness.worker.roles.ROLES`."""
+    scratch: str
+    """Folder that is the process's own; empty for processes of ours."""
+    cpu_limit_s: int
+    """Backstop of the kernel (SIGXCPU); the judge holds the finer limits."""
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """Kill a worker with its whole tree."""
+
+    worker: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The server has imported all and may fork."""
+
+    versions: dict[str, str]
+    threads: int
+    """Of the server; more than one would make a fork unsafe."""
+    problem: str = ""
+    """Why forking is not safe here; empty when it is."""
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """A worker runs."""
+
+    worker: int
+    pid: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A worker and its whole tree are gone."""
+
+    worker: int
+    status: int
+    """As `os.waitpid` gives it."""
+    leftover: int
+    """Processes of its tree that still ran when it ended by itself."""
+    killed: bool
+    """Whether `End` was asked for before it ended."""
+
+
+ServerRequest = Spawn | End
+ServerReport = Ready | Started | Ended
+SERVER_REQUESTS: msgspec.msgpack.Decoder[ServerRequest] = msgspec.msgpack.Decoder(ServerRequest)
+SERVER_REPORTS: msgspec.msgpack.Decoder[ServerReport] = msgspec.msgpack.Decoder(ServerReport)
+
+# Engine and judge --------------------------------------------------------------------------------------------------
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin"):
+    """Judge one candidate. Descriptor beside it: the judge's end of the guest's channel."""
+
+    task: Task
+    source: str
+    seed: int
+    guest_pid: int
+    target: str
+    """Name of the target that the device shim answers as."""
+
+
+class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
+    """The candidate compiled: go on with the execution."""
+
+
+class Entered(msgspec.Struct, frozen=True, tag="entered"):
+    """The judge begins a stage."""
+
+    stage: str
+
+
+class Left(msgspec.Struct, frozen=True, tag="left"):
+    """The judge is done with a stage."""
+
+    stage: str
+    ok: bool
+    detail: str
+
+
+class Alive(msgspec.Struct, frozen=True, tag="alive"):
+    """The judge works; silence longer than `limits.JUDGE_SILENCE_S` means it does not."""
+
+
+class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
+    """The first case ran; the compile stage is next, then `Proceed`."""
+
+    cases: msgspec.Raw
+    """Argument specifications of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling guest."""
+
+
+class CaseTraffic(msgspec.Struct, frozen=True):
+    """What the interpreter counted over one case; evidence."""
+
+    case: str
+    requested_read_bytes: int
+    requested_write_bytes: int
+    unique_read_bytes: int
+    unique_write_bytes: int
+    dot_flops: int
+    launches: int
+    programs: int
+    out_of_bounds: tuple[str, ...]
+
+
+class Judged(msgspec.Struct, frozen=True, tag="judged"):
+    """The judge's last word on a candidate."""
+
+    verdict: str
+    error: ErrorReport | None
+    traffic: tuple[CaseTraffic, ...]
+    sandbox: tuple[Layer, ...]
+    evidence: dict[str, str]
+    notes: tuple[str, ...]
+    guest_ended: bool = False
+    """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
+
+
+JudgeRequest = Begin | Proceed
+JudgeReport = Entered | Left | Alive | FirstCallPassed | Judged
+
+# Judge and guest ---------------------------------------------------------------------------------------------------
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """A guest's first words, said before any foreign code ran."""
+
+    sandbox: tuple[Layer, ...]
+
+
+class Load(msgspec.Struct, frozen=True, tag="load"):
+    """Import the candidate."""
+
+    nonce: str
+    source: str
+    entry_points: tuple[str, ...]
+    target: str
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One argument: a scalar, or a tensor and its place in the arena."""
+
+    name: str
+    scalar: int | float | bool | None = None
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    offset_bytes: int = 0
+    storage_bytes: int = 0
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it lies in the arena."""
+        return self.dtype != ""
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """Run the entry point. Descriptor beside it: the arena that holds the inputs."""
+
+    nonce: str
+    entry_point: str
+    case: str
+    arguments: tuple[Argument, ...]
+    arena_bytes: int
+
+
+class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
+    """Say what the candidate left behind."""
+
+    nonce: str
+
+
+class Compile(msgspec.Struct, frozen=True, tag="compile"):
+    """Compile every launch for one target, at the specifications given."""
+
+    nonce: str
+    source: str
+    entry_point: str
+    cases: msgspec.Raw
+    target: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The candidate raised."""
+
+    nonce: str
+    kind: str
+    message: str
+    trace: str
+    line: int | None
+
+
+class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
+    """The candidate is imported; `parameters` are what Python says of its entry points."""
+
+    nonce: str
+    parameters: dict[str, tuple[Parameter, ...]]
+
+
+class OutputData(msgspec.Struct, frozen=True):
+    """One output: its bytes in C order are what is judged, the rest is evidence."""
+
+    type: str
+    """`torch.Tensor` when it is exactly that."""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    data: bytes = b""
+    problem: str = ""
+    """Why it is not a plain, dense tensor; empty when it is."""
+    aliases: str = ""
+    """Name of what its memory overlaps with; empty for memory of its own."""
+    from_kernel: bool = False
+    """A kernel stored into its memory, or into what it was copied from."""
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """A tensor operator dispatched outside the candidate's kernels."""
+
+    name: str
+    """As `aten::add`, without the prefix."""
+    line: int | None
+    count: int
+
+
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """The entry point returned."""
+
+    nonce: str
+    structure: str
+    """`tensor`, `tuple` or the name of the type that was returned instead."""
+    outputs: tuple[OutputData, ...]
+    operators: tuple[Operator, ...]
+    host_reads: int
+    """Elements that were read to the host (`.item()`, `.tolist()`, `.numpy()`)."""
+    kernels: tuple[str, ...]
+    """Names of the Triton kernels launched, in order, each once."""
+    traffic: CaseTraffic
+    unsupported: str
+    changed_output: bool
+    """Whether this call wrote into what the call before had returned."""
+
+
+class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
+    """What the candidate left behind."""
+
+    nonce: str
+    patched: tuple[str, ...]
+    threads: int
+    children: int
+
+
+class Compiled(msgspec.Struct, frozen=True, tag="compiled"):
+    """The compile report of one target (`harness.worker.compiler.CompileReport`, as builtins)."""
+
+    nonce: str
+    report: msgspec.Raw
+
+
+GuestRequest = Load | Call | Farewell | Compile
+GuestReport = Hello | Failed | Loaded | Returned | LeftBehind | Compiled
+GUEST_REQUESTS: msgspec.msgpack.Decoder[GuestRequest] = msgspec.msgpack.Decoder(GuestRequest)
+GUEST_REPORTS: msgspec.msgpack.Decoder[GuestReport] = msgspec.msgpack.Decoder(GuestReport)
+
+
+def _path_to_text(value: Any) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} does not cross a process")
+
+
+def _text_to_path(kind: type, value: Any) -> Path:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(f"{kind.__name__} does not cross a process")
+
+
+JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest] = msgspec.msgpack.Decoder(JudgeRequest, dec_hook=_text_to_path)
+JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)
+ENCODER = msgspec.msgpack.Encoder(enc_hook=_path_to_text)

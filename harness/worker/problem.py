@@ -1,0 +1,109 @@
+"""A task's `problem.py` in the judge: inputs from secret seeds, oracle outputs, shapes at `gpu` sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from suites.task import Case, Distribution, Task
+
+from . import arena, seeds
+from .arena import Value
+from .compiler import ArgumentSpec, CaseSpec
+from .distributions import inject_outliers
+
+Inputs = dict[str, Value]
+
+
+class BadProblem(Exception):
+    """The task's own code does not do what a task folder promises: nothing can be said of any candidate."""
+
+
+class Problem:
+    """One loaded `problem.py`."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        module = _load(task.folder / "problem.py")
+        self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
+        self._oracle: Callable[..., Any] = _function(module, "oracle", task)
+
+    def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
+        """The inputs of a case at `cpu` sizes; the same seed and purpose give the same inputs."""
+        generator = torch.Generator()
+        generator.manual_seed(seeds.derive(session_seed, self._task.id, case.name, purpose))
+        try:
+            inputs = self._make_inputs(case.cpu, torch_dtype(case.dtype), generator)
+            if case.distribution is Distribution.OUTLIER:
+                tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+                inject_outliers(tensors, self._task.outlier_inputs, generator)
+        except Exception as error:
+            raise BadProblem(f"make_inputs of {self._task.id}, case {case.name}: {error}") from error
+        return inputs
+
+    def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
+        """The true outputs, in the order of the task's outputs; the inputs are left as they are."""
+        copies = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+        try:
+            result = self._oracle(**copies)
+        except Exception as error:
+            raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
+        outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if len(outputs) != len(self._task.outputs):
+            raise BadProblem(f"oracle of {self._task.id} returns {len(outputs)}, not {len(self._task.outputs)} outputs")
+        return outputs
+
+    def specifications(self) -> tuple[CaseSpec, ...]:
+        """Argument specifications of every case at `gpu` sizes, had without allocating them."""
+        return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in self._task.cases)
+
+    def _specify(self, case: Case) -> tuple[ArgumentSpec, ...]:
+        try:
+            with FakeTensorMode():
+                inputs = self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
+        except Exception as error:
+            raise BadProblem(f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}") from error
+        return tuple(_argument(name, value) for name, value in inputs.items())
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """`torch.float32` for `float32`."""
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise BadProblem(f"{name} is no torch dtype")
+    return dtype
+
+
+def _argument(name: str, value: Value) -> ArgumentSpec:
+    if not isinstance(value, torch.Tensor):
+        return ArgumentSpec(name=name, scalar=value)
+    return ArgumentSpec(
+        name=name,
+        dtype=arena.dtype_name(value.dtype),
+        shape=tuple(int(size) for size in value.shape),
+        strides=tuple(int(stride) for stride in value.stride()),
+    )
+
+
+def _load(file: Path) -> object:
+    spec = importlib.util.spec_from_file_location(f"problem_of_{file.parent.name}", file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise BadProblem(f"{file} cannot be read")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BadProblem(f"{file}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _function(module: object, name: str, task: Task) -> Callable[..., Any]:
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise BadProblem(f"problem.py of {task.id} defines no {name}")
+    return function  # type: ignore[no-any-return]

@@ -1,0 +1,28 @@
+"""What a worker can be; imported by the fork server, so that each worker has all of it at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import torch
+
+from . import compiling, guest, judge
+from .channel import Channel
+from .messages import Spawn
+
+
+def self_test(channel: Channel, spawn: Spawn) -> None:
+    """Does after the fork what breaks when the imports left threads or a GPU runtime behind."""
+    torch.set_num_threads(1)
+    product = torch.ones(64, 64) @ torch.ones(64, 64)
+    threads = len(os.listdir("/proc/self/task"))
+    channel.send(b"ok" if float(product.sum()) == 64.0**3 and threads == 1 else b"wrong result after a fork")
+
+
+ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
+    "judge": judge.main,
+    "guest": guest.main,
+    "compiler": compiling.main,
+    "self-test": self_test,
+}

@@ -1,0 +1,115 @@
+"""What a candidate's host code does with tensors while one call runs: operators, host reads, where outputs come from."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import operators
+from .messages import Operator
+from .traffic import Observation
+
+_POISON_INTEGER = 0x5A
+_HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
+
+_reading: list[OperatorWatch] = []
+"""The watch of the call that runs; a list so that the patched readers find it."""
+
+
+class OperatorWatch(TorchDispatchMode):
+    """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
+
+    def __init__(self, observation: Observation, module: str) -> None:
+        super().__init__()
+        self._observation = observation
+        self._module = module
+        self._counts: Counter[tuple[str, int | None]] = Counter()
+        self._derived: dict[int, torch.UntypedStorage] = {}
+        self.host_reads = 0
+
+    def __enter__(self) -> OperatorWatch:
+        _reading.append(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *why: Any) -> None:
+        super().__exit__(*why)
+        _reading.remove(self)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The operator's own result; see the class for what is noted beside."""
+        named = dict(kwargs or {})
+        name = func._schema.name.rpartition("::")[2]
+        sources = list(_tensors((args, named)))
+        derived = any(self.from_kernel(source) for source in sources) and name not in operators.FILLING
+        result = func(*args, **named)
+        if name in operators.ALLOCATING:
+            _poison(result)
+        elif not func.is_view:
+            if name not in operators.FREE:
+                self._counts[name, self._line()] += 1
+            if name == "_local_scalar_dense":
+                self.host_reads += 1
+            if derived:
+                for made in _tensors(result):
+                    storage = made.untyped_storage()
+                    self._derived[storage.data_ptr()] = storage
+        return result
+
+    def from_kernel(self, tensor: torch.Tensor) -> bool:
+        """Whether a kernel stored into this tensor, or into something that it was copied from."""
+        return tensor.untyped_storage().data_ptr() in self._derived or self._observation.wrote(tensor)
+
+    def operators(self) -> tuple[Operator, ...]:
+        """Operators that may not be free, with the line that called each."""
+        return tuple(Operator(name=name, line=line, count=count) for (name, line), count in self._counts.items())
+
+    def _line(self) -> int | None:
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self._module:
+                return frame.f_lineno
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
+
+
+def count_host_reads() -> None:
+    """From here on, elements that leave torch through Python are counted. Once, before the candidate is imported."""
+    for name in _HOST_READERS:
+        setattr(torch.Tensor, name, _counted(getattr(torch.Tensor, name)))
+
+
+def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
+    def read(self: torch.Tensor, *args: Any, **named: Any) -> Any:
+        for watch in _reading:
+            watch.host_reads += self.numel()
+        return reader(self, *args, **named)
+
+    return read
+
+
+def _poison(result: Any) -> None:
+    for tensor in _tensors(result):
+        if tensor.numel() == 0:
+            continue
+        if tensor.is_floating_point() or tensor.is_complex():
+            tensor.fill_(float("nan"))
+        else:
+            tensor.view(torch.uint8).fill_(_POISON_INTEGER if tensor.dtype is not torch.bool else 1)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _tensors(part)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
