@@ -1,0 +1,11 @@
+"""What `cross_entropy` asks of any device."""
+
+from suites import Cost, item_bytes
+
+
+def cost(sizes: dict[str, int], dtype: str) -> Cost:
+    """Four operations a logit (compare, subtract, exponentiate, add); logits and labels read, a float32 a row written."""
+    rows, classes = sizes["rows"], sizes["classes"]
+    logit_bytes = rows * classes * item_bytes(dtype)
+    row_bytes = rows * (item_bytes("int64") + item_bytes("float32"))
+    return Cost(flops=4 * rows * classes, minimal_bytes=logit_bytes + row_bytes)

@@ -1,0 +1,32 @@
+"""Inputs and oracle of `layer_norm`."""
+
+from __future__ import annotations
+
+import torch
+
+ROWS = ((3e-3, 0.0), (1.0, 100.0), (1.0, 0.0))
+"""Spread and mean that rows have in turn: a variance of about `eps`, so that leaving `eps` out shows; a mean so far above
+the spread that mean(x**2) - mean**2 has no digits left in float32; and neither."""
+
+
+def make_inputs(
+    sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """Normal values with the spread and mean of `ROWS` in turn; weights around 1, biases around 0."""
+    rows, columns = sizes["rows"], sizes["columns"]
+    x = torch.randn(rows, columns, generator=generator)
+    for place, (spread, mean) in enumerate(ROWS):
+        chosen = x[place :: len(ROWS)]
+        chosen *= spread
+        chosen += mean
+    weight = 1 + 0.5 * torch.randn(columns, generator=generator)
+    bias = torch.randn(columns, generator=generator)
+    return {"x": x.to(dtype), "weight": weight.to(dtype), "bias": bias.to(dtype)}
+
+
+def oracle(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+    """The normalization in float64."""
+    wide = x.double()
+    deviation = wide - wide.mean(dim=-1, keepdim=True)
+    variance = deviation.square().mean(dim=-1, keepdim=True)
+    return deviation / torch.sqrt(variance + eps) * weight.double() + bias.double()

@@ -1,0 +1,33 @@
+"""Inputs and oracle of `matmul_w8a8`."""
+
+from __future__ import annotations
+
+import torch
+
+LEVELS = 127
+"""Largest magnitude of a quantized value."""
+
+
+def make_inputs(
+    sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """Normal activations whose rows differ in scale by up to sixteen, one row of zeros among them; results around 1."""
+    m, n, k = sizes["m"], sizes["n"], sizes["k"]
+    row_scale = torch.exp2(4 * torch.rand(m, 1, generator=generator) - 2)
+    x = torch.randn(m, k, generator=generator) * row_scale
+    if m > 1:
+        x[m // 2] = 0
+    weight = torch.randint(-LEVELS, LEVELS + 1, (n, k), generator=generator, dtype=torch.int8)
+    root_mean_square = LEVELS / 3**0.5
+    weight_scale = (0.5 + torch.rand(n, generator=generator)) / (root_mean_square * k**0.5)
+    return {"x": x.to(dtype), "weight_int8": weight, "weight_scale": weight_scale}
+
+
+def oracle(x: torch.Tensor, weight_int8: torch.Tensor, weight_scale: torch.Tensor) -> torch.Tensor:
+    """The contract step by step: scales in float64, the product exact (float64 holds every sum), the result in float64."""
+    wide = x.double()
+    scale = wide.abs().amax(dim=-1, keepdim=True) / LEVELS
+    steps = wide / torch.where(scale == 0, 1.0, scale)
+    quantized = torch.round(steps).clamp(-LEVELS, LEVELS)
+    accumulated = quantized @ weight_int8.double().T
+    return accumulated * scale * weight_scale.double()
