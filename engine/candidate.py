@@ -114,6 +114,8 @@ def fenced_blocks(text: str) -> Iterator[Block]:
         else:
             lines.append(line)
     if fence:
+        if lines and not lines[-1]:
+            lines.pop()  # what follows the last line end is no line
         yield Block(language, joined(lines), closed=False)
 
 
