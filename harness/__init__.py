@@ -4,7 +4,6 @@ from .cascade import evaluate
 from .device import Device, Target
 from .devices import discover_devices
 from .errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
-from .estimate import estimate
 from .evaluation import (
     EVALUATION_DECODER,
     STAGES,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import signal
-import os
 from collections.abc import Sequence
 
 import msgspec
@@ -30,6 +30,7 @@ from .worker.messages import (
     ENCODER,
     GUEST_REPORTS,
     JUDGE_REPORTS,
+    Alive,
     Begin,
     CaseTraffic,
     Compile,
@@ -57,7 +58,7 @@ async def evaluate(
     pool: DevicePool,
     targets: Sequence[Target],
     seed: int,
-    rival: str | None = None,
+    rival: str | None = None,  # noqa: ARG001 -- times against it on a GPU alone
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
@@ -114,7 +115,9 @@ class _Evaluating:
         """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
         channel = await self._slot.channel()
         cpu = limits.CALL_CPU_S + limits.CASE_CPU_S * (len(self._task.cases) + 4)
-        guest, pid, end = await self._pool.interpreting.spawn_for_another("guest", cpu_limit_s=int(cpu), sandboxed=True)
+        guest, pid, end = await self._pool.interpreting.spawn_for_another(
+            "guest", cpu_limit_s=int(cpu), sandboxed=True
+        )
         finished = False
         try:
             try:
@@ -154,6 +157,8 @@ class _Evaluating:
                     await self._tell(channel, Proceed())
                 case Judged():
                     return await self._conclude(report, guest)
+                case Alive():
+                    continue
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
@@ -203,7 +208,9 @@ class _Evaluating:
             code = os.waitstatus_to_exitcode(status)
             if code == limits.OUR_FAULT_EXIT:
                 raise WorkerDied(f"the guest failed: {_last_line(guest)}")
-            message = f"the candidate ended its process {where} (exit code {code}); an entry point must return"
+            message = (
+                f"the candidate ended its process {where} (exit code {code}); an entry point must return"
+            )
             return Verdict.CRASH, ErrorReport(kind="exit", message=message)
         number = os.WTERMSIG(status)
         name = signal.Signals(number).name
@@ -242,7 +249,11 @@ class _Evaluating:
             return self._compile_failure(Verdict.COMPILE_ERROR, "compile", judging, first)
         if judging.unsupported is not None:
             return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
-        count = {name: len(one.resources) for name, one in reports.items() if name not in self._sheet.facts["compile_errors"]}
+        count = {
+            name: len(one.resources)
+            for name, one in reports.items()
+            if name not in self._sheet.facts["compile_errors"]
+        }
         detail = ", ".join(f"{name}: {number} binaries" for name, number in count.items())
         self._sheet.leave("compile", detail, ok=True)
         return None
@@ -252,8 +263,12 @@ class _Evaluating:
     ) -> tuple[Verdict, ErrorReport]:
         said = report.error or report.unsupported or ""
         message = said.partition("\n")[0]
-        self._sheet.leave("compile", f"{target}: {message}", ok=None if verdict is Verdict.UNSUPPORTED else False)
-        error = ErrorReport(kind=kind, message=f"{target}: {message}", trace=report.trace or said, line=report.line)
+        self._sheet.leave(
+            "compile", f"{target}: {message}", ok=None if verdict is Verdict.UNSUPPORTED else False
+        )
+        error = ErrorReport(
+            kind=kind, message=f"{target}: {message}", trace=report.trace or said, line=report.line
+        )
         return verdict, error
 
     async def _compile_for(self, target: Target, cases: msgspec.Raw) -> _TargetReport:
@@ -273,12 +288,16 @@ class _Evaluating:
                 how = _signal_name(ended.status)
                 if how == f"exit code {limits.OUR_FAULT_EXIT}":
                     raise WorkerDied(f"the compiling worker failed: {_last_line(child)}") from None
-                return _TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
+                return _TargetReport(
+                    error=f"the compiler's process ended ({how})", trace=child.printed.text()
+                )
             finally:
                 channel.close()
                 child.end()
 
-    async def _hear_compiler(self, channel: AsyncChannel, target: Target, cases: msgspec.Raw) -> _TargetReport:
+    async def _hear_compiler(
+        self, channel: AsyncChannel, target: Target, cases: msgspec.Raw
+    ) -> _TargetReport:
         hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
         if not isinstance(hello, Hello):
             raise EOFError("the compiler did not greet")
@@ -319,7 +338,9 @@ class _Evaluating:
             rows.append((traffic, tuple(bound for bound in bounds if bound is not None)))
         return rows
 
-    async def _tell(self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()) -> None:
+    async def _tell(
+        self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()
+    ) -> None:
         try:
             await channel.send(ENCODER.encode(request), descriptors)
         except EOFError as error:

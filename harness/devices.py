@@ -28,10 +28,13 @@ def choose_devices(names: Sequence[str]) -> tuple[Device, ...]:
         if name not in found:
             near = difflib.get_close_matches(name, found, n=1)
             raise UnknownDevice(
-                f"no device {name!r} on this machine; " + (f"did you mean {near[0]}?" if near else f"it has {', '.join(found)}")
+                f"no device {name!r} on this machine; "
+                + (f"did you mean {near[0]}?" if near else f"it has {', '.join(found)}")
             )
         if found[name].kind != "cpu":
-            raise UnknownDevice(f"device {name} ({found[name].description}) cannot judge in this version; use cpu")
+            raise UnknownDevice(
+                f"device {name} ({found[name].description}) cannot judge in this version; use cpu"
+            )
     return tuple(found[name] for name in dict.fromkeys(names))
 
 
@@ -43,7 +46,9 @@ def _amd() -> tuple[Device, ...]:
         if facts.get("simd_count", 0) > 0:
             version = facts.get("gfx_target_version", 0)
             target = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else None
-            description = f"AMD GPU, {facts.get('simd_count', 0) // max(facts.get('simd_per_cu', 1), 1)} compute units"
+            description = (
+                f"AMD GPU, {facts.get('simd_count', 0) // max(facts.get('simd_per_cu', 1), 1)} compute units"
+            )
             devices.append(Device(name=str(len(devices)), kind="hip", target=target, description=description))
     return tuple(devices)
 

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from .device import Device
 from .devices import choose_devices
-from .errors import JudgeExtraMissing, WorkerDied
+from .errors import JudgeExtraMissing
 from .frames import AsyncChannel
 from .servers import Child, ForkServer
 
@@ -69,7 +69,9 @@ class DevicePool:
     async def __aenter__(self) -> DevicePool:
         for package in ("torch", "triton"):
             if importlib.util.find_spec(package) is None:
-                raise JudgeExtraMissing(f"{package} is not installed, so nothing can be judged; pip install 'wavedeck[judge]'")
+                raise JudgeExtraMissing(
+                    f"{package} is not installed, so nothing can be judged; pip install 'wavedeck[judge]'"
+                )
         try:
             await self._start_servers()
         except BaseException:

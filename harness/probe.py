@@ -56,7 +56,11 @@ async def probe() -> HarnessReport:
         return msgspec.structs.replace(report, why_not=why)
     try:
         async with ForkServer(interpret=True) as server:
-            detail = "forked workers pass the self-test" if server.forks else f"fresh interpreters: {server.why_not}"
+            detail = (
+                "forked workers pass the self-test"
+                if server.forks
+                else f"fresh interpreters: {server.why_not}"
+            )
             report = msgspec.structs.replace(report, forks=server.forks, fork_detail=detail)
             child, channel = await server.spawn("guest", cpu_limit_s=60, sandboxed=True)
             try:

@@ -29,7 +29,9 @@ _MODULES = {
 
 _MEMBERS = {
     "os": frozenset({"path", "environ", "getenv", "cpu_count"}),
-    "sys": frozenset({"maxsize", "version", "version_info", "float_info", "byteorder", "platform", "stdout", "stderr"}),
+    "sys": frozenset(
+        {"maxsize", "version", "version_info", "float_info", "byteorder", "platform", "stdout", "stderr"}
+    ),
     "gc": frozenset({"collect"}),
     "inspect": frozenset({"signature", "Parameter", "getsource"}),
     "time": frozenset({"time", "perf_counter", "monotonic", "sleep", "perf_counter_ns", "time_ns"}),
@@ -80,13 +82,17 @@ def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
                 if _constant(node.slice) in (None, _INTERPRETER_VARIABLE):
                     yield Refusal(node.lineno, "it changes how the judge runs the module")
             case ast.Constant(value=str() as text) if text == _INTERPRETER_VARIABLE:
-                yield Refusal(node.lineno, f"{_INTERPRETER_VARIABLE}: a kernel must not behave differently when judged")
+                yield Refusal(
+                    node.lineno, f"{_INTERPRETER_VARIABLE}: a kernel must not behave differently when judged"
+                )
 
 
 def notes(tree: ast.Module) -> Iterator[str]:
     """What is allowed and worth a look."""
     imported = _imports(tree)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    used = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     for name, module in imported.items():
         if module.partition(".")[0] in _MODULES and name not in used:
             yield f"`{module}` is imported and not used"
@@ -149,9 +155,10 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
 def _of_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
     """Assigning to a library's attribute; settings that exist to be assigned are let through."""
     path = _dotted(node, imported)
-    if path is not None and path.partition(".")[0] in ("torch", "triton", "numpy", "sys", "os", "time", "math"):
-        if not path.startswith(_CONFIGURATION):
-            yield Refusal(node.lineno, f"`{path}` is replaced; leave libraries as they are")
+    if path is None or path.startswith(_CONFIGURATION):
+        return
+    if path.partition(".")[0] in ("torch", "triton", "numpy", "sys", "os", "time", "math"):
+        yield Refusal(node.lineno, f"`{path}` is replaced; leave libraries as they are")
 
 
 def _of_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:

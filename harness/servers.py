@@ -107,7 +107,9 @@ class ForkServer:
     ) -> None:
         await self._leave()
 
-    async def spawn(self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False) -> tuple[Child, AsyncChannel]:
+    async def spawn(
+        self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False
+    ) -> tuple[Child, AsyncChannel]:
         """A running worker and our end of its channel."""
         child, theirs, ours = await self.spawn_for_another(role, cpu_limit_s=cpu_limit_s, sandboxed=sandboxed)
         del theirs
@@ -171,13 +173,17 @@ class ForkServer:
             theirs.close()
         self._control = ours
         assert self._process.stderr is not None
-        self._complaints = asyncio.create_task(self._said.read(self._process.stderr), name=f"{self.name}/stderr")
+        self._complaints = asyncio.create_task(
+            self._said.read(self._process.stderr), name=f"{self.name}/stderr"
+        )
         try:
             async with asyncio.timeout(limits.SERVER_START_S):
                 data = await asyncio.get_running_loop().sock_recv(ours, 1 << 16)
         except TimeoutError:
             await self._leave()
-            raise WorkerDied(f"the {self.name} server did not start within {limits.SERVER_START_S:g} s") from None
+            raise WorkerDied(
+                f"the {self.name} server did not start within {limits.SERVER_START_S:g} s"
+            ) from None
         if not data:
             await self._process.wait()
             await self._complaints
@@ -269,5 +275,3 @@ class ForkServer:
         self._process = self._reader = self._complaints = None
         for removal in list(self._removals):
             await removal
-
-

@@ -33,7 +33,9 @@ def of_definition(definition: ast.FunctionDef) -> tuple[Parameter, ...]:
     """Parameters of a definition, in order; `*args` and `**kwargs` are left out."""
     arguments = definition.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
+        arguments.defaults
+    )
     found = [
         Parameter(one.arg, _printed(default), by_name=one not in arguments.posonlyargs)
         for one, default in zip(positional, defaults, strict=True)

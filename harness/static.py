@@ -40,13 +40,23 @@ def inspect_source(source: str, task: Task) -> StaticReport:
         return _end(Verdict.NO_CODE, "no_code", "there is no code to judge")
     size = len(source.encode("utf-8", errors="surrogatepass"))
     if size > limits.SOURCE_BYTES:
-        return _end(Verdict.CALL_ERROR, "too_large", f"{size} bytes of source; the limit is {limits.SOURCE_BYTES}")
+        return _end(
+            Verdict.CALL_ERROR, "too_large", f"{size} bytes of source; the limit is {limits.SOURCE_BYTES}"
+        )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's, not ours to print
+            warnings.simplefilter(
+                "ignore"
+            )  # invalid escapes and the like are the candidate's, not ours to print
             tree = ast.parse(source, "kernel.py")
     except SyntaxError as error:
-        return _end(Verdict.CALL_ERROR, "syntax", f"line {error.lineno}: {error.msg}", _syntax_trace(error), error.lineno)
+        return _end(
+            Verdict.CALL_ERROR,
+            "syntax",
+            f"line {error.lineno}: {error.msg}",
+            _syntax_trace(error),
+            error.lineno,
+        )
     except (ValueError, RecursionError, MemoryError) as error:
         return _end(Verdict.CALL_ERROR, "syntax", f"Python cannot parse this: {error}")
     module = Module(tree)
@@ -56,7 +66,9 @@ def inspect_source(source: str, task: Task) -> StaticReport:
             return StaticReport(Verdict.CALL_ERROR, problem, (), module.kernels, ())
     refused = next(refusals.refusals(tree, module.own_names), None)
     if refused is not None:
-        error_report = ErrorReport(kind="refused", message=f"line {refused.line}: {refused.why}", line=refused.line)
+        error_report = ErrorReport(
+            kind="refused", message=f"line {refused.line}: {refused.why}", line=refused.line
+        )
         return StaticReport(Verdict.REJECTED, error_report, (), module.kernels, ())
     if not module.kernels:
         message = "no function is decorated with @triton.jit; the work must be done by Triton kernels of this module"
@@ -106,13 +118,16 @@ class Module:
 
     def notes(self) -> Iterator[str]:
         """What is merely odd."""
-        used = {node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        used = {
+            node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        }
         for kernel in self.kernels:
             if kernel not in used:
                 yield f"kernel `{kernel}` is used nowhere"
         for node in self._nodes:
             if isinstance(node, ast.ExceptHandler) and (
-                node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
+                node.type is None
+                or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
             ):
                 yield f"line {node.lineno}: a broad except hides what fails"
 
@@ -175,7 +190,9 @@ def _has_code(source: str) -> bool:
     """Whether anything but blank lines and comments is there; what cannot be read as tokens counts as code."""
     silent = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER, tokenize.ENCODING)
     try:
-        return any(token.type not in silent for token in tokenize.generate_tokens(io.StringIO(source).readline))
+        return any(
+            token.type not in silent for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        )
     except (tokenize.TokenError, SyntaxError, ValueError):
         return True
 

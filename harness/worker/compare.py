@@ -6,9 +6,8 @@ import math
 
 import torch
 
+from harness.evaluation import Mismatch
 from suites.task import QuantizationTolerance, Tolerance
-
-from ..evaluation import Mismatch
 
 _DIGITS = (6, 9, 17)
 EXACT = Tolerance(rtol=0.0, atol=0.0)

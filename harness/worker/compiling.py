@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import torch
 
-from .. import limits
-from ..targets import target as find_target
+from harness import limits
+from harness.targets import target as find_target
+
 from . import linux, sandbox, trace
 from .channel import Channel
 from .compiler import CaseSpec, compile_candidate, prepare

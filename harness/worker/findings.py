@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from harness import limits
+from harness.evaluation import ErrorReport
 from suites.task import Task
 
-from .. import limits
-from ..evaluation import ErrorReport
 from . import operators
 from .messages import LeftBehind, Returned
 
@@ -28,7 +28,11 @@ def structure(returned: Returned, task: Task) -> str:
         if len(returned.outputs) != wanted:
             return f"returned {len(returned.outputs)} values, expected {expected}"
     else:
-        what = f"a tuple of {len(returned.outputs)}" if returned.structure == "tuple" else f"a {returned.structure}"
+        what = (
+            f"a tuple of {len(returned.outputs)}"
+            if returned.structure == "tuple"
+            else f"a {returned.structure}"
+        )
         what = "None (no return statement?)" if returned.structure == "NoneType" else what
         return f"returned {what}, expected {expected}"
     for output, data in zip(task.outputs, returned.outputs, strict=True):
@@ -62,7 +66,8 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     returned, lead = run.returned, f"case {run.case.name}: "
     if not returned.kernels:
         return ErrorReport(
-            kind="no_launch", message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case"
+            kind="no_launch",
+            message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case",
         )
     for operator in returned.operators:
         if not operators.is_allowed(operator.name, task.allowed_operators):
@@ -106,7 +111,8 @@ def of_farewell(left: LeftBehind) -> ErrorReport | None:
     """What stays of a candidate after its last call."""
     if left.patched:
         return ErrorReport(
-            kind="patched", message=f"the candidate replaced {', '.join(left.patched[:5])}; leave libraries as they are"
+            kind="patched",
+            message=f"the candidate replaced {', '.join(left.patched[:5])}; leave libraries as they are",
         )
     if left.threads or left.children:
         return left_behind(left.threads, left.children)
@@ -131,5 +137,7 @@ def evidence(runs: Sequence[Run], left: LeftBehind | None) -> dict[str, str]:
             counted = (f"{operator.name} x{operator.count}" for operator in run.returned.operators)
             facts[f"{run.case.name}: operators"] = ", ".join(counted)
     if left is not None:
-        facts["left behind"] = f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
+        facts["left behind"] = (
+            f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
+        )
     return facts

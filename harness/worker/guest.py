@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
-from .. import limits
-from ..signatures import Parameter
-from ..targets import target
+from harness import limits
+from harness.signatures import Parameter
+from harness.targets import target
+
 from . import arena, interpreter, linux, sandbox, trace, watch
 from .channel import Channel, ChannelClosed
 from .integrity import Snapshot
@@ -26,9 +27,11 @@ from .messages import (
     GUEST_REQUESTS,
     Call,
     CaseTraffic,
+    Compile,
     Failed,
     Farewell,
     GuestReport,
+    GuestRequest,
     Hello,
     LeftBehind,
     Load,
@@ -65,9 +68,9 @@ class Guest:
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
         self._last: tuple[torch.Tensor, ...] = ()
-        self._last_digest = b""
+        self._last_digest = _digest(())
 
-    def answer(self, request: object, descriptors: tuple[int, ...]) -> GuestReport:
+    def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
         """The report on one request; what the candidate raises is a report too."""
         match request:
             case Load():
@@ -76,7 +79,8 @@ class Guest:
                 return self._call(request, descriptors[0])
             case Farewell(nonce=nonce):
                 return self._farewell(nonce)
-        raise TypeError(f"a guest does not take {type(request).__name__}")
+            case Compile():
+                raise TypeError("a guest does not compile")
 
     def _load(self, request: Load) -> Loaded | Failed:
         watch.count_host_reads()
@@ -91,7 +95,9 @@ class Guest:
             entry = getattr(self._module, name, None)
             if not callable(entry):
                 message = f"kernel.py defines no function `{name}`"
-                return Failed(nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None)
+                return Failed(
+                    nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
+                )
             parameters[name] = parameters_of(entry)
         return Loaded(nonce=request.nonce, parameters=parameters)
 
@@ -160,7 +166,7 @@ class Guest:
         return LeftBehind(
             nonce=nonce,
             patched=self._snapshot.differences(),
-            threads=max(threading.active_count(), len(os.listdir("/proc/self/task"))) - 1,
+            threads=max(threading.active_count(), linux.thread_count()) - 1,
             children=_own_children(),
         )
 
@@ -279,5 +285,3 @@ def _traffic(case: str, observation: Observation) -> CaseTraffic:
         programs=sum(launch.programs for launch in observation.launches),
         out_of_bounds=tuple(observation.out_of_bounds),
     )
-
-

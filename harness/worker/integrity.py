@@ -17,7 +17,9 @@ _MODULES = (
 )  # fmt: skip
 _OWN = "harness."
 _CLASSES: tuple[type, ...] = (torch.Tensor,)
-_MOVING_PARTS = frozenset({"_", "last_type", "last_value", "last_traceback", "last_exc", "path_importer_cache"})
+_MOVING_PARTS = frozenset(
+    {"_", "last_type", "last_value", "last_traceback", "last_exc", "path_importer_cache"}
+)
 """Names that change as Python runs."""
 
 
@@ -57,7 +59,9 @@ def _functions() -> dict[str, dict[str, Any]]:
     owners["triton.runtime.interpreter.InterpreterBuilder"] = builder
     return {
         owner: {
-            name: value for name, value in vars(members).items() if callable(value) and name not in _MOVING_PARTS
+            name: value
+            for name, value in vars(members).items()
+            if callable(value) and name not in _MOVING_PARTS
         }
         for owner, members in owners.items()
     }

@@ -8,18 +8,29 @@ from pathlib import Path
 
 import torch
 
+from harness.evaluation import ErrorReport, Verdict
 from suites.task import Task
 
-from ..evaluation import ErrorReport, Verdict
 from . import linux
 from .channel import Channel, ChannelClosed
 from .link import GuestLink
-from .messages import ENCODER, JUDGE_REQUESTS, Alive, Begin, Entered, Judged, JudgeReport, Left, Proceed, Spawn
+from .messages import (
+    ENCODER,
+    JUDGE_REQUESTS,
+    Alive,
+    Begin,
+    Entered,
+    Judged,
+    JudgeReport,
+    Left,
+    Proceed,
+    Spawn,
+)
 from .problem import BadProblem, Problem
 from .trial import Trial
 
 
-def main(channel: Channel, spawn: Spawn) -> None:
+def main(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- a role like the others
     """Judges until the engine hangs up."""
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from .. import limits
+from harness import limits
+
 from . import linux
 from .channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from .messages import ENCODER, GUEST_REPORTS, Call, Failed, Farewell, GuestReport, Hello, Load
@@ -108,5 +109,3 @@ class GuestLink:
                 raise GuestSlow(seconds, cpu=True)
 
         return check
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
+from typing import Any
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -28,7 +29,7 @@ def unshare(flags: int) -> None:
         raise _last_error("unshare")
 
 
-def syscall(number: int, *arguments: ctypes._SimpleCData[int] | ctypes.c_void_p | int | None) -> int:
+def syscall(number: int, *arguments: ctypes._SimpleCData[Any] | None) -> int:
     """The call's result; `OSError` when it is negative."""
     result = int(_LIBC.syscall(ctypes.c_long(number), *arguments))
     if result < 0:
@@ -38,11 +39,13 @@ def syscall(number: int, *arguments: ctypes._SimpleCData[int] | ctypes.c_void_p 
 
 def children(pid: int) -> tuple[int, ...]:
     """Process ids of the direct children of `pid`, zombies included, as /proc tells now."""
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal() and _parent(int(entry.name)) == pid:
-            found.append(int(entry.name))
-    return tuple(found)
+    numbers = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal())
+    return tuple(number for number in numbers if _parent(number) == pid)
+
+
+def thread_count() -> int:
+    """Threads of this process, those that Python does not know included."""
+    return sum(1 for _ in os.scandir("/proc/self/task"))
 
 
 def cpu_seconds(pid: int) -> float | None:
@@ -55,8 +58,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 def close_all_but(keep: set[int]) -> None:
     """Closes every descriptor that is not in `keep`; the descriptors 0 to 2 are always kept."""
-    for name in os.listdir("/proc/self/fd"):
-        descriptor = int(name)
+    for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
         if descriptor > 2 and descriptor not in keep:
             try:
                 os.close(descriptor)

@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
+from harness.evaluation import ErrorReport, Layer
+from harness.signatures import Parameter
 from suites.task import Task
-
-from ..evaluation import ErrorReport, Layer
-from ..signatures import Parameter
 
 # Engine and fork server --------------------------------------------------------------------------------------------
 
@@ -296,6 +295,8 @@ def _text_to_path(kind: type, value: Any) -> Path:
     raise NotImplementedError(f"{kind.__name__} does not cross a process")
 
 
-JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest] = msgspec.msgpack.Decoder(JudgeRequest, dec_hook=_text_to_path)
+JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest] = msgspec.msgpack.Decoder(
+    JudgeRequest, dec_hook=_text_to_path
+)
 JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)
 ENCODER = msgspec.msgpack.Encoder(enc_hook=_path_to_text)

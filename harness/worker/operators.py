@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-ALLOCATING = frozenset({"empty", "empty_strided", "empty_like", "empty_permuted", "new_empty", "new_empty_strided"})
+ALLOCATING = frozenset(
+    {"empty", "empty_strided", "empty_like", "empty_permuted", "new_empty", "new_empty_strided"}
+)
 """Their memory holds whatever was there; it is poisoned."""
 
 FILLING = frozenset({

@@ -55,7 +55,9 @@ class Problem:
             raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(outputs) != len(self._task.outputs):
-            raise BadProblem(f"oracle of {self._task.id} returns {len(outputs)}, not {len(self._task.outputs)} outputs")
+            raise BadProblem(
+                f"oracle of {self._task.id} returns {len(outputs)}, not {len(self._task.outputs)} outputs"
+            )
         return outputs
 
     def specifications(self) -> tuple[CaseSpec, ...]:
@@ -67,7 +69,9 @@ class Problem:
             with FakeTensorMode():
                 inputs = self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
         except Exception as error:
-            raise BadProblem(f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}") from error
+            raise BadProblem(
+                f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
+            ) from error
         return tuple(_argument(name, value) for name, value in inputs.items())
 
 

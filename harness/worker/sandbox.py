@@ -14,8 +14,9 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from .. import limits
-from ..evaluation import Layer
+from harness import limits
+from harness.evaluation import Layer
+
 from . import linux
 
 OUR_PACKAGES = ("tui", "engine", "sessions", "harness", "suites")
@@ -126,7 +127,9 @@ def _leave_network() -> str:
     try:
         linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNET)
     except OSError:
-        linux.unshare(linux.CLONE_NEWNET)  # root in a container may be allowed this where user namespaces are not
+        linux.unshare(
+            linux.CLONE_NEWNET
+        )  # root in a container may be allowed this where user namespaces are not
         return "network namespace of its own"
     return "user and network namespace of its own"
 

@@ -21,7 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from .. import limits
+from harness import limits
+
 from . import linux, warden
 from .channel import Channel
 from .messages import (
@@ -120,7 +121,7 @@ class Server:
         if self._forks:
             self._start(spawn.worker, lambda: enter(spawn, descriptors))
         else:
-            number, slot = next((n, s) for n, s in self._slots.items() if s.worker is None)
+            slot = next(slot for slot in self._slots.values() if slot.worker is None)
             assert slot.control is not None
             slot.worker = spawn.worker
             socket.send_fds(slot.control, [ENCODER.encode(spawn)], descriptors)
@@ -138,12 +139,17 @@ class Server:
 
             def become_spare(end: socket.socket = theirs) -> NoReturn:
                 os.set_inheritable(end.fileno(), True)
-                os.execv(sys.executable, [sys.executable, "-m", "harness.worker.server", str(end.fileno()), "spare"])
+                os.execv(
+                    sys.executable,
+                    [sys.executable, "-m", "harness.worker.server", str(end.fileno()), "spare"],
+                )
 
             self._start(None, become_spare, control=ours)
             theirs.close()
 
-    def _start(self, worker: int | None, body: Callable[[], NoReturn], control: socket.socket | None = None) -> None:
+    def _start(
+        self, worker: int | None, body: Callable[[], NoReturn], control: socket.socket | None = None
+    ) -> None:
         number = self._next_slot
         self._next_slot += 1
         pid = os.fork()
@@ -212,7 +218,9 @@ class Server:
         if slot.control is not None:
             slot.control.close()
         if slot.worker is not None:
-            self._tell(Ended(worker=slot.worker, status=ended.status, leftover=ended.leftover, killed=ended.killed))
+            self._tell(
+                Ended(worker=slot.worker, status=ended.status, leftover=ended.leftover, killed=ended.killed)
+            )
         else:
             self._keep_spares()
 
@@ -264,11 +272,11 @@ def import_all() -> Ready:
     from . import roles
 
     problem = ""
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         problem = "a GPU runtime is initialised by the import"
     if "judge" not in roles.ROLES:
         problem = "the roles are not complete"
-    threads = len(os.listdir("/proc/self/task"))
+    threads = linux.thread_count()
     if threads > 1 and not problem:
         problem = f"the imports leave {threads} threads behind"
     gc.collect()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from harness import limits, signatures
+from harness.evaluation import ErrorReport, Layer, Mismatch, Verdict
 from suites.task import Case
 
-from .. import limits, signatures
-from ..evaluation import ErrorReport, Layer, Mismatch, Verdict
 from . import findings, seeds, wording
 from .arena import Arena
 from .compare import EXACT, compare
@@ -89,7 +89,9 @@ class Trial:
             except CandidateRaised as raised:
                 raise Stop(Verdict.CALL_ERROR, self._raised(raised)) from raised
             except GuestSlow as slow:
-                raise Stop(Verdict.TIMEOUT, wording.too_slow(slow.seconds, self._case, cpu=slow.cpu)) from slow
+                raise Stop(
+                    Verdict.TIMEOUT, wording.too_slow(slow.seconds, self._case, cpu=slow.cpu)
+                ) from slow
             except GuestLied as lie:
                 raise Stop(Verdict.REJECTED, wording.lied(str(lie))) from lie
         except Stop as stop:
@@ -191,7 +193,9 @@ class Trial:
         """`Stop` when the run is wrong: structure first, then memory, then values."""
         problem = findings.structure(run.returned, self._task)
         if problem:
-            raise Stop(Verdict.WRONG, ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}"))
+            raise Stop(
+                Verdict.WRONG, ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
+            )
         out_of_bounds = findings.out_of_bounds(run)
         if out_of_bounds is not None:
             raise Stop(Verdict.WRONG, out_of_bounds)

@@ -19,7 +19,9 @@ from . import linux
 _WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 
 
-def run(worker: Callable[[], NoReturn], started: Callable[[int], None], ended: Callable[[int, int, bool], None]) -> NoReturn:
+def run(
+    worker: Callable[[], NoReturn], started: Callable[[int], None], ended: Callable[[int, int, bool], None]
+) -> NoReturn:
     """Runs `worker` in a child until it ends, then exits 0.
 
     `started(pid)` and `ended(wait status, leftover processes, killed on request)` tell the server.

@@ -21,24 +21,29 @@ _reading: list[OperatorWatch] = []
 """The watch of the call that runs; a list so that the patched readers find it."""
 
 
-class OperatorWatch(TorchDispatchMode):
+class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
 
     def __init__(self, observation: Observation, module: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
         self._module = module
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
         self.host_reads = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch would import its compiler, a second's work, to keep it away from this mode."""
+        return False
+
     def __enter__(self) -> OperatorWatch:
         _reading.append(self)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *why: Any) -> None:
-        super().__exit__(*why)
+        super().__exit__(*why)  # type: ignore[no-untyped-call]
         _reading.remove(self)
 
     def __torch_dispatch__(
@@ -69,7 +74,9 @@ class OperatorWatch(TorchDispatchMode):
 
     def operators(self) -> tuple[Operator, ...]:
         """Operators that may not be free, with the line that called each."""
-        return tuple(Operator(name=name, line=line, count=count) for (name, line), count in self._counts.items())
+        return tuple(
+            Operator(name=name, line=line, count=count) for (name, line), count in self._counts.items()
+        )
 
     def _line(self) -> int | None:
         frame = sys._getframe(1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from harness.evaluation import ErrorReport, Mismatch
 from suites.task import EntryPoint
-
-from ..evaluation import ErrorReport, Mismatch
 
 
 def mismatch(found: Mismatch, when: str = "") -> ErrorReport:
@@ -33,7 +32,9 @@ def mismatch(found: Mismatch, when: str = "") -> ErrorReport:
 
 def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:
     """An entry point that cannot be called as the task says."""
-    return ErrorReport(kind="signature", message=f"`{entry.name}`: {problem}; the signature is {entry.signature}")
+    return ErrorReport(
+        kind="signature", message=f"`{entry.name}`: {problem}; the signature is {entry.signature}"
+    )
 
 
 def too_slow(seconds: float, case: str, *, cpu: bool) -> ErrorReport:
@@ -61,7 +62,7 @@ def gone(case: str) -> ErrorReport:
 
 
 def unsupported(why: str) -> ErrorReport:
-    """This device cannot say."""
+    """The device cannot say."""
     return ErrorReport(kind="unsupported", message=why)
 
 
