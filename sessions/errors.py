@@ -6,6 +6,7 @@ SessionsError
 ├── JournalDamaged       a line in the middle of a journal cannot be read, so it must not be built on
 ├── EventNotKeepable     an event's own data would not survive being written and read
 ├── SessionBusy          another process holds the session's lock
+├── NothingToResume      the session is finished
 ├── NoSuchSession        no session of this name or prefix
 ├── AmbiguousSession     a prefix fits several sessions
 ├── NoSuchAttempt        the session has no attempt of this name
@@ -65,6 +66,14 @@ class SessionBusy(SessionsError):
 
     def __init__(self, session: str) -> None:
         super().__init__(f"session {session} is running; reach it with: wavedeck attach {session}")
+        self.session = session
+
+
+class NothingToResume(SessionsError):
+    """The session is finished."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(f"session {session} is finished; look at it with: wavedeck replay {session}")
         self.session = session
 
 

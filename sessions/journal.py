@@ -99,6 +99,11 @@ class JournalWriter:
         """The number of the last event written."""
         return self._next_seq - 1
 
+    @property
+    def size(self) -> int:
+        """Bytes written, all of them whole lines."""
+        return self._size
+
     def append(self, event: E) -> E:
         """Write an event and return it with number and times; one of `DURABLE` is on disk when this returns.
 

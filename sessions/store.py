@@ -212,12 +212,12 @@ class Store:
         written |= {path: self.repository.write_file(data) for path, data in files.items()}
         ref = HEADS + journal_branch(session)
         with self.repository.writing():
-            head = self.repository.read_ref(ref)
+            head = self._head(journal_branch(session))
             tree = self.repository.read_tree(head) if head else {}
             if afresh:
                 tree = {path: sha for path, sha in tree.items() if not path.startswith("journal/")}
             extended = tree | written
-            if head and extended == tree and not afresh:
+            if head and extended == tree and not afresh and self.repository.read_ref(ref):
                 return head
             places = ", ".join(str(first) for first in segments) or "no new events"
             commit = self.repository.write_commit(
@@ -245,7 +245,7 @@ class Store:
     def accept(self, task: str, source: bytes, decision: AcceptedKernel) -> None:
         """Put a kernel on `accepted`; a decision that the branch knows already changes nothing."""
         with self.repository.writing():
-            head = self.repository.read_ref(ACCEPTED)
+            head = self._head("accepted")
             word = self._last_word(head, decision) if head else None
             if word and word.message.startswith("accept ") and word.wall == int(decision.wall):
                 return
@@ -259,7 +259,7 @@ class Store:
     def withdraw(self, task: str, decision: AcceptedKernel) -> None:
         """Take an attempt's acceptance back: the kernel accepted before it for the task stands again, if there is one."""
         with self.repository.writing():
-            head = self.repository.read_ref(ACCEPTED)
+            head = self._head("accepted")
             word = self._last_word(head, decision) if head else None
             if head is None or word is None or not word.message.startswith("accept "):
                 return

@@ -1,0 +1,69 @@
+"""The journal's way into git: whole lines, in segments, each committed once."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .codec import BadLine, decode
+from .description import SessionSummary, describe
+from .errors import JournalDamaged, NoSuchSession
+from .events import SessionStarted
+from .home import LiveFiles
+from .store import Store
+
+
+class Segments:
+    """What of a journal is in git already, and the step that adds the rest."""
+
+    def __init__(self, store: Store, live: LiveFiles) -> None:
+        self._store = store
+        self._live = live
+        self._committed_bytes = 0
+        self._afresh = False
+
+    def align(self, journal: bytes) -> bytes:
+        """Find out what git holds of this journal, and return what git holds beyond it (nothing, unless a disk lost what it synced).
+
+        Where the two tell different stories the journal is believed: the next flush replaces the segments.
+        """
+        try:
+            held = self._store.session_bytes(self._live.session)
+        except NoSuchSession:
+            held = b""
+        if held.startswith(journal):
+            self._committed_bytes = len(held)
+            return held[len(journal) :]
+        self._afresh = not journal.startswith(held)
+        self._committed_bytes = 0 if self._afresh else len(held)
+        return b""
+
+    def is_due(self, size: int, *, limit_bytes: int) -> bool:
+        """Whether a journal of this size has `limit_bytes` that git lacks, or git knows nothing of it yet."""
+        return self._committed_bytes == 0 or size - self._committed_bytes >= limit_bytes
+
+    def flush(self, size: int, *, summary: SessionSummary, started: SessionStarted | None) -> None:
+        """Commit the journal's bytes up to `size` that git lacks, with `session.json`, `summary.json` and torn lines."""
+        data = self._read(self._committed_bytes, size)
+        files = {"summary.json": msgspec.json.encode(summary) + b"\n"}
+        if started is not None:
+            files["session.json"] = msgspec.json.encode(describe(started)) + b"\n"
+        files |= {path.name: path.read_bytes() for path in sorted(self._live.folder.glob("journal.torn-*"))}
+        self._store.extend_journal(
+            self._live.session,
+            segments={self._first_seq(data): data} if data else {},
+            files=files,
+            wall=summary.last_wall or 0.0,
+            afresh=self._afresh,
+        )
+        self._committed_bytes, self._afresh = size, False
+
+    def _first_seq(self, data: bytes) -> int:
+        first = decode(data[: data.index(b"\n")])
+        if isinstance(first, BadLine):
+            raise JournalDamaged(self._live.journal, line=1, why=first.why)
+        return first.seq
+
+    def _read(self, start: int, end: int) -> bytes:
+        with self._live.journal.open("rb") as file:
+            file.seek(start)
+            return file.read(end - start)
