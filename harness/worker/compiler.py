@@ -139,7 +139,7 @@ def _zeros(spec: ArgumentSpec) -> torch.Tensor:
     if 0 in shape:
         return torch.empty_strided(shape, spec.strides, dtype=dtype)
     items = 1 + sum((size - 1) * stride for size, stride in zip(shape, spec.strides, strict=True))
-    memory = mmap.mmap(-1, items * dtype.itemsize)
+    memory = mmap.mmap(-1, items * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return torch.frombuffer(memory, dtype=dtype, count=items).as_strided(shape, spec.strides)
 
 
@@ -216,18 +216,15 @@ def _row(case: str, launch: Launch, target: Target) -> KernelResources:
 def _notes(
     launches: Sequence[tuple[str, Launch]], module: ModuleType, target: Target, *, told: str
 ) -> tuple[str, ...]:
-    """A line for each launch that failed, but for the one that the error has `told` of."""
+    """What failed of each launch that did, but for the one that the error has `told` of."""
     notes: dict[str, None] = {}
     for case, launch in launches:
         if launch.failure is None or isinstance(launch.failure, ForeignOption):
             continue
         message, _ = _message(launch.failure, module, launch, target)
-        if _described(launch, case, message) == told:
-            continue
-        place = f"config {launch.autotune_index}" if launch.autotune_index is not None else "the launch"
-        notes[f"{launch.kernel}: {place} ({_config(launch)}) in case {case}: {message.splitlines()[0]}"] = (
-            None
-        )
+        described = _described(launch, case, message)
+        if described != told:
+            notes[described] = None
     return tuple(notes)
 
 

@@ -156,7 +156,8 @@ class Observation:
     def _discover(self) -> None:
         """Admit every live tensor: kernels may be given addresses as integers, which no launch argument names."""
         for found in gc.get_objects():
-            if isinstance(found, torch.Tensor) and found.layout is torch.strided and found.numel() > 0:
+            # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
+            if issubclass(type(found), torch.Tensor) and found.layout is torch.strided and found.numel() > 0:
                 self.origin(found)
 
     def _home(self, low: int, high: int, origin: Origin | None) -> Allocation | None:

@@ -1,3 +1,4 @@
+# ruff: noqa: N803, BLE001 -- as kernels are written
 """Small candidates for the tests of the interpreter and the compiler; imported in subprocesses alone."""
 
 import torch
@@ -18,7 +19,9 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 def vector_add(x, y):
     out = torch.empty_like(x)
-    assert x.device == DEVICE and y.is_cuda and out.device.type == "cuda"
+    assert x.device == DEVICE
+    assert y.is_cuda
+    assert out.device.type == "cuda"
     n = out.numel()
     add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=1024, num_warps=4)
     return out
@@ -62,8 +65,16 @@ def matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr
     rk = tl.arange(0, BK)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K, BK):
-        a = tl.load(a_ptr + rm[:, None] * K + (k + rk)[None, :], mask=(rm < M)[:, None] & (k + rk < K)[None, :], other=0.0)
-        b = tl.load(b_ptr + (k + rk)[:, None] * N + rn[None, :], mask=(k + rk < K)[:, None] & (rn < N)[None, :], other=0.0)
+        a = tl.load(
+            a_ptr + rm[:, None] * K + (k + rk)[None, :],
+            mask=(rm < M)[:, None] & (k + rk < K)[None, :],
+            other=0.0,
+        )
+        b = tl.load(
+            b_ptr + (k + rk)[:, None] * N + rn[None, :],
+            mask=(k + rk < K)[:, None] & (rn < N)[None, :],
+            other=0.0,
+        )
         acc += tl.dot(a, b)
     c = acc.to(c_ptr.dtype.element_ty)
     tl.store(c_ptr + rm[:, None] * N + rn[None, :], c, mask=(rm < M)[:, None] & (rn < N)[None, :])
@@ -84,7 +95,9 @@ def matmul(a, b):
 def spilling(a, b):
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    matmul_kernel[(triton.cdiv(m, 256), triton.cdiv(n, 256))](a, b, c, m, n, k, BM=256, BN=256, BK=32, num_warps=4)
+    matmul_kernel[(triton.cdiv(m, 256), triton.cdiv(n, 256))](
+        a, b, c, m, n, k, BM=256, BN=256, BK=32, num_warps=4
+    )
     return c
 
 
@@ -104,7 +117,9 @@ def at_least_32(configs, named_args, **kwargs):
 @triton.autotune(configs=CONFIGS, key=["M", "N", "K"], prune_configs_by={"early_config_prune": at_least_32})
 @triton.heuristics({"EVEN": lambda args: args["K"] % args["BK"] == 0})
 @triton.jit
-def tuned_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EVEN: tl.constexpr):
+def tuned_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EVEN: tl.constexpr
+):
     if EVEN:
         tl.static_assert(BK >= 16)
     matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
@@ -167,7 +182,8 @@ def gather_kernel(pointers_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 def gathered(x, y):
-    pointers = torch.tensor([x.data_ptr(), (y + 0).data_ptr(), y.data_ptr()], device="cuda")
+    total = x + y
+    pointers = torch.tensor([x.data_ptr(), total.data_ptr(), y.data_ptr()], device="cuda")
     out = torch.empty((3, x.numel()), device=x.device)
     gather_kernel[(3,)](pointers, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
     return out
@@ -206,7 +222,8 @@ def persistent(x, y):
     compiled._init_handles()
     properties = triton.runtime.driver.active.utils.get_device_properties(x.device.index)
     waves = properties["max_num_regs"] // (compiled.n_regs * properties["warpSize"] * 4)
-    assert waves > 0 and properties["multiprocessor_count"] > 0
+    assert waves > 0
+    assert properties["multiprocessor_count"] > 0
     add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024, num_warps=4)
     return out
 
@@ -215,7 +232,15 @@ def amd_options(x, y):
     out = torch.empty_like(x)
     n = x.numel()
     add_kernel[(triton.cdiv(n, 1024),)](
-        x, y, out, n, BLOCK=1024, waves_per_eu=2, matrix_instr_nonkdim=16, kpack=2, instruction_sched_variant="none"
+        x,
+        y,
+        out,
+        n,
+        BLOCK=1024,
+        waves_per_eu=2,
+        matrix_instr_nonkdim=16,
+        kpack=2,
+        instruction_sched_variant="none",
     )
     return out
 
@@ -270,5 +295,59 @@ def hungry_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constex
 def hungry(a, b):
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    hungry_kernel[(triton.cdiv(m, 128), triton.cdiv(n, 128))](a, b, c, m, n, k, BM=128, BN=128, BK=128, num_stages=4, num_warps=8)
+    hungry_kernel[(triton.cdiv(m, 128), triton.cdiv(n, 128))](
+        a, b, c, m, n, k, BM=128, BN=128, BK=128, num_stages=4, num_warps=8
+    )
     return c
+
+
+@triton.jit
+def descriptor_kernel(x_ptr, out_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    out = tl.make_tensor_descriptor(out_ptr, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    row = tl.program_id(0) * BM
+    out.store([row, 0], x.load([row, 0]) * 2)
+
+
+def described(x):
+    out = torch.empty_like(x)
+    rows, columns = x.shape
+    descriptor_kernel[(triton.cdiv(rows, 16),)](x, out, rows, columns, 16, triton.next_power_of_2(columns))
+    return out
+
+
+def sizes_by_device(x):
+    """Asks the device what kernels ask, in as many ways as kernels do."""
+    target = triton.runtime.driver.active.get_current_target()
+    properties = torch.cuda.get_device_properties(x.device)
+    with torch.cuda.device(x.device), torch.cuda.stream(torch.cuda.current_stream()):
+        torch.cuda.synchronize()
+        moved = x.to("cuda", non_blocking=True).cuda().to(torch.device("cuda:0")).to(device=0)
+    made = [
+        torch.zeros(3, device="cuda:0"),
+        torch.full((3,), 1.0, device=x.device, pin_memory=False),
+        torch.tensor([1.0], device=DEVICE),
+        x.new_empty(3, device="cuda"),
+        torch.zeros_like(x, device=torch.device("cuda", torch.cuda.current_device())),
+    ]
+    with torch.device("cuda"):
+        made.append(torch.ones(2))
+    torch.set_default_device("cuda")
+    made.append(torch.ones(2))
+    torch.set_default_device("cpu")
+    return {
+        "backend": target.backend,
+        "arch": target.arch,
+        "warp_size": target.warp_size,
+        "processors": properties.multi_processor_count,
+        "name": properties.name,
+        "available": torch.cuda.is_available(),
+        "hip": torch.version.hip is not None,
+        "cuda": torch.version.cuda is not None,
+        "capability": list(torch.cuda.get_device_capability()),
+        "shared": triton.runtime.driver.active.utils.get_device_properties(0)["max_shared_mem"],
+        "same": moved.data_ptr() == x.data_ptr(),
+        "on_gpu": all(t.is_cuda and t.device.type == "cuda" and t.get_device() == 0 for t in (x, *made)),
+        "numbers": x.cpu().numpy().tolist(),
+        "stream": torch.cuda.current_stream().cuda_stream,
+    }

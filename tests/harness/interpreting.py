@@ -1,0 +1,116 @@
+"""Runs the candidates of `kernels.py` in the interpreter and prints what was observed, as JSON; run by the tests."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "1"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import torch
+import triton.language as tl
+
+from harness.targets import target
+from harness.worker.interpreter import observe, prepare
+
+torch.set_num_threads(1)
+prepare(target(sys.argv[1]))
+
+import kernels  # noqa: E402 -- after the process is prepared, as a guest does it
+
+LANGUAGE = (tl, tl.core, tl.math, tl.standard, tl.tensor)
+
+
+def language() -> dict:
+    return {(module.__name__, name): value for module in LANGUAGE for name, value in vars(module).items()}
+
+
+def call(name: str, right, **inputs) -> dict:
+    before = language()
+    out, raised = None, None
+    with observe(inputs) as seen:
+        try:
+            out = getattr(kernels, name)(**inputs)
+        except Exception as error:  # noqa: BLE001
+            raised = f"{type(error).__name__}: {error}"
+    after = language()
+    return {
+        "right": None if out is None else bool(right(out)),
+        "raised": raised,
+        "launches": [list(launch) for launch in seen.launches],
+        "requested": [seen.requested_read_bytes, seen.requested_write_bytes],
+        "unique": [seen.unique_read_bytes, seen.unique_write_bytes],
+        "dot_flops": seen.dot_flops,
+        "out_of_bounds": seen.out_of_bounds,
+        "unsupported": seen.unsupported,
+        "wrote_output": isinstance(out, torch.Tensor) and seen.wrote(out),
+        "wrote_inputs": [n for n, v in inputs.items() if isinstance(v, torch.Tensor) and seen.wrote(v)],
+        "left_patched": [key for key, value in before.items() if after.get(key) is not value],
+    }
+
+
+def anything(_: torch.Tensor) -> bool:
+    return True
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(1000), torch.randn(1000)
+    rows = torch.randn(50, 1000)
+    a, b = torch.randn(100, 70).half(), torch.randn(70, 90).half()
+    product = a.float() @ b.float()
+    tile = torch.randn(40, 100)
+    keys = torch.randint(0, 16, (1000,))
+    wrong_keys = keys.clone()
+    wrong_keys[5] = 16
+    locks = torch.zeros(4, dtype=torch.int32)
+    guarded = torch.full((3000,), float("nan"))
+    guarded[1000:2000] = x
+
+    def near(out):
+        return torch.allclose(out.float(), product, atol=1e-2, rtol=1e-2)
+
+    print(  # noqa: T201
+        json.dumps(
+            {
+                "vector_add": call("vector_add", lambda out: torch.equal(out, x + y), x=x, y=y),
+                "past_the_end": call(
+                    "past_the_end", lambda out: torch.equal(out[:999], (x + y)[1:]), x=x, y=y
+                ),
+                "guarded": call(
+                    "past_the_end", lambda out: not out[:999].isnan().any(), x=guarded[1000:2000], y=y
+                ),
+                "softmax": call("softmax", lambda out: torch.allclose(out, torch.softmax(rows, 1)), x=rows),
+                "matmul": call("matmul", near, a=a, b=b),
+                "tuned_matmul": call("tuned_matmul", near, a=a, b=b),
+                "doubled": call("doubled", lambda out: torch.equal(out, tile * 2), x=tile),
+                "doubled_unchecked": call("doubled", anything, x=tile, check=False),
+                "described": call("described", lambda out: torch.equal(out, tile * 2), x=tile),
+                "histogram": call(
+                    "histogram",
+                    lambda out: torch.equal(out.long(), torch.bincount(keys, minlength=16)),
+                    x=keys,
+                    bins=16,
+                ),
+                "histogram_out": call("histogram", lambda out: int(out.sum()) == 999, x=wrong_keys, bins=16),
+                "locked": call("locked", lambda out: out.tolist() == [0, 0, 7, 0], x=locks, index=2),
+                "locked_out": call("locked", lambda out: out.tolist() == [0, 0, 7, 0], x=locks, index=5),
+                "gathered": call(
+                    "gathered", lambda out: torch.equal(out, torch.stack([x, x + y, y])), x=x, y=y
+                ),
+                "tanh": call("tanh", lambda out: torch.allclose(out, torch.tanh(x)), x=x),
+                "narrow": call("narrow", anything, x=x),
+                "bfloat16": call("vector_add", anything, x=x.bfloat16(), y=y.bfloat16()),
+                "float8": call("vector_add", anything, x=x.to(torch.float8_e4m3fnuz), y=y),
+                "persistent": call("persistent", lambda out: torch.equal(out, x + y), x=x, y=y),
+                "amd_options": call("amd_options", lambda out: torch.equal(out, x + y), x=x, y=y),
+                "broken": call("broken", anything, x=x),
+                "device": kernels.sizes_by_device(x),
+                "numbers": x.numpy().tolist(),
+            }
+        )
+    )
+
+
+main()

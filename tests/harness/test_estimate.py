@@ -1,0 +1,94 @@
+"""The roofline: two bounds in the right order, each on the right side."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.estimate import estimate
+from harness.evaluation import Traffic
+from harness.targets import target, targets
+from suites.task import Cost
+
+MI300X = target("gfx942")
+
+
+def traffic(*, read: int, write: int, dot_flops: int = 0, minimal: int = 0, flops: int = 0) -> Traffic:
+    return Traffic(
+        case="c",
+        sizes={"n": 1024},
+        requested_read_bytes=read,
+        requested_write_bytes=write,
+        unique_read_bytes=read,
+        unique_write_bytes=write,
+        minimal_bytes=minimal,
+        dot_flops=dot_flops,
+        flops=flops,
+        launches=1,
+        programs=1,
+    )
+
+
+def test_a_streaming_kernel_is_bound_by_memory_on_both_sides() -> None:
+    cost = Cost(flops=1 << 24, minimal_bytes=3 * (1 << 26))
+    made = estimate(traffic(read=2 << 26, write=1 << 26), cost, "float32", MI300X)
+    assert made is not None
+    assert (made.bound_low, made.bound_high) == ("memory", "memory")
+    assert made.low_us == made.high_us == pytest.approx(3 * (1 << 26) / 5.3e12 * 1e6)
+
+
+def test_a_large_matmul_lies_between_compute_and_uncached_memory() -> None:
+    """4096 cubed with 128 x 128 tiles asks for 2.1 GB where 0.1 GB is needed (design note on rooflines)."""
+    size, flops = 4096, 2 * 4096**3
+    cost = Cost(flops=flops, minimal_bytes=3 * size * size * 2, dot_dtype="float16")
+    made = estimate(
+        traffic(read=2 * 32 * size * size * 2, write=size * size * 2, dot_flops=flops),
+        cost,
+        "float16",
+        MI300X,
+    )
+    assert made is not None
+    assert made.bound_low == "compute"
+    assert made.low_us == pytest.approx(flops / 1307.4e12 * 1e6)
+    assert made.bound_high == "memory"
+    assert made.high_us == pytest.approx(411, rel=0.02)
+
+
+def test_the_basis_names_device_peaks_and_sizes() -> None:
+    made = estimate(traffic(read=8, write=4), Cost(1, 12, "float16"), "float16", MI300X)
+    assert made is not None
+    assert made.basis == (
+        "MI300X vendor peaks: 5.3 TB/s, 1307 TFLOPS float16 matrix, 163.4 TFLOPS vector; "
+        "cold caches, no launch overhead; at n=1024"
+    )
+    assert made.sizes == {"n": 1024}
+
+
+def test_no_peak_no_estimate() -> None:
+    """An A100 has no matrix units for float8."""
+    cost = Cost(flops=1, minimal_bytes=1, dot_dtype="float8_e4m3fn")
+    assert estimate(traffic(read=1, write=1), cost, "float8_e4m3fn", target("sm_80")) is None
+    assert estimate(traffic(read=1, write=1), cost, "float8_e4m3fn", target("sm_90")) is not None
+
+
+@given(
+    read=st.integers(0, 2**40),
+    write=st.integers(0, 2**40),
+    dots=st.integers(0, 2**50),
+    flops=st.integers(0, 2**50),
+    minimal=st.integers(0, 2**40),
+    dot_dtype=st.sampled_from([None, "float16", "int8", "float32"]),
+    of=st.sampled_from(targets()),
+)
+def test_the_low_bound_never_exceeds_the_high_one(
+    read: int, write: int, dots: int, flops: int, minimal: int, dot_dtype: str | None, of: object
+) -> None:
+    made = estimate(
+        traffic(read=read, write=write, dot_flops=dots),
+        Cost(flops, minimal, dot_dtype),
+        "float32",
+        of,  # type: ignore[arg-type]
+    )
+    if made is not None:
+        assert made.low_us <= made.high_us * (1 + 1e-9)

@@ -1,0 +1,133 @@
+"""Candidates in Triton's real interpreter: right results, exact counts, misses named, nothing left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.harness.driving import HERE, drive
+
+pytestmark = pytest.mark.judge
+
+SOURCE = (HERE / "kernels.py").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def seen() -> Any:
+    return drive("interpreting.py", "gfx942")
+
+
+def line_of(text: str) -> int:
+    (line,) = [number for number, found in enumerate(SOURCE, 1) if text in found]
+    return line
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["vector_add", "softmax", "matmul", "tuned_matmul", "doubled", "described", "histogram", "locked", "gathered",
+     "tanh", "persistent", "amd_options"],
+)  # fmt: skip
+def test_honest_kernels_compute_rightly_and_inside_their_tensors(seen: Any, name: str) -> None:
+    assert seen[name]["raised"] is None
+    assert seen[name]["right"] is True
+    assert seen[name]["wrote_output"] is True
+    assert seen[name]["out_of_bounds"] == []
+    assert seen[name]["unsupported"] is None
+
+
+def test_bytes_are_exact(seen: Any) -> None:
+    assert seen["vector_add"]["requested"] == seen["vector_add"]["unique"] == [8000, 4000]
+    assert seen["softmax"]["requested"] == seen["softmax"]["unique"] == [200_000, 200_000]
+    # 2 x 2 tiles of 64 x 64: each row of a is read twice, each column of b twice, each once as unique bytes.
+    assert seen["matmul"]["requested"] == [2 * (2 * 100 * 70 + 2 * 70 * 90), 2 * 100 * 90]
+    assert seen["matmul"]["unique"] == [2 * (100 * 70 + 70 * 90), 2 * 100 * 90]
+
+
+def test_dot_flops_count_whole_tiles(seen: Any) -> None:
+    assert seen["matmul"]["dot_flops"] == 4 * 3 * 2 * 64 * 64 * 32
+    assert seen["vector_add"]["dot_flops"] == 0
+
+
+def test_atomics_are_reads_and_writes(seen: Any) -> None:
+    assert seen["histogram"]["requested"] == [1000 * 8 + 1000 * 4, 1000 * 4]
+    assert seen["histogram"]["unique"] == [1000 * 8 + 16 * 4, 16 * 4]
+
+
+def test_launches_carry_kernel_grid_and_programs(seen: Any) -> None:
+    assert seen["softmax"]["launches"] == [["softmax_kernel", [50, 1, 1], 50]]
+    assert seen["matmul"]["launches"] == [["matmul_kernel", [2, 2, 1], 4]]
+
+
+def test_autotune_takes_the_first_config_that_pruning_leaves(seen: Any) -> None:
+    """The first config has tiles of 32: a grid of 4 x 3, given as a list."""
+    assert seen["tuned_matmul"]["launches"] == [["tuned_kernel", [4, 3, 1], 12]]
+
+
+def test_only_written_inputs_count_as_written(seen: Any) -> None:
+    assert seen["vector_add"]["wrote_inputs"] == []
+    assert seen["locked"]["wrote_inputs"] == ["x"]
+
+
+def test_misses_name_line_side_tensor_and_index(seen: Any) -> None:
+    load, store = line_of("x = tl.load(x_ptr + offsets)"), line_of("tl.store(out_ptr + offsets - 1")
+    assert seen["past_the_end"]["out_of_bounds"] == [
+        f"kernels.py line {store}: store of 1 element before the start of `out_ptr` (index -1, size 1000)",
+        f"kernels.py line {load}: load of 24 elements past the end of `x_ptr` (index 1000, size 1000)",
+    ]
+
+
+def test_a_miss_never_touches_memory(seen: Any) -> None:
+    assert seen["past_the_end"]["right"] is True
+    assert seen["histogram_out"]["right"] is True
+    assert seen["locked_out"]["right"] is True
+    assert seen["locked_out"]["unique"] == [0, 0]
+
+
+def test_misses_of_atomics_and_unchecked_block_pointers_are_found(seen: Any) -> None:
+    line = line_of("tl.atomic_add(counts_ptr")
+    assert seen["histogram_out"]["out_of_bounds"] == [
+        f"kernels.py line {line}: atomic of 1 element past the end of `counts_ptr` (index 16, size 16)"
+    ]
+    assert "`lock_ptr` (index 5, size 4)" in seen["locked_out"]["out_of_bounds"][0]
+    assert "past the end of `x_ptr` (index 4000, size 4000)" in seen["doubled_unchecked"]["out_of_bounds"][0]
+
+
+def test_guard_zones_of_an_input_are_out_of_bounds(seen: Any) -> None:
+    """Address arithmetic would stay inside the storage; the input ends before it."""
+    assert any(
+        "past the end of `x_ptr` (index 1000, size 1000)" in miss for miss in seen["guarded"]["out_of_bounds"]
+    )
+    assert seen["guarded"]["right"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("narrow", "bfloat16"), ("bfloat16", "bfloat16"), ("float8", "float8_e4m3fnuz")]
+)
+def test_what_the_interpreter_computes_wrongly_is_unsupported(seen: Any, name: str, what: str) -> None:
+    assert seen[name]["right"] is None
+    assert what in seen[name]["unsupported"]
+
+
+def test_a_mistake_of_the_kernel_is_not_called_unsupported(seen: Any) -> None:
+    assert "undefined_name" in seen["broken"]["raised"]
+    assert seen["broken"]["unsupported"] is None
+
+
+def test_launches_leave_the_language_as_it_was(seen: Any) -> None:
+    assert [name for name, call in seen.items() if isinstance(call, dict) and call.get("left_patched")] == []
+
+
+def test_the_device_answers_as_the_target(seen: Any) -> None:
+    device = seen["device"]
+    assert (device["backend"], device["arch"], device["warp_size"]) == ("hip", "gfx942", 64)
+    assert (device["processors"], device["shared"], device["capability"]) == (304, 65536, [9, 4])
+    assert "MI300X" in device["name"]
+    assert (device["available"], device["hip"], device["cuda"]) == (True, True, False)
+
+
+def test_the_gpu_means_the_cpu(seen: Any) -> None:
+    device = seen["device"]
+    assert (device["same"], device["on_gpu"]) == (True, True)
+    assert device["stream"] == 0
+    assert device["numbers"] == seen["numbers"]

@@ -1,0 +1,111 @@
+"""Counting and fencing of accesses, on addresses of real tensors and without a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.worker.traffic import Observation, extent
+
+pytestmark = pytest.mark.judge
+
+
+def addresses(tensor: torch.Tensor, indices: list[int]) -> np.ndarray:
+    places = np.array(indices, dtype=np.int64) * tensor.element_size() + tensor.data_ptr()
+    return places.astype(np.uint64)
+
+
+@given(st.lists(st.integers(-20, 120), min_size=1, max_size=64), st.data())
+def test_exactly_the_lanes_inside_are_kept_and_counted(indices: list[int], data: st.DataObject) -> None:
+    x = torch.zeros(100)
+    mask = np.array([data.draw(st.booleans()) for _ in indices])
+    seen = Observation()
+    seen.admit({"x": x})
+    kept = seen.touch("load", addresses(x, indices), mask, 4, seen.origin(x, ("x_ptr",)))
+    inside = [wanted and 0 <= index < 100 for index, wanted in zip(indices, mask, strict=True)]
+    missed = [index for index, wanted in zip(indices, mask, strict=True) if wanted and not 0 <= index < 100]
+    assert (kept is None) == (not missed)
+    if kept is not None:
+        assert kept.tolist() == inside
+    assert bool(seen.out_of_bounds) == bool(missed)
+    assert seen.requested_read_bytes == 4 * int(mask.sum())
+    assert seen.unique_read_bytes == 4 * len(
+        {index for index, good in zip(indices, inside, strict=True) if good}
+    )
+    assert seen.unique_write_bytes == 0
+
+
+def test_bytes_of_any_width_and_alignment() -> None:
+    raw = torch.zeros(64, dtype=torch.uint8)
+    seen = Observation()
+    seen.admit({"raw": raw})
+    start = np.uint64(raw.data_ptr())
+    seen.touch("store", start + np.array([1, 9], dtype=np.uint64), None, 4, None)
+    seen.touch("store", start + np.array([16, 24], dtype=np.uint64), None, 8, None)
+    seen.touch("store", start + np.array([0], dtype=np.uint64), None, 1, None)
+    assert seen.unique_write_bytes == 4 + 4 + 16 + 1
+    assert np.flatnonzero(next(iter(seen.allocations.values())).writes).tolist() == [
+        0, 1, 2, 3, 4, 9, 10, 11, 12, *range(16, 32),
+    ]  # fmt: skip
+
+
+def test_a_pointer_may_not_reach_another_tensor() -> None:
+    x, y = torch.zeros(8), torch.zeros(8)
+    seen = Observation()
+    seen.admit({"x": x, "y": y})
+    kept = seen.touch("store", addresses(y, [0, 1]), None, 4, seen.origin(x, ("x_ptr",)))
+    assert kept is not None
+    assert not kept.any()
+    assert not seen.wrote(y)
+    assert "`x_ptr`" in seen.out_of_bounds[0]
+
+
+def test_views_share_what_their_storage_may_do() -> None:
+    whole = torch.zeros(10, 10)
+    seen = Observation()
+    seen.admit({"whole": whole})
+    assert seen.touch("store", addresses(whole, [55]), None, 4, seen.origin(whole[2:, 3:])) is None
+    assert seen.wrote(whole)
+    assert seen.wrote(whole[5:, 5:])
+    assert not seen.wrote(whole[:5])
+
+
+def test_an_address_without_origin_finds_live_tensors() -> None:
+    made = torch.zeros(16)
+    seen = Observation()
+    assert seen.touch("load", addresses(made, [0, 15]), None, 4, None) is None
+    assert seen.touch("load", np.array([8], dtype=np.uint64), None, 4, None) is not None
+    assert "outside every tensor" in seen.out_of_bounds[0]
+
+
+def test_freed_memory_is_never_taken_for_a_newer_tensor() -> None:
+    seen = Observation()
+    for _ in range(4):
+        temporary = torch.zeros(1 << 16)
+        seen.touch("store", addresses(temporary, [0]), None, 4, seen.origin(temporary))
+        del temporary
+    assert seen.unique_write_bytes == 16
+
+
+def test_reports_are_few() -> None:
+    x = torch.zeros(8)
+    seen = Observation()
+    for name in range(50):
+        seen.touch("load", addresses(x, [9]), None, 4, seen.origin(x, (f"p{name}",)))
+    assert len(seen.out_of_bounds) == 8
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_an_empty_tensor_holds_nothing(shape: tuple[int, ...]) -> None:
+    empty = torch.zeros(shape)
+    seen = Observation()
+    seen.admit({"empty": empty})
+    assert extent(empty).start == extent(empty).end
+    assert not seen.wrote(empty)
+    assert (
+        seen.touch("load", np.array([empty.data_ptr()], dtype=np.uint64), None, 4, seen.origin(empty))
+        is not None
+    )
