@@ -3,12 +3,41 @@
 Names of modules that need git are loaded when they are first asked for: the cockpit starts without it.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from .codec import BadLine, Skipped, UnknownEvent
 from .errors import SessionsError
-from .fold import apply, fold
+from .fold import apply, device_key, fold
 from .home import EngineInfo, Home, LiveFiles, home_from
 from .journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
+from .metrics import Rank, rank
+from .recording import Recording, load_recording, write_recording
 from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
+
+if TYPE_CHECKING:
+    from .catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
+    from .decisions import decide, undo
+    from .reconcile import resume
+    from .recorder import Recorder, check_decision
+    from .store import Store
+
+_NEED_GIT = {
+    "Recorder": "recorder",
+    "SessionInfo": "catalog",
+    "Standing": "catalog",
+    "Store": "store",
+    "check_decision": "recorder",
+    "decide": "decisions",
+    "delete_session": "catalog",
+    "find_session": "catalog",
+    "journal_of": "catalog",
+    "list_sessions": "catalog",
+    "resume": "reconcile",
+    "undo": "decisions",
+}
 
 __all__ = [
     "AttemptState",
@@ -24,13 +53,39 @@ __all__ = [
     "JournalTail",
     "JournalWriter",
     "LiveFiles",
+    "Rank",
+    "Recorder",
+    "Recording",
+    "SessionInfo",
     "SessionState",
     "SessionsError",
     "Skipped",
+    "Standing",
+    "Store",
     "UnknownEvent",
     "apply",
+    "check_decision",
+    "decide",
+    "delete_session",
+    "device_key",
+    "find_session",
     "fold",
     "home_from",
+    "journal_of",
+    "list_sessions",
+    "load_recording",
     "open_journal",
+    "rank",
     "read_journal",
+    "resume",
+    "undo",
+    "write_recording",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load a name that needs git; `AttributeError` for one that this room does not offer."""
+    module = _NEED_GIT.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{module}", __name__), name)

@@ -101,7 +101,7 @@ class Home:
             folders = sorted((self.root / "live").iterdir())
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [LiveFiles(folder) for folder in folders if folder.is_dir()]
+        return [LiveFiles(folder) for folder in folders if folder.is_dir() and folder.name[0] != "."]
 
     def ensure(self) -> None:
         """Make the folders (for their owner alone); `HomeNotWritable` when that, or a file in them, is refused."""

@@ -358,7 +358,8 @@ def accepted_kernel(session: str, state: SessionState, attempt: str) -> Accepted
 
 
 def put_away(live: LiveFiles) -> None:
-    """Remove a live folder in one step as others see it."""
-    gone = live.folder.with_name(f".{live.session}.gone-{secrets.token_hex(4)}")
-    live.folder.rename(gone)
-    shutil.rmtree(gone)
+    """Remove a live folder in one step as others see it, and what such a removal left when it was interrupted."""
+    live.folder.rename(live.folder.with_name(f".{live.session}.gone-{secrets.token_hex(4)}"))
+    for gone in live.folder.parent.glob(".*.gone-*"):
+        # Another process may be at the same leftovers.
+        shutil.rmtree(gone, ignore_errors=True)

@@ -1,0 +1,236 @@
+"""Recordings: a session's replies as a folder from which the same session can be played again without a model."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from .errors import BadRecording
+from .events import SCHEMA, Role, Usage
+from .names import split_call
+from .state import CallState, SessionState
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+class RecordedReply(msgspec.Struct, frozen=True):
+    """A line of a chain: one whole reply."""
+
+    attempt: int
+    role: Role
+    n: int
+    """Number of that role's call in the attempt."""
+    text: str
+    reasoning: str = ""
+    stop_reason: str = ""
+    usage: Usage = Usage()
+    seconds: float | None = None
+
+
+class ChainEntry(msgspec.Struct, frozen=True):
+    """A chain as `recording.toml` names it."""
+
+    task: str
+    chain: int
+    """From 1; instance n plays chain n."""
+    attempts: int
+
+
+class RecordingFacts(msgspec.Struct, frozen=True):
+    """`recording.toml`."""
+
+    schema: int
+    name: str
+    model: str
+    date: str
+    session: str
+    chains: tuple[ChainEntry, ...]
+    templates: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recording as loaded."""
+
+    folder: Path
+    facts: RecordingFacts
+    chains: Mapping[tuple[str, int], tuple[RecordedReply, ...]]
+    """Replies in order, by full task name and chain."""
+
+    def reply(self, task: str, chain: int, attempt: int, role: Role, n: int) -> RecordedReply | None:
+        """The reply to one call; `None` where the recording ends."""
+        for reply in self.chains.get((task, chain), ()):
+            if (reply.attempt, reply.role, reply.n) == (attempt, role, n):
+                return reply
+        return None
+
+    def tasks(self) -> list[str]:
+        """Full names of its tasks, in order."""
+        return list(dict.fromkeys(entry.task for entry in self.facts.chains))
+
+    def chain_count(self, task: str) -> int:
+        """How many instances of a task it can play."""
+        return sum(entry.task == task for entry in self.facts.chains)
+
+    def longest_chain(self) -> int:
+        """Attempts of its longest chain; 0 for a recording without any."""
+        return max((entry.attempts for entry in self.facts.chains), default=0)
+
+
+REPLY: msgspec.json.Decoder[RecordedReply] = msgspec.json.Decoder(RecordedReply)
+
+
+def chain_path(task: str, chain: int) -> str:
+    """A chain's file within its recording."""
+    return f"chains/{task}/{chain}.jsonl"
+
+
+def load_recording(folder: Path) -> Recording:
+    """Read a recording whole; `BadRecording` names the file and what is wrong with it."""
+    facts = _read_facts(folder / "recording.toml")
+    chains = {}
+    for entry in facts.chains:
+        if entry.chain < 1 or (entry.task, entry.chain) in chains:
+            raise BadRecording(
+                f"{folder / 'recording.toml'}: chain {entry.chain} of {entry.task} is no new chain"
+            )
+        chains[entry.task, entry.chain] = _read_chain(folder / chain_path(entry.task, entry.chain))
+    return Recording(folder, facts, chains)
+
+
+def _read_facts(path: Path) -> RecordingFacts:
+    try:
+        facts = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), RecordingFacts)
+    except FileNotFoundError as error:
+        raise BadRecording(f"{path} does not exist; a recording is a folder that holds it") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise BadRecording(f"{path} cannot be read: {error}") from error
+    if facts.schema > SCHEMA:
+        raise BadRecording(
+            f"{path} has schema {facts.schema}; this version reads up to {SCHEMA}, so update it"
+        )
+    return facts
+
+
+def _read_chain(path: Path) -> tuple[RecordedReply, ...]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise BadRecording(f"{path} cannot be read: {error.strerror}") from error
+    replies = []
+    seen = set()
+    for number, line in enumerate(lines, start=1):
+        try:
+            reply = REPLY.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadRecording(f"{path} line {number} is no reply: {error}") from error
+        place = (reply.attempt, reply.role, reply.n)
+        if place in seen:
+            raise BadRecording(
+                f"{path} line {number} repeats call {reply.n} of {reply.role} in attempt {reply.attempt}"
+            )
+        seen.add(place)
+        replies.append(reply)
+    return tuple(replies)
+
+
+def write_recording(state: SessionState, name: str, folder: Path) -> Path:
+    """Make `folder/name` from a finished session's replies, whole or not at all; returns its path.
+
+    `BadRecording` when the session is not finished or has no reply, or the name is taken or cannot be a folder's.
+    """
+    if not NAME.fullmatch(name):
+        raise BadRecording(f"{name!r} cannot name a recording; use small letters, digits, dots and dashes")
+    started = state.started
+    if started is None or not state.finished:
+        raise BadRecording("only a finished session becomes a recording; resume it to its end first")
+    target = folder / name
+    if target.exists():
+        raise BadRecording(f"there is a recording {name} already ({target}); choose another name")
+    chains = _chains_of(state)
+    if not any(chains.values()):
+        raise BadRecording(f"session {started.session} holds no reply to record")
+    facts = RecordingFacts(
+        schema=SCHEMA,
+        name=name,
+        model=started.model,
+        date=datetime.fromtimestamp(started.wall, UTC).isoformat(timespec="seconds"),
+        session=started.session,
+        chains=tuple(
+            ChainEntry(task, chain, max((reply.attempt for reply in replies), default=0))
+            for (task, chain), replies in sorted(chains.items())
+        ),
+        templates=started.templates,
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as place:
+            unfinished = Path(place) / name
+            _write_files(unfinished, facts, chains)
+            unfinished.rename(target)
+    except OSError as error:
+        raise BadRecording(f"{target} cannot be written: {error.strerror}") from error
+    return target
+
+
+def _chains_of(state: SessionState) -> dict[tuple[str, int], list[RecordedReply]]:
+    return {
+        (instance.task, instance.instance): [
+            _reply(attempt.number, call)
+            for attempt in instance.attempts
+            for call in attempt.calls
+            if call.finished
+        ]
+        for instance in state.instances.values()
+    }
+
+
+def _reply(attempt: int, call: CallState) -> RecordedReply:
+    number = split_call(call.call).number
+    return RecordedReply(
+        attempt, call.role, number, call.text, call.reasoning, call.stop_reason, call.usage, call.seconds
+    )
+
+
+def _write_files(
+    folder: Path, facts: RecordingFacts, chains: Mapping[tuple[str, int], list[RecordedReply]]
+) -> None:
+    folder.mkdir()
+    (folder / "recording.toml").write_text(_facts_text(facts), encoding="utf-8")
+    for (task, chain), replies in chains.items():
+        path = folder / chain_path(task, chain)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(msgspec.json.encode(reply) + b"\n" for reply in replies))
+
+
+def _facts_text(facts: RecordingFacts) -> str:
+    """`recording.toml`; Python's standard library reads TOML and does not write it."""
+    lines = [
+        f"schema = {facts.schema}",
+        *(f"{key} = {_quoted(getattr(facts, key))}" for key in ("name", "model", "date", "session")),
+        "",
+        "[templates]",
+        *(f"{_quoted(name)} = {_quoted(digest)}" for name, digest in sorted(facts.templates.items())),
+    ]
+    for entry in facts.chains:
+        lines += [
+            "",
+            "[[chains]]",
+            f"task = {_quoted(entry.task)}",
+            f"chain = {entry.chain}",
+            f"attempts = {entry.attempts}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string: JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
