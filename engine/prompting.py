@@ -1,0 +1,259 @@
+"""From facts to messages: pure functions over templates one can read (`engine/prompts/*.j2`, `engine/knowledge/*.md`).
+
+Every prompt is a system message (rules and knowledge, the same for a task from first to last call, so that a provider
+can cache it) and a user message. A fact that a template names and nobody gave is an error, never an empty string.
+No oracle, no seed and no tolerance figure is given to these functions, so none can reach a prompt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from engine.candidate import Unusable
+from engine.facts import (
+    FailedCandidate,
+    JudgedCandidate,
+    achieved,
+    error_facts,
+    lost_ground,
+    measurements,
+    precision,
+    shortened,
+)
+from engine.knowledge import FOLDER as KNOWLEDGE
+from engine.knowledge import pages_for
+from harness import Target, hardware
+from harness.limits import CASE_CPU_S
+from harness.static import SLOW_IN_INTERPRETER
+from sessions.events import Message
+from suites import Task
+
+PROMPTS = Path(__file__).resolve().parent / "prompts"
+ROUNDS_BEFORE_CHANGE = 2
+"""Correct candidates in a row without gain after which another strategy is asked for, not another edit."""
+QUOTED_CHARACTERS = 4000
+"""Of an unusable reply, in the corrective request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What stays the same for an instance."""
+
+    task: Task
+    targets: tuple[Target, ...]
+    """What launches are compiled for; the first is the one that can fail a candidate on device `cpu`."""
+    device: str = "cpu"
+    """Where candidates are judged: `cpu`, or a GPU in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A correct kernel for another task, shown as the 1-shot example."""
+
+    task: str
+    """Title of the task it solves."""
+    source: str
+
+
+def first_prompt(
+    setting: Setting, *, example: Example | None = None, unusable: str = ""
+) -> tuple[Message, ...]:
+    """For a generator that has nothing yet. `unusable`: why the iteration before brought no code; empty when it did."""
+    return prompt(setting, "first.j2", example=example, unusable=unusable)
+
+
+def repair_prompt(
+    setting: Setting,
+    *,
+    failed: FailedCandidate,
+    failures: int,
+    trap: int,
+    before: JudgedCandidate | None = None,
+    best: JudgedCandidate | None = None,
+    example: Example | None = None,
+    unusable: str = "",
+) -> tuple[Message, ...]:
+    """For a generator whose last candidate failed: code, error, reflection, and what must not be lost.
+
+    `failures` in a row on this line, of `trap` at which it is dropped. `before` is what the failed one was derived from;
+    when it came less far, that is said. `best` is the best correct kernel so far.
+    """
+    return prompt(
+        setting,
+        "repair.j2",
+        failed=failed,
+        # A person turned it down: the judge has no error to tell.
+        error=None if failed.rejection is not None else error_facts(failed),
+        failures=failures,
+        trap=trap,
+        lost_ground=lost_ground(before, failed) if before else "",
+        best=best,
+        example=example,
+        unusable=unusable,
+    )
+
+
+def optimize_prompt(
+    setting: Setting,
+    *,
+    history: Sequence[JudgedCandidate],
+    last: JudgedCandidate | None = None,
+    without_gain: int = 0,
+    unusable: str = "",
+) -> tuple[Message, ...]:
+    """For the optimizer: correct candidates in ascending order (best last), their figures, and a wish for a faster one.
+
+    `last` is the latest correct candidate: when it is not the best, that is said. From `without_gain` of
+    `ROUNDS_BEFORE_CHANGE` on another strategy is asked for. `ValueError` for an empty history.
+    """
+    return prompt(setting, "optimize.j2", **optimizer_facts(history, last, without_gain), unusable=unusable)
+
+
+def escape_prompt(
+    setting: Setting,
+    *,
+    given_up: Sequence[FailedCandidate],
+    history: Sequence[JudgedCandidate] = (),
+    example: Example | None = None,
+    unusable: str = "",
+) -> tuple[Message, ...]:
+    """After a debugging trap. With a history: optimize from it, and the last idea failed; without: start anew, differently.
+
+    `given_up` holds the last candidate of each line that was dropped; it may be empty where no reply held code.
+    """
+    facts = optimizer_facts(history, None, 0) if history else {}
+    ideas = [(line, error_facts(line) if line.rejection is None else None) for line in given_up]
+    return prompt(
+        setting, "escape.j2", given_up=ideas, example=example, unusable=unusable, **({"history": []} | facts)
+    )
+
+
+def reflect_prompt(
+    setting: Setting, *, failed: FailedCandidate, best: JudgedCandidate | None = None
+) -> tuple[Message, ...]:
+    """For the reflector: what caused the failure, and how to mend it. A person's rejection is a failure too."""
+    error = None if failed.rejection is not None else error_facts(failed)
+    return prompt(setting, "reflect.j2", failed=failed, error=error, best=best)
+
+
+def corrective_prompt(asked: Sequence[Message], reply: str, unusable: Unusable) -> tuple[Message, ...]:
+    """The same conversation, one short request longer: the reply held no module to judge."""
+    answered = shortened(reply.strip(), QUOTED_CHARACTERS) or "(no text)"
+    request = templates().get_template("corrective.j2").render(message=unusable.message)
+    return (*asked, Message("assistant", answered), Message("user", request.strip()))
+
+
+def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, ...]:
+    """System and user message. A missing fact is a `jinja2.UndefinedError`."""
+    task = setting.task
+    request = (
+        templates()
+        .get_template(template)
+        .render(setting=setting, task=task, precision=precision(task), achieved=achieved, **facts)
+    )
+    return Message("system", system_text(setting)), Message("user", tidy(request))
+
+
+def system_text(setting: Setting) -> str:
+    """Rules and knowledge: general first, then by target, by category, and what the judge checks."""
+    return tidy(
+        templates()
+        .get_template("system.j2")
+        .render(
+            knowledge=knowledge_for(setting),
+            targets=setting.targets,
+            device=setting.device,
+        )
+    )
+
+
+def knowledge_for(setting: Setting) -> list[str]:
+    """The pages for this task and these targets, filled in."""
+    shared = {
+        "device": setting.device,
+        "targets": setting.targets,
+        "slow": sorted(SLOW_IN_INTERPRETER),
+        "case_cpu_s": CASE_CPU_S,
+    }
+    written: list[str] = []
+    for page in pages_for(setting.task.category):
+        template = templates().from_string(page.text)
+        if page.targets:
+            about = [target for target in setting.targets if target.name in page.targets]
+            written += [template.render(shared, target=target, hardware=hardware(target)) for target in about]
+        else:
+            written.append(template.render(shared))
+    return [text.strip() for text in written]
+
+
+def optimizer_facts(
+    history: Sequence[JudgedCandidate], last: JudgedCandidate | None, without_gain: int
+) -> dict[str, object]:
+    """What both optimizing prompts tell."""
+    if not history:
+        raise ValueError("there is no correct candidate to optimize")
+    best = history[-1]
+    return {
+        "history": [(candidate, measurements(candidate)) for candidate in history],
+        "best": best,
+        "timed": best.evaluation.speedup is not None,
+        "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
+        "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
+        "without_gain": without_gain,
+    }
+
+
+@cache
+def templates() -> Environment:
+    """The templates; what they name has to be there."""
+    environment = Environment(
+        loader=FileSystemLoader(PROMPTS),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Prompts are Markdown for a model; nothing here becomes HTML.
+        autoescape=False,
+    )
+    environment.filters |= {"fenced": fenced, "sizes": sizes, "number": number, "quoted": quoted}
+    return environment
+
+
+def fenced(text: str, language: str = "") -> str:
+    """The text as a code block, behind a fence longer than any in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def quoted(text: str) -> str:
+    """The text as a Markdown quotation."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
+def sizes(values: dict[str, int]) -> str:
+    """`m=128, n=64`."""
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def number(value: float | None) -> str:
+    """Four significant digits; a dash for what is not known."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def tidy(text: str) -> str:
+    """Without runs of blank lines, which optional parts of a template leave."""
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def template_hashes() -> dict[str, str]:
+    """sha256 of every template and page of knowledge, by file name (`first.j2`, `knowledge/triton.md`), sorted."""
+    files = {file.name: file for file in PROMPTS.glob("*.j2")}
+    files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.glob("*.md")}
+    return {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}
