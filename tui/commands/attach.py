@@ -1,0 +1,50 @@
+"""`wavedeck attach`: back to a running session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import click
+
+from sessions.catalog import find_session
+from sessions.home import Home, home_from
+from tui.commands.ending import tell_until_end
+from tui.commands.options import complete_sessions
+from tui.diagnostics import Complaint, ExitCode
+from tui.plain import interactive
+
+
+@click.command(name="attach")
+@click.argument("session", required=False, shell_complete=complete_sessions)
+@click.option("--readonly", is_flag=True, help="Look and decide nothing.")
+def attach_command(session: str | None, *, readonly: bool) -> ExitCode:
+    """Come back to a running SESSION (the newest, where none is named).
+
+    Without a terminal its events are told in lines until it ends; Ctrl-C leaves it running.
+    """
+    home = home_from(os.environ)
+    name = running_session(home, session)
+    if interactive(os.environ):
+        from tui.commands.cockpit import open_cockpit
+
+        return open_cockpit(os.environ, session=name, mode="live", readonly=readonly)
+    return asyncio.run(tell_until_end(home, name, as_json=False, stoppable=False))
+
+
+def running_session(home: Home, asked: str | None) -> str:
+    """The session to go back to; a `Complaint` tells what to do with one that does not run."""
+    if asked is None:
+        running = [files.session for files in home.live_sessions() if files.running]
+        if not running:
+            raise Complaint(
+                "no session is running; start one with `wavedeck run`, list them with `wavedeck sessions`"
+            )
+        return max(running)
+    name = find_session(home, asked)
+    if not home.live(name).running:
+        raise Complaint(
+            f"session {name} is not running; see it with `wavedeck replay {name}`, "
+            f"or, where it is not finished, go on with `wavedeck resume {name}`"
+        )
+    return name

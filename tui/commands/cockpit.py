@@ -1,0 +1,39 @@
+"""Opening the cockpit, and what stands on the screen after it closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from sessions.home import home_from
+from tui.app import run_cockpit
+from tui.config import load
+from tui.diagnostics import ExitCode, say
+
+
+def open_cockpit(
+    environ: Mapping[str, str],
+    *,
+    session: str | None,
+    mode: Literal["live", "replay", "home"],
+    readonly: bool = False,
+    speed: float = 1.0,
+) -> ExitCode:
+    """Draw until the person quits, then say how to come back."""
+    configured = load({}, environ=environ, folder=Path.cwd())
+    settings = configured.settings
+    home = home_from(environ)
+    note = run_cockpit(
+        home=home.root,
+        session=session,
+        mode=mode,
+        readonly=readonly,
+        speed=speed,
+        keymap=settings.keys,
+        theme=settings.theme,
+        mouse=settings.mouse,
+    )
+    for line in note.lines:
+        say(line)
+    return ExitCode.DONE

@@ -1,0 +1,56 @@
+"""`wavedeck accept`, `reject` and `undo`: a person's word about an attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import click
+
+from sessions.catalog import find_session
+from sessions.home import home_from
+from tui.commands.options import session_argument
+from tui.deciding import decide, login_name, undo
+from tui.diagnostics import say
+
+WHY = click.option("--why", default="", metavar="TEXT", help="The reason, kept with the decision.")
+ATTEMPT = click.argument("attempt")
+
+
+@click.command(name="accept")
+@session_argument
+@ATTEMPT
+@WHY
+def accept_command(session: str, attempt: str, *, why: str) -> None:
+    """Accept ATTEMPT (as softmax#2/7) of SESSION: its kernel goes to the store's branch `accepted`."""
+    settle(session, attempt, accepted=True, why=why)
+
+
+@click.command(name="reject")
+@session_argument
+@ATTEMPT
+@WHY
+def reject_command(session: str, attempt: str, *, why: str) -> None:
+    """Reject ATTEMPT (as softmax#2/7) of SESSION; where agents wait for it, the reason is what they reflect on."""
+    settle(session, attempt, accepted=False, why=why)
+
+
+@click.command(name="undo")
+@session_argument
+@ATTEMPT
+def undo_command(session: str, attempt: str) -> None:
+    """Take the decision about ATTEMPT (as softmax#2/7) of SESSION back."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    asyncio.run(undo(home, name, attempt, by=login_name()))
+    say(f"{attempt} of {name}: decision undone")
+
+
+def settle(session: str, attempt: str, *, accepted: bool, why: str) -> None:
+    """Make the decision and say what it did."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    asyncio.run(decide(home, name, attempt, accepted=accepted, why=why, by=login_name()))
+    word = "accepted" if accepted else "rejected"
+    where = f"; all accepted kernels: git clone -b accepted {home.store}" if accepted else ""
+    say(f"{attempt} of {name} {word}{where}")

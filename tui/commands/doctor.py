@@ -1,0 +1,29 @@
+"""`wavedeck doctor`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from tui.commands.options import json_option
+from tui.doctor import examine
+from tui.findings import page, tally
+from tui.plain import emit, emit_json
+
+
+@click.command(name="doctor")
+@json_option
+def doctor_command(*, as_json: bool) -> None:
+    """Say what this machine has and what follows from it: GPUs, judge, sandbox, keys, store, terminal.
+
+    Always exits with 0. Keys are told by name, never by value.
+    """
+    if as_json:
+        emit_json({"schema": 1, "sections": list(examine(os.environ))})
+        return
+    told = []
+    for section in examine(os.environ):
+        emit(page(section) + "\n")
+        told.append(section)
+    emit(tally(told))

@@ -1,0 +1,99 @@
+"""`wavedeck eval`: judge one kernel file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+from pathlib import Path
+
+import click
+
+from harness import DevicePool, Evaluation, Target, Verdict, evaluate, target
+from sessions.home import home_from
+from suites import Task, load_task
+from tui.commands.options import complete_tasks, json_option, targets_option
+from tui.config import load
+from tui.diagnostics import Complaint, ExitCode, say
+from tui.judgement import page
+from tui.plain import emit, emit_json
+
+IDLE = ("idle",)
+
+
+@click.command(name="eval")
+@click.argument("file", metavar="FILE")
+@click.option("--task", required=True, help="What the kernel is to solve.", shell_complete=complete_tasks)
+@click.option(
+    "--device", metavar="NAME", help="Where to judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
+@targets_option
+@click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    help="Where the inputs come from; the same seed, the same verdict. [drawn anew]",
+)
+@json_option
+def eval_command(
+    file: str, *, task: str, device: str | None, targets: str | None, seed: int | None, as_json: bool
+) -> ExitCode:
+    """Judge the kernel in FILE (- is standard input).
+
+    Exits with 0 when it is correct, 1 with any other verdict, 3 when nothing could be judged.
+    """
+    configured = load(
+        {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
+    )
+    settings = configured.settings
+    found = load_task(task, registry=home_from(os.environ).suites)
+    source = read_candidate(file)
+    compiled_for = [target(name) for name in settings.targets]
+    # Until GPUs are judged on, the idle device is the interpreter.
+    devices = ("cpu",) if settings.devices == IDLE else settings.devices[:1]
+    drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
+    evaluation = asyncio.run(judged(source, found, devices=devices, targets=compiled_for, seed=drawn))
+    if as_json:
+        emit_json(evaluation)
+    else:
+        emit(page(evaluation, baseline=found.baseline))
+    say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
+    return exit_code(evaluation)
+
+
+async def judged(
+    source: str, task: Task, *, devices: tuple[str, ...], targets: list[Target], seed: int
+) -> Evaluation:
+    """The evaluation, by a pool that is gone afterwards."""
+    async with DevicePool(devices, slots=1) as pool:
+        return await evaluate(source, task, pool=pool, targets=targets, seed=seed)
+
+
+def read_candidate(file: str) -> str:
+    """The text of a kernel file; whether it is Python is the judge's to say."""
+    shown = "standard input" if file == "-" else file
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8")
+    except FileNotFoundError as error:
+        raise Complaint(f"there is no file {shown}; give the path of one Python module") from error
+    except IsADirectoryError as error:
+        raise Complaint(f"{shown} is a folder; give the path of one Python module") from error
+    except OSError as error:
+        raise Complaint(f"{shown} cannot be read ({error.strerror}); mend its permissions") from error
+    except UnicodeDecodeError as error:
+        raise Complaint(
+            f"{shown} is not UTF-8 text, so no Python; give the path of one Python module"
+        ) from error
+
+
+def exit_code(evaluation: Evaluation) -> ExitCode:
+    """What the shell is told of a verdict."""
+    match evaluation.verdict:
+        case Verdict.CORRECT:
+            return ExitCode.DONE
+        case Verdict.INFRA_ERROR:
+            return ExitCode.FAILED
+        case _:
+            return ExitCode.NO

@@ -1,0 +1,47 @@
+"""`wavedeck replay`: a past session again."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from sessions import fold
+from sessions.catalog import find_session, journal_of
+from sessions.home import home_from
+from tui.commands.options import session_argument
+from tui.diagnostics import ExitCode, say
+from tui.narrate import log
+from tui.plain import emit, interactive
+from tui.summary import summary
+
+
+@click.command(name="replay")
+@session_argument
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.5, 100),
+    default=10.0,
+    metavar="X",
+    help="Times as fast as it happened. [10]",
+)
+def replay_command(session: str, *, speed: float) -> ExitCode:
+    """See SESSION again on the same screens, from the store. Nothing is written and no model is asked.
+
+    Without a terminal: the whole session as text, attempt by attempt, with sources, changes and verdicts.
+    """
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    if interactive(os.environ):
+        from tui.commands.cockpit import open_cockpit
+
+        return open_cockpit(os.environ, session=name, mode="replay", readonly=True, speed=speed)
+    journal = journal_of(home, name)
+    if journal.skipped:
+        say(f"{len(journal.skipped)} lines of its journal could not be read and were left out")
+    state = fold(journal.events)
+    for line in log(state):
+        emit(line)
+    emit("")
+    emit(summary(state))
+    return ExitCode.DONE

@@ -1,0 +1,184 @@
+"""`wavedeck sessions`: what was run and what runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from sessions import fold
+from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
+from sessions.home import Home, home_from
+from sessions.names import short_task
+from tui.commands.options import json_option, session_argument
+from tui.diagnostics import Complaint, say
+from tui.plain import UNKNOWN, Column, emit, emit_json, money, table
+from tui.summary import outcomes, summary
+
+
+@click.group(name="sessions", invoke_without_command=True)
+@json_option
+@click.pass_context
+def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
+    """List, show and delete sessions."""
+    if ctx.invoked_subcommand is None:
+        tell_list(as_json=as_json)
+
+
+@sessions_command.command("list")
+@json_option
+def list_command(*, as_json: bool) -> None:
+    """Every session, newest first, with where it stands."""
+    tell_list(as_json=as_json)
+
+
+def tell_list(*, as_json: bool) -> None:
+    """Every session, as JSON or a table."""
+    home = home_from(os.environ)
+    known = list_known(home)
+    if as_json:
+        emit_json(known)
+    elif known:
+        emit(sessions_table(known))
+    else:
+        say(f"no sessions yet in {home.root}; begin with: wavedeck run")
+
+
+def list_known(home: Home) -> list[SessionInfo]:
+    """Every session, newest first."""
+    return list_sessions(home)
+
+
+def sessions_table(known: Sequence[SessionInfo]) -> str:
+    """One line a session."""
+    columns = [
+        Column("session", keep=True),
+        Column("state", keep=True),
+        Column("solved", right=True),
+        Column("attempts", right=True),
+        Column("best", right=True),
+        Column("cost", right=True),
+        Column("model"),
+    ]
+    return table(columns, [_row(each) for each in known])
+
+
+def _row(each: SessionInfo) -> tuple[str, ...]:
+    best = max(each.speedups.values(), default=None)
+    return (
+        each.name,
+        f"{each.state}",
+        f"{len(each.solved)}/{len(each.tasks)}",
+        str(each.attempts),
+        UNKNOWN if best is None else f"{best:.2f}x",
+        money(each.cost_usd),
+        each.model,
+    )
+
+
+@sessions_command.command("show")
+@session_argument
+@json_option
+def show_command(session: str, *, as_json: bool) -> None:
+    """One session: how it was started, and what it has to show for each task and instance."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    info = next((each for each in list_sessions(home) if each.name == name), None)
+    if info is None:
+        raise Complaint(f"session {name} went away while it was looked at; list them with: wavedeck sessions")
+    journal = journal_of(home, name)
+    state = fold(journal.events)
+    if as_json:
+        emit_json(
+            {
+                "session": info,
+                "started": state.started,
+                "skipped_events": len(journal.skipped),
+                "tasks": [
+                    {
+                        "task": each.task,
+                        "attempts": each.attempts,
+                        "correct": each.correct,
+                        "best": each.best.attempt if each.best else None,
+                        "verdict": each.best.verdict if each.best else None,
+                    }
+                    for each in outcomes(state)
+                ],
+                "attempts": [
+                    {
+                        "attempt": each.attempt,
+                        "origin": each.origin,
+                        "base": each.base,
+                        "verdict": each.verdict,
+                        "accepted": each.decision.accepted if each.decision else None,
+                        "commit": each.commit,
+                    }
+                    for each in state.attempts()
+                ],
+            }
+        )
+        return
+    emit(f"{name}: {info.state}")
+    if info.started is not None:
+        emit(
+            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {info.method} with {info.model}"
+        )
+    if journal.skipped:
+        say(f"{len(journal.skipped)} lines of its journal could not be read and were left out")
+    emit("")
+    emit(
+        table(
+            [
+                Column("instance", keep=True),
+                Column("attempts by verdict"),
+                Column("best", keep=True),
+                Column("ended"),
+            ],
+            [
+                (
+                    f"{short_task(instance.task)}#{instance.instance}",
+                    " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts) or UNKNOWN,
+                    instance.best or UNKNOWN,
+                    instance.finished or UNKNOWN,
+                )
+                for instance in state.instances.values()
+            ],
+        )
+    )
+    emit("")
+    emit(summary(state))
+    emit(f"next      {next_command(info)}")
+
+
+def next_command(info: SessionInfo) -> str:
+    """What a person does with a session in this state."""
+    match info.state:
+        case Standing.RUNNING:
+            return f"wavedeck attach {info.name}"
+        case Standing.FINISHED:
+            return f"wavedeck replay {info.name}"
+        case Standing.STOPPED | Standing.CRASHED:
+            return f"wavedeck resume {info.name}"
+
+
+@sessions_command.command("delete")
+@session_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete_command(session: str, *, yes: bool) -> None:
+    """Delete a session that is not running, with all its attempts. Accepted kernels stay."""
+    home = home_from(os.environ)
+    name = find_session(home, session)
+    if not yes:
+        try:
+            sure = click.confirm(f"delete {name} and all its attempts?", err=True)
+        except click.Abort as error:
+            raise Complaint(
+                f"{name} was not deleted: nobody answered; --yes deletes without asking"
+            ) from error
+        if not sure:
+            say(f"{name} was not deleted")
+            return
+    delete_session(home, name)
+    say(f"{name} deleted; accepted kernels stay")

@@ -1,0 +1,156 @@
+"""`wavedeck suites`: what there is to solve."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from sessions.home import home_from
+from suites import Task, add_suite, check_suite, load_suite, load_task, suite_names
+from tui.diagnostics import ExitCode, say
+from tui.plain import Column, emit, emit_json, table
+
+from .options import complete_tasks, json_option
+
+
+@click.group(name="suites", invoke_without_command=True)
+@json_option
+@click.pass_context
+def suites_command(ctx: click.Context, *, as_json: bool) -> None:
+    """List, show, add and check suites of tasks."""
+    if ctx.invoked_subcommand is None:
+        list_tasks(as_json=as_json)
+
+
+def registry() -> Path:
+    """Where added suites are noted."""
+    return home_from(os.environ).suites
+
+
+@suites_command.command("list")
+@json_option
+def list_command(*, as_json: bool) -> None:
+    """Every task of every suite."""
+    list_tasks(as_json=as_json)
+
+
+def list_tasks(*, as_json: bool) -> None:
+    """Every task, as JSON or a table."""
+    tasks = [
+        task for name in suite_names(registry=registry()) for task in load_suite(name, registry=registry())
+    ]
+    if as_json:
+        emit_json([entry(task) for task in tasks])
+        return
+    rows = [
+        (task.short_id, task.suite, str(task.difficulty), str(len(task.cases)), task.category, task.title)
+        for task in tasks
+    ]
+    columns = [
+        Column("task", keep=True),
+        Column("suite", keep=True),
+        Column("difficulty", right=True),
+        Column("cases", right=True),
+        Column("category"),
+        Column("title"),
+    ]
+    emit(table(columns, rows))
+
+
+def entry(task: Task) -> dict[str, object]:
+    """A task as `--json` lists it."""
+    return {
+        "task": task.id,
+        "suite": task.suite,
+        "name": task.name,
+        "title": task.title,
+        "category": task.category,
+        "difficulty": task.difficulty,
+        "entry_points": [each.signature for each in task.entry_points],
+        "cases": [each.name for each in task.cases],
+        "baseline": task.baseline,
+        "folder": str(task.folder),
+    }
+
+
+@suites_command.command("show")
+@click.argument("task", shell_complete=complete_tasks)
+@json_option
+def show_command(task: str, *, as_json: bool) -> None:
+    """One task: what is asked for, on which cases, and how exactly."""
+    found = load_task(task, registry=registry())
+    if as_json:
+        emit_json(entry(found) | {"instruction": found.instruction, "task_file": found})
+        return
+    emit(f"{found.id}: {found.title}")
+    emit(
+        f"{found.category}, difficulty {found.difficulty} of 5, baseline {found.baseline}, in {found.folder}\n"
+    )
+    emit(found.instruction.strip() + "\n")
+    for each in found.entry_points:
+        emit(f"def {each.signature}")
+    rows = [
+        (
+            each.name,
+            each.dtype,
+            f"{each.distribution}",
+            sizes(each.cpu),
+            sizes(each.gpu),
+            tolerance(found, each.dtype),
+        )
+        for each in found.cases
+    ]
+    columns = [
+        Column("case", keep=True),
+        Column("dtype", keep=True),
+        Column("values"),
+        Column("on cpu"),
+        Column("on a GPU"),
+        Column("tolerance"),
+    ]
+    emit("\n" + table(columns, rows))
+
+
+def sizes(named: dict[str, int]) -> str:
+    """Sizes of a case on one line."""
+    return ", ".join(f"{name} {value}" for name, value in named.items())
+
+
+def tolerance(task: Task, dtype: str) -> str:
+    """How exact a case's answer must be."""
+    if task.quantization is not None:
+        limits = task.quantization
+        return f"cosine {limits.cosine_min:g}, L1 {limits.relative_l1_max:g}, RMSE {limits.rmse_max:g}"
+    limit = task.tolerances[dtype]
+    return f"rtol {limit.rtol:g}, atol {limit.atol:g}"
+
+
+@suites_command.command("add")
+@click.argument("name")
+@click.argument("path", type=click.Path(path_type=Path))
+def add_command(name: str, path: Path) -> None:
+    """Note a folder of task folders as the suite NAME; the folder stays where it is."""
+    home_from(os.environ).ensure()
+    add_suite(name, path, registry())
+    say(f"suite {name} added; see that it is in order with: wavedeck suites check {name}")
+
+
+@suites_command.command("check")
+@click.argument("name")
+@json_option
+def check_command(name: str, *, as_json: bool) -> ExitCode:
+    """Find what is wrong with a suite's task folders, as far as that goes without running them.
+
+    Exits with 1 when something is. Whether baselines are right is for the judge: wavedeck eval BASELINE --task TASK.
+    """
+    problems = check_suite(name, registry=registry())
+    if as_json:
+        emit_json([{"file": str(each.file), "key": each.key, "problem": each.problem} for each in problems])
+    else:
+        for each in problems:
+            emit(str(each))
+        if not problems:
+            emit(f"suite {name}: {len(load_suite(name, registry=registry()))} tasks, all in order")
+    return ExitCode.NO if problems else ExitCode.DONE

@@ -1,0 +1,43 @@
+"""A person's decisions, sent where they belong: to a running session's engine, or into a session that nothing runs."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+
+from engine.control import send
+from sessions.decide import decide as decide_at_rest
+from sessions.decide import undo as undo_at_rest
+from sessions.home import Home
+
+from .diagnostics import Complaint
+
+
+async def decide(home: Home, session: str, attempt: str, *, accepted: bool, why: str, by: str) -> None:
+    """Accept or reject an attempt; kept when this returns. Refusals are one-line errors of the rooms below."""
+    if home.live(session).running:
+        await _command(home, session, "accept" if accepted else "reject", attempt=attempt, why=why, by=by)
+    else:
+        await asyncio.to_thread(decide_at_rest, home, session, attempt, accepted=accepted, why=why, by=by)
+
+
+async def undo(home: Home, session: str, attempt: str, *, by: str) -> None:
+    """Take the standing decision about an attempt back."""
+    if home.live(session).running:
+        await _command(home, session, "undo", attempt=attempt, by=by)
+    else:
+        await asyncio.to_thread(undo_at_rest, home, session, attempt, by=by)
+
+
+async def _command(home: Home, session: str, command: str, **arguments: str) -> None:
+    answer = await send(home, session, command, **arguments)
+    if not answer.ok:
+        raise Complaint(answer.error or f"the engine of {session} refused to {command} and gave no reason")
+
+
+def login_name() -> str:
+    """The name that decisions are signed with."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

@@ -1,0 +1,230 @@
+"""What the judge said of a candidate, in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness import Evaluation, KernelResources, Mismatch
+
+from .plain import UNKNOWN, Column, count, indented, size, table
+
+MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
+
+
+def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
+    """The verdict on one line: with the speedup where one was measured, with the reason where it is not `correct`."""
+    if evaluation.error is not None:
+        line = f"{evaluation.verdict}: {evaluation.error.message}"
+        return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
+    if evaluation.speedup is None:
+        return f"{evaluation.verdict}"
+    against = f" against {baseline}" if baseline else ""
+    return f"{evaluation.verdict}, {evaluation.speedup:.2f}x{against}"
+
+
+def page(evaluation: Evaluation, *, baseline: str = "") -> str:
+    """The whole evaluation, section by section; sections that say nothing here are left out."""
+    return "\n\n".join(section for section in _sections(evaluation, baseline) if section)
+
+
+def _sections(evaluation: Evaluation, baseline: str) -> Iterator[str]:
+    yield f"{evaluation.task} on {evaluation.device}: {headline(evaluation, baseline=baseline)}"
+    yield table(
+        [Column("stage", keep=True), Column("", keep=True), Column("seconds", right=True), Column("")],
+        [
+            (
+                stage.name,
+                MARKS[stage.ok],
+                UNKNOWN if stage.ok is None else f"{stage.seconds:.2f}",
+                stage.detail,
+            )
+            for stage in evaluation.stages
+        ],
+    )
+    yield _error(evaluation)
+    yield _latency(evaluation, baseline)
+    yield _resources(evaluation)
+    yield _traffic(evaluation)
+    yield _estimate(evaluation)
+    yield _block("printed by the candidate", evaluation.printed)
+    yield _block("notes", "\n".join(evaluation.notes))
+    yield _footer(evaluation)
+
+
+def _block(title: str, text: str) -> str:
+    return f"{title}\n{indented(text.rstrip())}" if text.strip() else ""
+
+
+def _error(evaluation: Evaluation) -> str:
+    error = evaluation.error
+    if error is None:
+        return ""
+    parts = [mismatch(error.mismatch)] if error.mismatch else []
+    if error.trace:
+        parts.append(error.trace.rstrip())
+    return _block(f"error ({error.kind})", "\n".join(parts) or error.message)
+
+
+def mismatch(found: Mismatch) -> str:
+    """Where and by how much an output is wrong, one fact a line."""
+    index = ", ".join(map(str, found.index))
+    lines = [
+        f"case {found.case}, output {found.output}",
+        f"shape: {found.shape} {found.dtype}, expected {found.expected_shape} {found.expected_dtype}",
+        f"first wrong element [{index}]: expected {found.expected}, got {found.got}",
+        f"wrong elements: {found.wrong_share:.2%}",
+    ]
+    if found.max_abs is not None:
+        relative = UNKNOWN if found.max_rel is None else f"{found.max_rel:.3g}"
+        lines.append(f"largest error: absolute {found.max_abs:.3g}, relative {relative}")
+    if found.nan_got or found.nan_expected or found.inf_got or found.inf_expected:
+        lines.append(
+            f"NaN: {found.nan_got}, expected {found.nan_expected}; Inf: {found.inf_got}, expected {found.inf_expected}"
+        )
+    lines += [f"{name}: {value:.6g}" for name, value in found.metrics.items()]
+    return "\n".join(lines)
+
+
+def _latency(evaluation: Evaluation, baseline: str) -> str:
+    if not evaluation.latency:
+        return ""
+    rows = [
+        (
+            each.case,
+            each.device,
+            f"{each.baseline_ms:.4f}",
+            f"{each.candidate_ms:.4f}",
+            f"{each.speedup:.2f}x",
+            f"{each.ci[0]:.2f}-{each.ci[1]:.2f}",
+            each.confirmed,
+        )
+        for each in evaluation.latency
+    ]
+    columns = [
+        Column("case", keep=True),
+        Column("device", keep=True),
+        Column(f"{baseline or 'baseline'} ms", right=True),
+        Column("candidate ms", right=True),
+        Column("speedup", right=True),
+        Column("95 %", right=True),
+        Column("confirmed by"),
+    ]
+    return "latency (measured)\n" + table(columns, rows, indent=2)
+
+
+def _resources(evaluation: Evaluation) -> str:
+    blocks = [
+        f"{target}, compiled at GPU sizes\n" + _kernels(kernels)
+        for target, kernels in evaluation.resources.items()
+    ]
+    blocks += [
+        f"{target} did not compile\n{indented(error)}" for target, error in evaluation.compile_errors.items()
+    ]
+    return "\n\n".join(blocks)
+
+
+def _kernels(kernels: tuple[KernelResources, ...]) -> str:
+    amd = any(each.vgprs is not None for each in kernels)
+    columns = [
+        Column("case", keep=True),
+        Column("kernel"),
+        Column("VGPRs" if amd else "registers", right=True),
+        Column("spills", right=True),
+        Column("LDS" if amd else "shared", right=True),
+        Column("waves" if amd else "warps", right=True),
+        Column("limit"),
+        Column("MFMA" if amd else "MMA", right=True),
+        Column("loads"),
+    ]
+    return table(columns, [_kernel(each, amd=amd) for each in kernels], indent=2)
+
+
+def _kernel(each: KernelResources, *, amd: bool) -> tuple[str, ...]:
+    spilled = [spills for spills in (each.vgpr_spills, each.sgpr_spills) if spills is not None]
+    spills = (count(sum(spilled)) if spilled else UNKNOWN) if amd else size(each.spill_bytes)
+    config = "" if each.autotune_index is None else f" config {each.autotune_index}"
+    widths = sorted(((int(bits), times) for bits, times in each.load_widths.items()), reverse=True)
+    return (
+        each.case,
+        each.kernel + config,
+        count(each.vgprs if amd else each.registers),
+        spills,
+        size(each.lds_bytes),
+        UNKNOWN if each.occupancy is None else f"{each.occupancy:g}",
+        each.occupancy_limit or UNKNOWN,
+        count(each.matrix_instructions),
+        " ".join(f"{times}x{bits}b" for bits, times in widths) or UNKNOWN,
+    )
+
+
+def _traffic(evaluation: Evaluation) -> str:
+    if not evaluation.traffic:
+        return ""
+    rows = []
+    for each in evaluation.traffic:
+        requested = each.requested_read_bytes + each.requested_write_bytes
+        rows.append(
+            (
+                each.case,
+                size(requested),
+                size(each.unique_read_bytes + each.unique_write_bytes),
+                size(each.minimal_bytes),
+                f"{requested / each.minimal_bytes:.2f}" if each.minimal_bytes else UNKNOWN,
+                count(each.dot_flops),
+                count(each.launches),
+                count(each.programs),
+            )
+        )
+    columns = [
+        Column("case", keep=True),
+        Column("requested", right=True),
+        Column("unique", right=True),
+        Column("minimal", right=True),
+        Column("req/min", right=True),
+        Column("dot FLOPs", right=True),
+        Column("launches", right=True),
+        Column("programs", right=True),
+    ]
+    return "bytes moved, counted at CPU sizes\n" + table(columns, rows, indent=2)
+
+
+def _estimate(evaluation: Evaluation) -> str:
+    if not evaluation.estimate:
+        return ""
+    rows = [
+        (
+            each.target,
+            each.case,
+            f"{each.low_us:,.4g} us",
+            each.bound_low,
+            f"{each.high_us:,.4g} us",
+            each.bound_high,
+        )
+        for each in evaluation.estimate
+    ]
+    columns = [
+        Column("target", keep=True),
+        Column("case", keep=True),
+        Column("no faster than", right=True),
+        Column("bound"),
+        Column("every access in memory", right=True),
+        Column("bound"),
+    ]
+    basis = dict.fromkeys(each.basis for each in evaluation.estimate)
+    lines = ["estimate (roofline between two bounds, not a measurement)", table(columns, rows, indent=2)]
+    if len(basis) == 1:
+        lines.append(indented(next(iter(basis))))
+    return "\n".join(lines)
+
+
+def _footer(evaluation: Evaluation) -> str:
+    by_state: dict[str, list[str]] = {}
+    for layer in evaluation.sandbox:
+        why = f" ({layer.why})" if layer.why and layer.state != "active" else ""
+        by_state.setdefault(layer.state, []).append(layer.name + why)
+    lines = [f"sandbox {state}: {', '.join(layers)}" for state, layers in by_state.items()]
+    if evaluation.versions:
+        lines.append(
+            "versions: " + ", ".join(f"{name} {version}" for name, version in evaluation.versions.items())
+        )
+    return "\n".join(lines)

@@ -1,0 +1,153 @@
+"""A session told in plain lines: as it happens (`Narrator`) and afterwards, attempt by attempt (`log`)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from sessions import AttemptState, SessionState, apply
+from sessions import events as ev
+from sessions.events import AnyEvent
+
+from .diagnostics import one_line
+from .judgement import headline, mismatch
+from .plain import UNKNOWN, count, duration, indented, money
+
+LABEL_WIDTH = 20
+
+
+class Narrator:
+    """Folds events and says, for each, what a person who only sees lines should know. Words that stream are not told."""
+
+    def __init__(self) -> None:
+        self.state = SessionState()
+
+    def tell(self, event: AnyEvent) -> list[str]:
+        """The lines for one event; often none. Events of a resumed session may come again from the start."""
+        apply(self.state, event)
+        said = self._say(event)
+        if said is None:
+            return []
+        label, words = said
+        passed = event.wall - (self.state.started_wall or event.wall)
+        return [f"{clock(passed)}  {label:<{LABEL_WIDTH}}  {one_line(words)}"]
+
+    def _say(self, event: AnyEvent) -> tuple[str, str] | None:
+        match event:
+            case ev.SessionStarted():
+                return "session", (
+                    f"{event.session}: {event.method} with {event.model}, "
+                    f"{counted(len(event.tasks), 'task')}, {counted(event.instances, 'instance')} each, "
+                    f"up to {counted(event.iterations, 'attempt')}"
+                )
+            case ev.EngineStarted(resumed=True):
+                return "session", f"taken up again on {event.host}"
+            case ev.CallRetried():
+                return event.call.partition("/")[0], (
+                    f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
+                )
+            case ev.CallFailed():
+                return event.call.partition("/")[0], f"no reply ({event.reason}): {event.message}"
+            case ev.CandidateProposed():
+                return event.attempt, self._proposed(event)
+            case ev.AttemptJudged():
+                return event.attempt, headline(event.evaluation)
+            case ev.WaitingForPerson():
+                return event.attempt, "waits for a decision: wavedeck accept or reject"
+            case ev.DecisionMade():
+                why = f": {event.why}" if event.why else ""
+                return event.attempt, f"{'accepted' if event.accepted else 'rejected'} by {event.by}{why}"
+            case ev.DecisionUndone():
+                return event.attempt, f"decision undone by {event.by}"
+            case ev.InstanceFinished():
+                best = f", best {event.best}" if event.best else ""
+                message = f" ({event.message})" if event.message else ""
+                return f"{self._key(event)}", f"ends: {event.reason}{best}{message}"
+            case ev.Notice():
+                return event.level, event.message
+            case ev.EngineStopped():
+                return "session", f"stopped: {event.reason}"
+            case ev.SessionFinished():
+                return "session", f"finished, {counted(len(event.solved), 'task')} solved"
+            case _:
+                return None
+
+    def _proposed(self, event: ev.CandidateProposed) -> str:
+        attempt = self.state.attempt(event.attempt)
+        origin = f"{attempt.origin} of {attempt.base}" if attempt.base else f"{attempt.origin}"
+        lines = counted(len(event.source.splitlines()), "line") if event.source else "no code"
+        return f"{origin}, {lines}" + (f": {event.strategy}" if event.strategy else "")
+
+    def _key(self, event: ev.InstanceFinished) -> str:
+        for key, instance in self.state.instances.items():
+            if (instance.task, instance.instance) == (event.task, event.instance):
+                return key
+        return event.task
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def clock(seconds: float) -> str:
+    """Time since the session began, `0:02:03`."""
+    whole = max(0, int(seconds))
+    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
+
+
+def log(state: SessionState) -> Iterator[str]:
+    """The whole session as text: attempts in order, each with its calls, its change and its verdict."""
+    started = state.started
+    if started is not None:
+        yield f"session {started.session}: {started.method} with {started.model}, seed {started.seed}"
+        yield f"tasks {', '.join(started.tasks)}; devices {', '.join(started.devices)}; targets {', '.join(started.targets)}"
+    for level, message in state.notices:
+        yield f"{level}: {one_line(message)}"
+    for instance in state.instances.values():
+        known: dict[str, AttemptState] = {}
+        for attempt in instance.attempts:
+            known[attempt.attempt] = attempt
+            yield ""
+            yield from _attempt(attempt, known.get(attempt.base or ""))
+        if instance.finished:
+            yield ""
+            message = f" ({instance.message})" if instance.message else ""
+            yield f"{instance.key} ended: {instance.finished}{message}; best {instance.best or UNKNOWN}"
+
+
+def _attempt(attempt: AttemptState, base: AttemptState | None) -> Iterator[str]:
+    yield f"== {attempt.attempt}  {attempt.origin}" + (f" of {attempt.base}" if attempt.base else "")
+    for call in attempt.calls:
+        tokens = f"{count(call.usage.input_tokens)} tokens in, {count(call.usage.output_tokens)} out"
+        cost = f", {money(call.cost_usd)}" if call.cost_usd is not None else ""
+        ending = f"failed: {call.failed}" if call.failed else f"{tokens}, {duration(call.seconds)}{cost}"
+        retries = f", asked {counted(call.retries + 1, 'time')}" if call.retries else ""
+        yield f"   {call.role}: {ending if call.finished or call.failed else 'not finished'}{retries}"
+    if attempt.strategy:
+        yield indented(f"strategy: {attempt.strategy}", 3)
+    if attempt.source:
+        yield from (f"   | {line}" for line in _change(attempt, base))
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        yield "   not judged"
+        return
+    yield f"   {headline(evaluation)}"
+    if evaluation.error is not None:
+        if evaluation.error.mismatch is not None:
+            yield indented(mismatch(evaluation.error.mismatch), 5)
+        if evaluation.error.trace:
+            yield indented(evaluation.error.trace.rstrip(), 5)
+    if attempt.decision is not None:
+        why = f": {attempt.decision.why}" if attempt.decision.why else ""
+        yield f"   {'accepted' if attempt.decision.accepted else 'rejected'} by {attempt.decision.by}{why}"
+
+
+def _change(attempt: AttemptState, base: AttemptState | None) -> list[str]:
+    source = (attempt.source or "").splitlines()
+    if base is None or not base.source:
+        return source
+    change = difflib.unified_diff(
+        base.source.splitlines(), source, base.attempt, attempt.attempt, lineterm=""
+    )
+    return list(change) or ["(the same source)"]

@@ -1,0 +1,208 @@
+"""Sessions' metrics by task, and the forms in which they are told. What was not measured is unknown, never 0 or 1."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+import msgspec
+
+from harness import Evaluation, Verdict
+from sessions import SessionState
+from sessions.metrics import (
+    call_accuracy,
+    correct_per_compile,
+    execution_accuracy,
+    fast_p,
+    mean_pass_at_k,
+    rank,
+    speedup_geomean,
+    speedup_mean,
+)
+from sessions.names import short_task
+
+from .plain import UNKNOWN, Column, count, money, table
+
+ALL = "all"
+"""The row over every task of a session."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """The metrics of one task of one session, or of all its tasks; shares are 0 to 1, unknown is `None`."""
+
+    session: str
+    method: str
+    model: str
+    task: str
+    attempts: int
+    """Judged and counted ones."""
+    uncounted: int
+    """Judged ones that metrics leave out: unsupported, cancelled, infra_error."""
+    solved: int
+    """Tasks with a correct attempt."""
+    tasks: int
+    best_attempt: str | None = None
+    best_verdict: str | None = None
+    best_speedup: float | None = None
+    call_accuracy: float | None = None
+    execution_accuracy: float | None = None
+    correct_per_compile: float | None = None
+    pass_at_1: float | None = None
+    """Over instances: a sample is one instance, correct when any of its attempts is."""
+    pass_at_k: float | None = None
+    k: int
+    """Instances of the session."""
+    fast_1: float | None = None
+    fast_2: float | None = None
+    speedup_mean: float | None = None
+    """Of correct attempts, as measured; as GEAK has it."""
+    speedup_geomean: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+def rows(state: SessionState) -> list[Row]:
+    """One row a task in the session's order, and where there are several one over all."""
+    tasks = list(state.started.tasks) if state.started else []
+    each = [_row(state, task, [task]) for task in tasks]
+    return [*each, _row(state, ALL, tasks)] if len(tasks) > 1 else each
+
+
+def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
+    instances = [instance for instance in state.instances.values() if instance.task in tasks]
+    attempts = [attempt for instance in instances for attempt in instance.attempts]
+    judged = [(attempt, attempt.evaluation) for attempt in attempts if attempt.evaluation is not None]
+    evaluations: list[Evaluation] = [evaluation for _, evaluation in judged]
+    counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
+    samples = [_samples(state, task) for task in tasks]
+    sampled = [pair for pair in samples if pair[0] > 0]
+    k = state.started.instances if state.started else 0
+    best = max(judged, key=lambda pair: rank(pair[1]), default=None) if len(tasks) == 1 else None
+    used = [attempt.usage for attempt in attempts]
+    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
+    return Row(
+        session=state.started.session if state.started else "",
+        method=state.started.method if state.started else "",
+        model=state.started.model if state.started else "",
+        task=name,
+        attempts=len(counted),
+        uncounted=len(evaluations) - len(counted),
+        solved=sum(correct > 0 for _, correct in samples),
+        tasks=len(tasks),
+        best_attempt=best[0].attempt if best else None,
+        best_verdict=str(best[1].verdict) if best else None,
+        best_speedup=best[1].speedup if best and best[1].verdict is Verdict.CORRECT else None,
+        call_accuracy=call_accuracy(evaluations),
+        execution_accuracy=execution_accuracy(evaluations),
+        correct_per_compile=correct_per_compile(evaluations),
+        pass_at_1=mean_pass_at_k(sampled, 1) if len(sampled) == len(tasks) else None,
+        pass_at_k=mean_pass_at_k(sampled, k) if k and len(sampled) == len(tasks) else None,
+        k=k,
+        fast_1=fast_p(evaluations, 1.0),
+        fast_2=fast_p(evaluations, 2.0),
+        speedup_mean=speedup_mean(evaluations),
+        speedup_geomean=speedup_geomean(evaluations),
+        input_tokens=_known_sum([each.input_tokens for each in used]),
+        output_tokens=_known_sum([each.output_tokens for each in used]),
+        cost_usd=sum(costs) if costs else None,
+    )
+
+
+def _samples(state: SessionState, task: str) -> tuple[int, int]:
+    """Instances of a task with a counted verdict, and those among them with a correct attempt."""
+    verdicts = [
+        [
+            attempt.verdict
+            for attempt in instance.attempts
+            if attempt.verdict is not None and attempt.verdict.counted
+        ]
+        for instance in state.instances.values()
+        if instance.task == task
+    ]
+    sampled = [each for each in verdicts if each]
+    return len(sampled), sum(Verdict.CORRECT in each for each in sampled)
+
+
+def _known_sum(counts: Sequence[int | None]) -> int | None:
+    known = [each for each in counts if each is not None]
+    return sum(known) if known else None
+
+
+HEADS = (
+    Column("task", keep=True),
+    Column("best verdict", keep=True),
+    Column("attempts", right=True),
+    Column("call", right=True),
+    Column("exec", right=True),
+    Column("pass@1", right=True),
+    Column("pass@k", right=True),
+    Column("speedup", right=True),
+    Column("geomean", right=True),
+    Column("tokens in", right=True),
+    Column("out", right=True),
+    Column("cost", right=True),
+)
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A row as the table and Markdown show it."""
+    best = row.best_verdict or (f"{row.solved}/{row.tasks} solved" if row.tasks > 1 else UNKNOWN)
+    left_out = f" (+{row.uncounted})" if row.uncounted else ""
+    return (
+        short_task(row.task),
+        best,
+        f"{row.attempts}{left_out}",
+        share(row.call_accuracy),
+        share(row.execution_accuracy),
+        share(row.pass_at_1),
+        share(row.pass_at_k),
+        ratio(row.speedup_mean),
+        ratio(row.speedup_geomean),
+        count(row.input_tokens),
+        count(row.output_tokens),
+        money(row.cost_usd),
+    )
+
+
+def share(value: float | None) -> str:
+    """A share as percent."""
+    return UNKNOWN if value is None else f"{value:.0%}"
+
+
+def ratio(value: float | None) -> str:
+    """A measured speedup."""
+    return UNKNOWN if value is None else f"{value:.2f}x"
+
+
+def as_table(sessions: Sequence[Sequence[Row]]) -> str:
+    """A table a session, with what it was above."""
+    return "\n\n".join(
+        f"{each[0].session}: {each[0].method} with {each[0].model}, k = {each[0].k}\n"
+        + table(HEADS, [cells(row) for row in each], indent=2)
+        for each in sessions
+    )
+
+
+def as_markdown(sessions: Sequence[Sequence[Row]]) -> str:
+    """The same as GitHub's Markdown."""
+    blocks = []
+    for each in sessions:
+        lines = [f"### {each[0].session}", "", f"{each[0].method} with {each[0].model}, k = {each[0].k}", ""]
+        lines.append("| " + " | ".join(column.title for column in HEADS) + " |")
+        lines.append("|" + "|".join("---:" if column.right else "---" for column in HEADS) + "|")
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in each]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def as_csv(sessions: Sequence[Sequence[Row]]) -> str:
+    """Every field of every row; unknown is an empty cell."""
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(Row.__struct_fields__)
+    for each in sessions:
+        for row in each:
+            writer.writerow(["" if value is None else value for value in msgspec.structs.astuple(row)])
+    return page.getvalue().rstrip("\n")

@@ -1,0 +1,100 @@
+"""How a session ended: what stands on the screen last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness import Verdict
+from sessions import AttemptState, SessionState
+from sessions.metrics import rank
+from sessions.names import short_task
+
+from .narrate import counted
+from .plain import UNKNOWN, Column, count, duration, money, table
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """What a session has to show for one task."""
+
+    task: str
+    """Full name."""
+    attempts: int
+    """Judged ones."""
+    correct: int
+    best: AttemptState | None
+    """Its best judged attempt, over all instances."""
+
+
+def outcomes(state: SessionState) -> list[TaskOutcome]:
+    """One a task, in the session's order; tasks that nothing was judged for yet stand there too."""
+    tasks = list(state.started.tasks) if state.started else []
+    tasks += [each.task for each in state.instances.values() if each.task not in tasks]
+    found = []
+    for task in dict.fromkeys(tasks):
+        judged = [
+            (attempt, attempt.evaluation)
+            for instance in state.instances.values()
+            if instance.task == task
+            for attempt in instance.attempts
+            if attempt.evaluation is not None
+        ]
+        best = max(judged, key=lambda pair: rank(pair[1]), default=None)
+        correct = sum(evaluation.verdict is Verdict.CORRECT for _, evaluation in judged)
+        found.append(TaskOutcome(task, len(judged), correct, best[0] if best else None))
+    return found
+
+
+def summary(state: SessionState) -> str:
+    """Session, each task's best verdict, attempts made; the caller adds what to do next."""
+    name = state.started.session if state.started else UNKNOWN
+    rows = [
+        (
+            short_task(each.task),
+            f"{each.best.verdict}" if each.best else UNKNOWN,
+            speed(each.best),
+            each.best.attempt if each.best else UNKNOWN,
+            str(each.correct),
+            str(each.attempts),
+        )
+        for each in outcomes(state)
+    ]
+    columns = [
+        Column("task", keep=True),
+        Column("best verdict", keep=True),
+        Column("speedup", right=True),
+        Column("best attempt", keep=True),
+        Column("correct", right=True),
+        Column("attempts", right=True),
+    ]
+    attempts = sum(1 for attempt in state.attempts() if attempt.evaluation is not None)
+    tokens = f"{count(state.input_tokens)} tokens in, {count(state.output_tokens)} out"
+    cost = "cost unknown (no price configured)" if state.cost_usd is None else f"cost {money(state.cost_usd)}"
+    if state.cost_usd is not None and state.unpriced_calls:
+        cost += f" and {counted(state.unpriced_calls, 'call')} without a known price"
+    if state.started is not None and state.started.model.startswith("recorded:"):
+        tokens, cost = f"{tokens} (as recorded)", "nothing was spent"
+    took = ""
+    if state.started_wall is not None and state.last_wall is not None:
+        took = f" after {duration(state.last_wall - state.started_wall)}"
+    return "\n".join(
+        [
+            table(columns, rows),
+            "",
+            f"session   {name}, {ending(state)}{took}",
+            f"attempts  {count(attempts)} judged; {tokens}; {cost}",
+        ]
+    )
+
+
+def speed(attempt: AttemptState | None) -> str:
+    """The measured speedup; unknown where nothing was timed."""
+    evaluation = attempt.evaluation if attempt else None
+    return UNKNOWN if evaluation is None or evaluation.speedup is None else f"{evaluation.speedup:.2f}x"
+
+
+def ending(state: SessionState) -> str:
+    """How it ended, as far as its events tell."""
+    if state.finished:
+        return "finished"
+    return f"stopped ({state.stopped})" if state.stopped else "not finished"
