@@ -3,6 +3,7 @@
 from .asking import Retry, ask
 from .client import CallKey, Client, Limits, Piece, Reply, Request
 from .opening import open_client
+from .recorded import RecordedClient, changed_templates
 from .scripted import ScriptedClient, says
 from .spec import ModelSpec, check_model, find_recording, parse_model
 
@@ -12,11 +13,13 @@ __all__ = [
     "Limits",
     "ModelSpec",
     "Piece",
+    "RecordedClient",
     "Reply",
     "Request",
     "Retry",
     "ScriptedClient",
     "ask",
+    "changed_templates",
     "check_model",
     "find_recording",
     "open_client",

@@ -56,7 +56,7 @@ class Reply(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     """From the request to the last word, without the waits between tries."""
     temperature: float | None = None
-    """As sent; `None` when the model refused one and its default ruled."""
+    """As sent; `None` when the model refused one and its default ruled, or when it is not known (a recording)."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .client import Client, Limits
+from .recorded import open_recorded
 from .spec import access, parse_model
 
 
@@ -24,8 +25,6 @@ def open_client(
     spec = parse_model(text)
     limits = limits or Limits()
     if spec.provider == "recorded":
-        from .recorded import open_recorded
-
         return open_recorded(spec, home_recordings)
     reached = access(spec, environ)
     if spec.provider == "anthropic":
