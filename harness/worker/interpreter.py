@@ -24,7 +24,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.device import Target
 
-from . import libdevice, shim
+from . import libdevice, reductions, shim
 from .traffic import LaunchRecord, Observation, Origin
 
 NARROW = (
@@ -69,6 +69,9 @@ def prepare(target: Target) -> None:
     if not triton.knobs.runtime.interpret:
         raise RuntimeError("TRITON_INTERPRET=1 must be set before triton is imported")
     shim.install(target)
+    # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
+    np.seterr(all="ignore")
+    reductions.install()
     _first_config()
     _patch_once_a_launch()
     _hook_launches(target)

@@ -68,6 +68,15 @@ def main() -> None:
     guarded = torch.full((3000,), float("nan"))
     guarded[1000:2000] = x
 
+    wide = torch.randn(16, 1024)
+    u, v = torch.rand(256), torch.randn(256)
+
+    def recurred(factors, terms):
+        states = [torch.tensor(0.0)]
+        for factor, term in zip(factors, terms, strict=True):
+            states.append(states[-1] * factor + term)
+        return torch.stack(states[1:])
+
     def near(out):
         return torch.allclose(out.float(), product, atol=1e-2, rtol=1e-2)
 
@@ -106,6 +115,24 @@ def main() -> None:
                 "persistent": call("persistent", lambda out: torch.equal(out, x + y), x=x, y=y),
                 "amd_options": call("amd_options", lambda out: torch.equal(out, x + y), x=x, y=y),
                 "broken": call("broken", anything, x=x),
+                "flipped": call("flipped", lambda out: torch.equal(out, wide.flip(1)), x=wide),
+                "sorted_rows": call("sorted_rows", lambda out: torch.equal(out, wide.sort(1).values), x=wide),
+                "recurrence": call(
+                    "recurrence", lambda out: torch.allclose(out, recurred(u, v), atol=1e-5), x=u, y=v
+                ),
+                "recurrence_back": call(
+                    "recurrence",
+                    lambda out: torch.allclose(out, recurred(u.flip(0), v.flip(0)).flip(0), atol=1e-5),
+                    x=u,
+                    y=v,
+                    backward=True,
+                ),
+                "variance": call(
+                    "variance", lambda out: torch.allclose(out, wide.var(1, correction=0), atol=1e-5), x=wide
+                ),
+                "product_of": call(
+                    "product_of", lambda out: torch.allclose(out, (1 + u[:64]).prod()), x=1 + u[:64]
+                ),
                 "device": kernels.sizes_by_device(x),
                 "numbers": x.numpy().tolist(),
             }

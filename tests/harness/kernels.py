@@ -351,3 +351,87 @@ def sizes_by_device(x):
         "numbers": x.cpu().numpy().tolist(),
         "stream": torch.cuda.current_stream().cuda_stream,
     }
+
+
+@triton.jit
+def flip_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    places = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out_ptr + places, tl.flip(tl.load(x_ptr + places), 1))
+
+
+def flipped(x):
+    out = torch.empty_like(x)
+    flip_kernel[(1,)](x, out, x.shape[0], x.shape[1])
+    return out
+
+
+@triton.jit
+def sort_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    places = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out_ptr + places, tl.sort(tl.load(x_ptr + places), dim=1))
+
+
+def sorted_rows(x):
+    out = torch.empty_like(x)
+    sort_kernel[(1,)](x, out, x.shape[0], x.shape[1])
+    return out
+
+
+@triton.jit
+def recur(a, b, c, d):
+    return a * c, b * c + d
+
+
+@triton.jit
+def recurrence_kernel(a_ptr, b_ptr, out_ptr, N: tl.constexpr, BACKWARD: tl.constexpr):
+    places = tl.arange(0, N)
+    _, out = tl.associative_scan(
+        (tl.load(a_ptr + places), tl.load(b_ptr + places)), 0, recur, reverse=BACKWARD
+    )
+    tl.store(out_ptr + places, out)
+
+
+def recurrence(x, y, backward=False):
+    out = torch.empty_like(x)
+    recurrence_kernel[(1,)](x, y, out, x.numel(), backward)
+    return out
+
+
+@triton.jit
+def welford(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
+    n = n_a + n_b
+    delta = mean_b - mean_a
+    return mean_a + delta * (n_b / n), m2_a + m2_b + delta * delta * n_a * (n_b / n), n
+
+
+@triton.jit
+def variance_kernel(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    places = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    x = tl.load(x_ptr + places)
+    _, m2, n = tl.reduce((x, tl.zeros_like(x), tl.zeros_like(x) + 1.0), 1, welford)
+    tl.store(out_ptr + tl.arange(0, ROWS), m2 / n)
+
+
+def variance(x):
+    out = torch.empty(x.shape[0], device="cuda")
+    variance_kernel[(1,)](x, out, x.shape[0], x.shape[1])
+    return out
+
+
+@triton.jit
+def product(a, b):
+    return a * b
+
+
+@triton.jit
+def product_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    places = tl.arange(0, N)
+    x = tl.load(x_ptr + places)
+    tl.store(out_ptr, tl.reduce(x, 0, product))
+    tl.store(out_ptr + 1 + tl.arange(0, 1), tl.reduce(x, 0, product, keep_dims=True))
+
+
+def product_of(x):
+    out = torch.empty(2, device="cuda")
+    product_kernel[(1,)](x, out, x.numel())
+    return out
