@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from engine.candidate import Unusable
+from engine.candidate import FENCE, Unusable
 from engine.facts import (
     FailedCandidate,
     JudgedCandidate,
@@ -248,8 +248,20 @@ def number(value: float | None) -> str:
 
 
 def tidy(text: str) -> str:
-    """Without runs of blank lines, which optional parts of a template leave."""
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    """Without the runs of blank lines that optional parts of a template leave; code blocks stay as they are."""
+    kept: list[str] = []
+    fence = ""
+    for line in text.strip().split("\n"):
+        mark = FENCE.match(line)
+        if fence:
+            closes = mark and not mark[2] and mark[1].startswith(fence)
+            fence = "" if closes else fence
+        elif mark:
+            fence = mark[1]
+        elif not line.strip() and kept and not kept[-1].strip():
+            continue
+        kept.append(line)
+    return "\n".join(kept) + "\n"
 
 
 def template_hashes() -> dict[str, str]:

@@ -1,0 +1,377 @@
+"""Every prompt names the facts it must name, none that it must not, and a missing fact is an error."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import jinja2
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import knowledge
+from engine.candidate import Candidate, Unusable, fenced_blocks, read_reply
+from engine.prompting import (
+    PROMPTS,
+    Example,
+    Setting,
+    corrective_prompt,
+    escape_prompt,
+    fenced,
+    first_prompt,
+    knowledge_for,
+    optimize_prompt,
+    reflect_prompt,
+    repair_prompt,
+    template_hashes,
+    templates,
+)
+from harness import ErrorReport, Verdict, hardware, target, targets
+from sessions.events import Message
+from suites import CATEGORIES, Task, load_suite, load_task
+from tests.support.judged import failing, mismatch, passing
+
+SETTING = Setting(load_task("softmax"), (target("gfx942"),))
+EXAMPLE = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
+
+
+def text(messages: tuple[Message, ...]) -> str:
+    assert [message.role for message in messages] == ["system", "user"]
+    return messages[1].content
+
+
+def every_prompt(setting: Setting = SETTING) -> dict[str, tuple[Message, ...]]:
+    failed, good = failing(reflection="The mask is missing."), passing()
+    return {
+        "first": first_prompt(setting, example=EXAMPLE),
+        "repair": repair_prompt(setting, failed=failed, failures=2, trap=5, best=good, example=EXAMPLE),
+        "optimize": optimize_prompt(setting, history=[good]),
+        "escape with history": escape_prompt(setting, history=[good], given_up=[failed]),
+        "escape without": escape_prompt(setting, given_up=[failed], example=EXAMPLE),
+        "reflect": reflect_prompt(setting, failed=failed, best=good),
+    }
+
+
+@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
+def test_every_prompt_tells_the_whole_task(task: Task) -> None:
+    setting = Setting(load_task(task.id), (target("gfx942"), target("sm_90")))
+    for messages in every_prompt(setting).values():
+        told = text(messages)
+        for entry in setting.task.entry_points:
+            assert f"`{entry.signature}`" in told
+        for case in setting.task.cases:
+            assert re.search(rf"\| {re.escape(case.name)} \| {case.dtype} \| {case.distribution} \|", told)
+            for name, size in (case.gpu | case.cpu).items():
+                assert f"{name}={size}" in told or f"{name}={case.gpu[name]}" in told
+        for output in setting.task.outputs:
+            assert f"`{output.name}`" in told
+        assert setting.task.instruction.strip() in told
+        rules = messages[0].content
+        assert "gfx942" in rules
+        assert "sm_90" in rules
+        assert "exactly one ```python block" in rules
+        assert "## Strategy" in rules
+
+
+@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
+def test_no_prompt_holds_what_the_exam_is_marked_with(task: Task) -> None:
+    setting = Setting(load_task(task.id), (target("gfx942"),))
+    folder = setting.task.folder
+    hidden = [
+        line.strip()
+        for name in ("problem.py", "baseline.py")
+        for line in (folder / name).read_text().splitlines()
+        if len(line.strip()) > 30 and not line.strip().startswith(("import", "from", '"""', "def ", "#"))
+    ]
+    figures = {str(tolerance.rtol) for tolerance in setting.task.tolerances.values() if tolerance.rtol}
+    if setting.task.quantization:
+        quantization = setting.task.quantization
+        figures |= {str(quantization.cosine_min), str(quantization.rmse_max)}
+    for messages in every_prompt(setting).values():
+        told = messages[0].content + messages[1].content
+        assert not [line for line in hidden if line in told]
+        shown = told.replace(setting.task.instruction.strip(), "")
+        assert not re.search(r"\bseed|\brtol\b|\batol\b|generator\.", shown)
+        assert not [
+            figure for figure in figures if re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d])", shown)
+        ]
+
+
+def test_every_prompt_of_a_task_begins_the_same_for_the_cache() -> None:
+    prompts = every_prompt().values()
+    assert len({messages[0].content for messages in prompts}) == 1
+    task_part = text(first_prompt(SETTING)).partition("# Request")[0].rstrip()
+    assert all(text(messages).startswith(task_part) for messages in prompts)
+
+
+def test_precision_is_told_in_words() -> None:
+    told = text(first_prompt(SETTING))
+    assert "`float16`: as exact as one final rounding" in told
+    assert "`float32`: as exact as careful arithmetic" in told
+    assert "cosine similarity" in text(first_prompt(Setting(load_task("matmul_w8a8"), SETTING.targets)))
+
+
+def test_the_example_is_shown_and_named() -> None:
+    assert EXAMPLE.source in text(first_prompt(SETTING, example=EXAMPLE))
+    assert "Sum of two vectors" in text(first_prompt(SETTING, example=EXAMPLE))
+    assert "example" not in text(first_prompt(SETTING))
+
+
+def test_a_repair_tells_code_error_line_reflection_and_what_to_keep() -> None:
+    failed = failing(
+        error=ErrorReport(
+            kind="mismatch",
+            message="case fp32-ragged: output `out` is wrong at index [3, 780]: expected 0.00128, got 0.5",
+            trace='File "kernel.py", line 5, in softmax',
+            line=5,
+            mismatch=mismatch(wrong_share=0.01, nan_got=3),
+        ),
+        reflection="Lane 781 took part in the sum.",
+    )
+    told = text(repair_prompt(SETTING, failed=failed, failures=3, trap=5, best=passing()))
+    for fact in (
+        failed.source,
+        "> One row a program.",
+        "expected 0.00128, got 0.5",
+        "Verdict **wrong** in stage *execution* (mismatch)",
+        "static passed, call passed, compile passed, execution failed, integrity not reached",
+        'File "kernel.py", line 5',
+        "Line 5 of the module: `return x`",
+        "Only a few elements are wrong",
+        "NaN came out where none is expected",
+        "Lane 781 took part in the sum.",
+        "failed 3 times in a row; after 5 it is dropped",
+        "The best correct kernel so far is softmax#1/2: estimated (not measured) between 101.3 and 400 us on gfx942",
+    ):
+        assert fact in told
+    assert "best correct kernel" not in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert "failed 1 time in a row" in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+
+
+def test_a_repair_that_lost_ground_is_told_so() -> None:
+    failed = failing("softmax#1/3", verdict=Verdict.COMPILE_ERROR, stage="compile")
+    told = text(repair_prompt(SETTING, failed=failed, before=failing("softmax#1/2"), failures=2, trap=5))
+    assert "**This change lost ground.** softmax#1/3 came less far than softmax#1/2" in told
+    broke = text(repair_prompt(SETTING, failed=failed, before=passing("softmax#1/2"), failures=1, trap=5))
+    assert "softmax#1/3 broke what worked in softmax#1/2" in broke
+    further = text(repair_prompt(SETTING, failed=failing("a#1/2"), before=failed, failures=2, trap=5))
+    assert "lost ground" not in further
+
+
+def test_a_persons_reason_is_told_in_place_of_an_error() -> None:
+    rejected = passing(rejection="It reads each row twice.")
+    for told in (
+        text(reflect_prompt(SETTING, failed=rejected)),
+        text(repair_prompt(SETTING, failed=rejected, failures=1, trap=5)),
+    ):
+        assert "A person looked at it and turned it down" in told
+        assert "> It reads each row twice." in told
+        assert "Verdict" not in told
+    assert "gave no reason" in text(reflect_prompt(SETTING, failed=passing(rejection="")))
+
+
+def test_unsupported_is_told_to_be_no_mistake() -> None:
+    failed = failing(verdict=Verdict.UNSUPPORTED, stage="call")
+    assert "cannot run such code" in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+
+
+def test_the_optimizer_sees_the_history_best_last_with_figures_and_no_invented_latency() -> None:
+    slow = passing("softmax#1/2", high_us=900, spills=12, width=32, requested=9000, strategy="Two passes.")
+    fast = passing("softmax#1/4", high_us=300, strategy="One pass.")
+    told = text(optimize_prompt(SETTING, history=[slow, fast]))
+    assert 0 < told.index("softmax#1/2: estimated") < told.index("softmax#1/4 (best): estimated")
+    for fact in (
+        "> Two passes.",
+        "> One pass.",
+        slow.source,
+        "| gfx942 | fp32 | rows=8192, columns=8192 | 101.3 | 900 | memory / memory |",
+        "**estimate**, not a measurement",
+        "| fp32 | 9000 | 2000 | 2000 | 4.5 |",
+        "| gfx942 | softmax_kernel | fp32 | BLOCK=1024 | 77 | 12 | 512 | 6 (vgprs) | 0 | 32: 9 |",
+        "requests 4.50 times the minimal bytes",
+        "spills 12 vector registers on gfx942",
+        "is 32 bits a lane",
+        "At best, memory bandwidth limits: fp32.",
+        "No latency can be measured here",
+        "faster** than softmax#1/4, judged by what is known",
+    ):
+        assert fact in told
+    assert " ms |" not in told
+    assert "speedup" not in told.partition("# Correct kernels so far")[2]
+
+
+def test_where_latency_was_measured_it_is_told_with_its_interval() -> None:
+    setting = Setting(SETTING.task, SETTING.targets, device="MI300X")
+    messages = optimize_prompt(setting, history=[passing(speedup=1.25)])
+    assert "| fp32 | 0 | 0.2 | 0.16 | 1.25 | 1.24 to 1.26 |" in text(messages)
+    assert "1.250x the timing baseline, measured on 0" in text(messages)
+    assert "No latency can be measured" not in text(messages)
+    assert "has no GPU" not in messages[0].content
+
+
+def test_rounds_without_gain_ask_for_another_strategy() -> None:
+    best, last = passing("softmax#1/2", high_us=300), passing("softmax#1/5", high_us=500)
+    once = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=1))
+    assert "The latest candidate is no gain." in once
+    assert "softmax#1/5 is correct and lost ground against softmax#1/2" in once
+    assert "different strategy" not in once
+    twice = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=2))
+    assert "The last 2 correct candidates brought no gain." in twice
+    assert "choose a different strategy" in twice
+    assert "no gain" not in text(optimize_prompt(SETTING, history=[best], last=best))
+
+
+def test_an_escape_names_what_failed_and_where_to_start() -> None:
+    dropped = [
+        failing("softmax#1/6", strategy="Split rows\nover programs."),
+        passing("softmax#1/9", rejection="too clever"),
+    ]
+    anew = text(escape_prompt(SETTING, given_up=dropped))
+    assert "softmax#1/6: Split rows over programs." in anew
+    assert "verdict wrong: words of the judge" in anew
+    assert "a person's rejection: too clever" in anew
+    assert "Start anew with a different and simpler approach" in anew
+    onwards = text(escape_prompt(SETTING, given_up=dropped, history=[passing()]))
+    assert "softmax#1/6" in onwards
+    assert "Start from the best kernel above" in onwards
+    assert "softmax#1/2 (best)" in onwards
+    assert "Start anew" in text(escape_prompt(SETTING, given_up=[]))
+
+
+def test_a_reflection_is_asked_for_words_not_code() -> None:
+    told = text(reflect_prompt(SETTING, failed=failing(), best=passing()))
+    assert "Do not write the module" in told
+    assert "words of the judge" in told
+    assert "softmax#1/2: estimated" in told
+
+
+@pytest.mark.parametrize("reply", ["", "I would use tiles. " * 1000])
+def test_the_corrective_request_goes_on_from_the_reply(reply: str) -> None:
+    asked = first_prompt(SETTING)
+    unusable = read_reply(reply, ["softmax"])
+    assert isinstance(unusable, Unusable)
+    messages = corrective_prompt(asked, reply, unusable)
+    assert messages[:2] == asked
+    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+    assert 0 < len(messages[2].content) < 5000
+    assert messages[3].content == unusable.message
+
+
+def test_replies_without_code_are_told_in_the_next_prompt() -> None:
+    why = "Your reply held no ```python block."
+    good, failed = passing(), failing()
+    for messages in (
+        first_prompt(SETTING, unusable=why),
+        repair_prompt(SETTING, failed=failed, failures=1, trap=5, unusable=why),
+        optimize_prompt(SETTING, history=[good], unusable=why),
+        escape_prompt(SETTING, given_up=[], unusable=why),
+    ):
+        assert f"could be judged.** {why}" in text(messages)
+
+
+def test_a_missing_fact_is_an_error() -> None:
+    for template in PROMPTS.glob("*.j2"):
+        if template.name != "_parts.j2":
+            with pytest.raises(jinja2.UndefinedError):
+                templates().get_template(template.name).render()
+    with pytest.raises(ValueError, match="no error to tell"):
+        repair_prompt(SETTING, failed=passing(), failures=1, trap=5)
+    with pytest.raises(ValueError, match="no correct candidate"):
+        optimize_prompt(SETTING, history=[])
+
+
+def test_long_facts_are_cut_and_say_so() -> None:
+    failed = failing(error=ErrorReport(kind="exception", message="m" * 9000, trace="frame\n" * 500))
+    told = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert "characters left out" in told
+    assert told.count("frame") == 40
+    assert "(28 more rows left out.)" in text(optimize_prompt(SETTING, history=[passing(kernels=40)]))
+
+
+@given(st.text(st.characters(blacklist_categories=("Cs", "Cc")) | st.sampled_from("`~\n"), max_size=80))
+def test_no_source_breaks_out_of_its_block(source: str) -> None:
+    module = f"x = 0\n{source}\nx = 1"
+    [block] = fenced_blocks(fenced(module, "python"))
+    assert block.source == module + "\n"
+    assert block.closed
+
+
+@given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
+def test_no_words_of_a_candidate_are_taken_for_a_template(source: str, strategy: str, message: str) -> None:
+    failed = failing(
+        source=source + "{{ 1 + 1 }}{% raise %}", strategy=strategy + "{{ x }}", reflection="{% endif %}"
+    )
+    failed.evaluation = failing(error=ErrorReport(kind="k", message=message + "{{ y }}")).evaluation
+    told = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert "{{ 1 + 1 }}{% raise %}" in told
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_knowledge_fits_every_category_and_target(category: str) -> None:
+    task = msgspec.structs.replace(SETTING.task, category=category)
+    for each in targets():
+        pages = "\n".join(knowledge_for(Setting(task, (each,))))
+        assert hardware(each).name in pages
+        assert "{{" not in pages
+        assert ("MFMA" in pages) == (each.name == "gfx942")
+        assert ("# Quantization contracts" in pages) == (category == "Quantization")
+        assert len([other for other in targets() if hardware(other).name in pages]) == 1
+
+
+def test_knowledge_is_short_and_names_its_sources() -> None:
+    for page in knowledge.pages():
+        assert page.text.count("\n") < 120
+        assert page.sources
+        assert page.text.startswith("# ")
+
+
+def test_hardware_numbers_come_from_the_table() -> None:
+    [page] = [page for page in knowledge.pages() if page.name == "cdna3.md"]
+    facts = hardware(target("gfx942"))
+    bandwidth = f"{facts.memory_bytes_per_s / 1e12:.1f} TB/s"
+    [filled] = [text for text in knowledge_for(SETTING) if "CDNA 3" in text]
+    for figure in (f"{facts.compute_units} compute units", f"{facts.last_level_bytes >> 20} MiB", bandwidth):
+        assert figure not in page.text
+        assert figure in filled
+
+
+def test_hashes_name_every_template_and_follow_its_text() -> None:
+    hashes = template_hashes()
+    assert {
+        "system.j2",
+        "first.j2",
+        "repair.j2",
+        "optimize.j2",
+        "escape.j2",
+        "reflect.j2",
+        "corrective.j2",
+    } <= set(hashes)
+    assert "knowledge/cdna3.md" in hashes
+    assert list(hashes) == sorted(hashes)
+    assert all(re.fullmatch(r"[0-9a-f]{64}", value) for value in hashes.values())
+
+
+def test_the_answer_that_prompts_ask_for_is_the_one_that_is_read() -> None:
+    reply = f"## Strategy\n\nOne pass.\n\n## Code\n\n{fenced(passing().source, 'python')}\n"
+    assert read_reply(reply, ["softmax"]) == Candidate(passing().source, "One pass.")
+
+
+def test_prompts_are_the_same_in_every_process() -> None:
+    code = (
+        "from engine.prompting import *; from harness import target; from suites import load_task;"
+        "import sys; sys.stdout.write(first_prompt(Setting(load_task('softmax'), (target('gfx942'),)))[0].content)"
+    )
+    run = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
+    assert run[0].stdout == run[1].stdout == first_prompt(SETTING)[0].content

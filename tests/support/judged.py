@@ -1,0 +1,161 @@
+"""Evaluations as the judge makes them, and candidates that carry them, for tests of what is told to a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness import (
+    STAGES,
+    ErrorReport,
+    Estimate,
+    Evaluation,
+    KernelResources,
+    Latency,
+    Mismatch,
+    Stage,
+    Traffic,
+    Verdict,
+)
+
+
+@dataclass
+class Judged:
+    """A candidate with its evaluation."""
+
+    attempt: str
+    evaluation: Evaluation
+    source: str = "import triton\n\n\ndef softmax(x):\n    return x\n"
+    strategy: str = "One row a program."
+    reflection: str = ""
+    rejection: str | None = None
+
+
+def stages(failed: str | None) -> tuple[Stage, ...]:
+    """Six stages: passed up to the failed one, not reached after it; all but performance passed for `None`."""
+    at = STAGES.index(failed) if failed else len(STAGES) - 1
+    words: list[bool | None] = [True] * at + [False if failed else None] + [None] * (len(STAGES) - at - 1)
+    return tuple(Stage(name, ok, 0.1) for name, ok in zip(STAGES, words, strict=True))
+
+
+def failing(
+    attempt: str = "softmax#1/1",
+    *,
+    verdict: Verdict = Verdict.WRONG,
+    stage: str = "execution",
+    error: ErrorReport | None = None,
+    **fields: str,
+) -> Judged:
+    """A candidate that did not pass."""
+    report = error or ErrorReport(
+        kind="exception", message="words of the judge", trace="Traceback of kernel.py", line=5
+    )
+    evaluation = Evaluation(
+        schema=1,
+        task="starter/softmax",
+        device="cpu",
+        verdict=verdict,
+        call=STAGES.index(stage) > 1,
+        execution=False,
+        stages=stages(stage),
+        error=report,
+    )
+    return Judged(attempt, evaluation, **fields)
+
+
+def mismatch(**changes: object) -> Mismatch:
+    """A wrong output."""
+    fields: dict[str, object] = {
+        "case": "fp32-ragged",
+        "output": "out",
+        "index": (3, 780),
+        "expected": "0.00128",
+        "got": "0.5",
+        "max_abs": 0.49,
+        "max_rel": 389.0,
+        "wrong_share": 0.5,
+        "nan_got": 0,
+        "nan_expected": 0,
+        "inf_got": 0,
+        "inf_expected": 0,
+        "shape": (37, 781),
+        "expected_shape": (37, 781),
+        "dtype": "float32",
+        "expected_dtype": "float32",
+    }
+    return Mismatch(**(fields | changes))  # type: ignore[arg-type]
+
+
+def passing(
+    attempt: str = "softmax#1/2",
+    *,
+    high_us: float = 400.0,
+    spills: int = 0,
+    width: int = 128,
+    requested: int = 4000,
+    speedup: float | None = None,
+    kernels: int = 1,
+    **fields: str,
+) -> Judged:
+    """A correct candidate; timed where a speedup is given."""
+    resources = tuple(
+        KernelResources(
+            kernel="softmax_kernel",
+            case="fp32",
+            config={"BLOCK": str(1024 + number)},
+            autotune_index=None,
+            binary="gfx942",
+            binary_sha256=f"{number:064x}",
+            grid=(8192, 1, 1),
+            vgprs=77,
+            vgpr_spills=spills,
+            sgpr_spills=0,
+            lds_bytes=512,
+            occupancy=6.0,
+            occupancy_limit="vgprs",
+            matrix_instructions=0,
+            load_widths={str(width): 9},
+        )
+        for number in range(kernels)
+    )
+    evaluation = Evaluation(
+        schema=1,
+        task="starter/softmax",
+        device="cpu" if speedup is None else "0",
+        verdict=Verdict.CORRECT,
+        call=True,
+        execution=True,
+        stages=stages(None),
+        latency=()
+        if speedup is None
+        else (Latency("0", "fp32", 0.2, 0.2 / speedup, speedup, (speedup - 0.01, speedup + 0.01), "graph"),),
+        speedup=speedup,
+        resources={"gfx942": resources},
+        traffic=(
+            Traffic(
+                case="fp32",
+                sizes={"rows": 32, "columns": 512},
+                requested_read_bytes=requested - 1000,
+                requested_write_bytes=1000,
+                unique_read_bytes=1000,
+                unique_write_bytes=1000,
+                minimal_bytes=2000,
+                dot_flops=0,
+                flops=5000,
+                launches=1,
+                programs=32,
+            ),
+        ),
+        estimate=(
+            Estimate(
+                "gfx942",
+                "fp32",
+                {"rows": 8192, "columns": 8192},
+                101.3,
+                high_us,
+                "memory",
+                "memory",
+                "MI300X",
+            ),
+        ),
+    )
+    return Judged(attempt, evaluation, **fields)
