@@ -84,7 +84,7 @@ def mount_of(path: Path, *, root: Path = Path("/")) -> Mount | None:
 
 
 def _logout_risk(root: Path, environ: Mapping[str, str]) -> str | None:
-    """systemd ends what a user left running, where it is told to and the user may not linger."""
+    """What a user left running at logout is ended by systemd, where it is told to and the user may not linger."""
     in_session = re.search(r"/session-[^/]+\.scope", _text(root / "proc/self/cgroup"))
     if not in_session and not environ.get("XDG_SESSION_ID"):
         return None

@@ -2,6 +2,11 @@
 
 EngineError
  ├─ UsageProblem            what a person asked for cannot be: exit code 2
+ ├─ BudgetSpent             the session reached its limit of money or tokens
+ ├─ JudgeUnable             the judge failed twice on one candidate, by its own fault
+ ├─ EngineUnreachable       a running engine cannot be spoken to
+ ├─ CommandRefused          an engine will not do what a command asks for
+ ├─ EngineDidNotStart       an engine process ended before it took its session up
  └─ ModelError              no reply came
      ├─ TryAgain            asking again may help: overload, a lost connection, a stream that broke
      ├─ UselessToRetry      asking again cannot help: a wrong key, an unknown model, a refused request
@@ -19,6 +24,26 @@ class EngineError(Exception):
 
 class UsageProblem(EngineError):
     """What a person asked for cannot be done as asked; nothing was started."""
+
+
+class BudgetSpent(EngineError):
+    """The session reached its limit of money or tokens; no further call is made."""
+
+
+class JudgeUnable(EngineError):
+    """The judge failed twice on one candidate, by its own fault: the candidate has no verdict."""
+
+
+class EngineUnreachable(EngineError):
+    """A running engine cannot be spoken to: it is gone, elsewhere, or speaks another protocol."""
+
+
+class CommandRefused(EngineError):
+    """An engine will not do what a command asks for."""
+
+
+class EngineDidNotStart(EngineError):
+    """An engine process ended before it took its session up."""
 
 
 class ModelError(EngineError):

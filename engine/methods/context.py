@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from engine.models import Reply
+from engine.retrieval import Corpus
 from harness import Evaluation, Target
 from sessions.events import Message, Origin, Role
 from suites import Task
@@ -28,7 +29,12 @@ class Context(Protocol):
     """One instance's access to model, judge and person. Errors that end an instance pass through the method."""
 
     task: Task
-    targets: Sequence[Target]
+    targets: tuple[Target, ...]
+    """What launches are compiled for; the first can fail a candidate on device `cpu`."""
+    device: str
+    """Where candidates are judged."""
+    corpus: Corpus
+    """Kernels that may be shown as an example."""
     iterations: int
 
     async def attempt(self, origin: Origin, base: str | None) -> str:

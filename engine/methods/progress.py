@@ -35,6 +35,8 @@ class Failure:
     source: str
     strategy: str
     evaluation: Evaluation
+    before: Ancestor | Failure | None = None
+    """What it was derived from."""
     rejection: str | None = None
     """A person's reason, where the judge passed it and a person did not."""
     reflection: str = ""
@@ -47,8 +49,8 @@ class Step:
     move: Move
     role: Role
     origin: Origin
-    base: str | None
-    """The attempt that the next one is derived from."""
+    base: Ancestor | Failure | None
+    """What the next candidate is derived from."""
 
 
 @dataclass(slots=True)
@@ -77,10 +79,10 @@ class Progress:
             self._drop_line()
         best = self.history.best
         if self.line is not None:
-            return Step(Move.REPAIR, Role.GENERATOR, Origin.REPAIR, self.line.attempt)
+            return Step(Move.REPAIR, Role.GENERATOR, Origin.REPAIR, self.line)
         if best is not None:
             move = Move.ESCAPE if self.escaping else Move.OPTIMIZE
-            return Step(move, Role.OPTIMIZER, Origin.OPTIMIZE, best.attempt)
+            return Step(move, Role.OPTIMIZER, Origin.OPTIMIZE, best)
         return Step(Move.ESCAPE if self.escaping else Move.FIRST, Role.GENERATOR, Origin.FRESH, None)
 
     def passed(self, newcomer: Ancestor) -> None:

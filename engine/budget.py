@@ -1,0 +1,70 @@
+"""What a session may spend, and what it has spent."""
+
+from __future__ import annotations
+
+from engine.errors import BudgetSpent
+from sessions.events import Usage
+from sessions.state import SessionState
+
+from .plan import Price
+
+TOKENS_A_PRICE = 1_000_000
+
+
+class Budget:
+    """Counts finished calls and refuses the next one at the limit.
+
+    The check stands before each call, so a session can pass its limit by the calls that are under way at that moment (at
+    most the plan's `model_calls`), and by what a provider bills for tries that broke off, which no answer tells.
+    """
+
+    def __init__(self, *, usd: float | None, tokens: int | None, price: Price | None) -> None:
+        self._usd_limit = usd
+        self._token_limit = tokens
+        self._price = price
+        self._usd = 0.0
+        self._tokens = 0
+        self._uncounted = 0
+
+    def restore(self, state: SessionState) -> None:
+        """Take over what a session spent before it was resumed."""
+        for attempt in state.attempts():
+            for call in attempt.calls:
+                if call.finished:
+                    self._count(call.usage, call.cost_usd)
+
+    def check(self) -> None:
+        """`BudgetSpent` when no further call may be made."""
+        if self._uncounted and (self._usd_limit is not None or self._token_limit is not None):
+            raise BudgetSpent(
+                f"the server told no token counts for {self._uncounted} call(s), so the budget cannot be kept; "
+                "run without a budget or ask the server for usage"
+            )
+        if self._usd_limit is not None and self._usd >= self._usd_limit:
+            raise BudgetSpent(f"spent ${self._usd:.2f} of ${self._usd_limit:.2f}; raise it with --budget-usd")
+        if self._token_limit is not None and self._tokens >= self._token_limit:
+            raise BudgetSpent(
+                f"used {self._tokens} of {self._token_limit} tokens; raise it with --budget-tokens"
+            )
+
+    def spend(self, usage: Usage) -> float | None:
+        """Count a finished call; returns its cost in USD, `None` where the price or a count is unknown."""
+        cost = self.cost(usage)
+        self._count(usage, cost)
+        return cost
+
+    def cost(self, usage: Usage) -> float | None:
+        """What a call costs in USD by the configured price; `None` where the price or a count is unknown."""
+        price = self._price
+        if price is None or usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        cached_price = price.input if price.cached_input is None else price.cached_input
+        dollars = (usage.input_tokens - cached) * price.input + cached * cached_price
+        return (dollars + usage.output_tokens * price.output) / TOKENS_A_PRICE
+
+    def _count(self, usage: Usage, cost_usd: float | None) -> None:
+        if usage.input_tokens is None or usage.output_tokens is None:
+            self._uncounted += 1
+        self._tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        self._usd += cost_usd or 0.0

@@ -1,0 +1,237 @@
+"""Commands to a running engine: one JSON object a line over a unix socket, answered by one line (docs/formats.md).
+
+The socket carries commands and acknowledgements only; what happens is read from the journal. So no viewer can hold the
+engine up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import socket
+import stat
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from engine.errors import EngineError, EngineUnreachable
+from sessions.errors import SessionsError
+from sessions.home import PROTOCOL, EngineInfo, Home, boot_id, pid_namespace, read_engine_info
+
+LINE_BYTES = 64 << 10
+PATH_BYTES = 107
+"""What a unix socket's address can hold on Linux."""
+ANSWER_S = 60.0
+"""A decision waits for the disk and for git."""
+COMMANDS = ("ping", "accept", "reject", "undo", "stop")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A command with its arguments; those it does not need stay empty."""
+
+    token: str
+    command: str
+    attempt: str = ""
+    why: str = ""
+    by: str = ""
+    reason: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the engine says to a command."""
+
+    ok: bool
+    seq: int | None = None
+    """Of the event that the command caused, or of the last event."""
+    error: str | None = None
+    """One line, where `ok` is false."""
+
+
+REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+
+
+async def send(home: Home, session: str, command: str, **arguments: str) -> Answer:
+    """Have a running session's engine do something; its answer may be a refusal (`ok` false, `error`).
+
+    `EngineUnreachable` says in one line why nothing answered, and what to do.
+    """
+    live = home.live(session)
+    info = read_engine_info(live)
+    if info is None or not live.running:
+        raise EngineUnreachable(f"session {session} is not running; go on with: wavedeck resume {session}")
+    _check_place(info)
+    try:
+        token = _token(info)
+    except OSError as error:
+        raise EngineUnreachable(
+            f"the token {info.token_file} cannot be read ({error.strerror}); only the person who started it may command it"
+        ) from error
+    line = msgspec.json.encode({"token": token, "command": command, **arguments}) + b"\n"
+    if len(line) > LINE_BYTES:
+        raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; give a shorter reason")
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            reader, writer = await asyncio.open_unix_connection(info.socket, limit=LINE_BYTES)
+            try:
+                writer.write(line)
+                await writer.drain()
+                answer = await reader.readline()
+            finally:
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+    except TimeoutError:
+        raise EngineUnreachable(
+            f"the engine of {session} (pid {info.pid}) did not answer within {ANSWER_S:.0f} s; see {live.log}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise EngineUnreachable(
+            f"the engine of {session} (pid {info.pid}) does not answer at {info.socket} ({error}); see {live.log}"
+        ) from error
+    try:
+        return ANSWERS.decode(answer)
+    except msgspec.DecodeError as error:
+        raise EngineUnreachable(f"the engine of {session} closed the connection without an answer") from error
+
+
+def _token(info: EngineInfo) -> str:
+    return Path(info.token_file).read_text(encoding="ascii").strip()
+
+
+def _check_place(info: EngineInfo) -> None:
+    """`EngineUnreachable` unless the engine of this `engine.json` can be reached from here."""
+    here = socket.gethostname()
+    if info.protocol != PROTOCOL:
+        raise EngineUnreachable(
+            f"the engine of {info.session} speaks protocol {info.protocol}, this Wavedeck {PROTOCOL}; "
+            "use the version that started it"
+        )
+    if info.host != here:
+        raise EngineUnreachable(f"session {info.session} runs on {info.host}, this is {here}; go there")
+    if info.boot_id != boot_id():
+        raise EngineUnreachable(
+            f"session {info.session} ran before {here} was started anew; go on with: wavedeck resume {info.session}"
+        )
+    if info.pid_namespace != pid_namespace() and not Path(info.socket).exists():
+        raise EngineUnreachable(f"session {info.session} runs in another container on {here}; go there")
+
+
+def socket_folder(environ: Mapping[str, str]) -> Path:
+    """A short folder for sockets that is this user's alone, made where it is missing.
+
+    `$XDG_RUNTIME_DIR/wavedeck`, or `/tmp/wavedeck-<uid>` where that is not there or too long. `EngineError` when somebody
+    else has the place.
+    """
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    fallback = Path("/tmp") / f"wavedeck-{os.getuid()}"  # owner and mode are checked below
+    folder = Path(runtime) / "wavedeck" if runtime and Path(runtime).is_dir() else fallback
+    if len(os.fsencode(folder / socket_name())) > PATH_BYTES or not os.access(folder.parent, os.W_OK):
+        folder = fallback
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if (
+        not stat.S_ISDIR(status.st_mode)
+        or status.st_uid != os.getuid()
+        or stat.S_IMODE(status.st_mode) & 0o077
+    ):
+        raise EngineError(f"{folder} must be a folder of yours alone (mode 0700); remove it and try again")
+    return folder
+
+
+def socket_name() -> str:
+    """A fresh socket's name, the same length each time."""
+    return f"{secrets.token_hex(6)}.sock"
+
+
+class ControlServer:
+    """Listens for one engine's commands; used as `async with`.
+
+    `handle` does a command and returns a sequence number; an `EngineError` or `SessionsError` of its is the answer.
+    """
+
+    def __init__(
+        self, *, token: str, environ: Mapping[str, str], handle: Callable[[Request], Awaitable[int]]
+    ) -> None:
+        self._token = token.encode()
+        self._environ = environ
+        self._handle = handle
+        self._server: asyncio.Server | None = None
+        self._talks: set[asyncio.Task[None]] = set()
+        self.path: Path | None = None
+        """Where it listens now."""
+
+    async def __aenter__(self) -> ControlServer:
+        await self.listen()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._close()
+
+    async def listen(self) -> bool:
+        """Make sure that the socket is there; whether it had to be made.
+
+        A logout removes `$XDG_RUNTIME_DIR` and cleaners empty `/tmp`, while a detached engine lives on.
+        """
+        if self.path is not None and self.path.exists():
+            return False
+        if self._server is not None:
+            self._server.close()
+        path = socket_folder(self._environ) / socket_name()
+        self._server = await asyncio.start_unix_server(self._accept, path=path, limit=LINE_BYTES)
+        path.chmod(0o600)
+        self.path = path
+        return True
+
+    async def _close(self) -> None:
+        for talk in list(self._talks):
+            talk.cancel()
+        if self._talks:
+            await asyncio.wait(self._talks)
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+            self._server = None
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+            self.path = None
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talk = asyncio.current_task()
+        assert talk is not None
+        self._talks.add(talk)
+        try:
+            await self._talk(reader, writer)
+        except (ConnectionError, ValueError):
+            return  # the other side went, or sent more than a line may hold
+        except asyncio.CancelledError:
+            return  # the server closes; nobody waits for this task
+        finally:
+            self._talks.discard(talk)
+            writer.close()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            answer = await self._answer(line)
+            writer.write(msgspec.json.encode(answer) + b"\n")
+            await writer.drain()
+
+    async def _answer(self, line: bytes) -> Answer:
+        try:
+            request = REQUESTS.decode(line)
+        except msgspec.DecodeError as error:
+            return Answer(ok=False, error=f"not a command: {error}")
+        if not hmac.compare_digest(request.token.encode(), self._token):
+            return Answer(ok=False, error="wrong token")
+        if request.command not in COMMANDS:
+            return Answer(
+                ok=False, error=f"unknown command {request.command!r}; there are {', '.join(COMMANDS)}"
+            )
+        try:
+            return Answer(ok=True, seq=await self._handle(request))
+        except (EngineError, SessionsError) as error:
+            return Answer(ok=False, error=" ".join(str(error).split()))

@@ -1,0 +1,269 @@
+"""One instance's access to model, judge and person, recorded as it happens and answered from the journal where it happened.
+
+A resumed session runs each method again from the start. What the journal holds - finished replies, candidates, verdicts,
+decisions - is given back without a new event; the first thing it does not hold is done for real. So no finished reply is
+asked for twice and no verdict is lost, in whatever moment the engine ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.budget import Budget
+from engine.errors import JudgeUnable, ModelError
+from engine.judging import Judge
+from engine.methods import Review
+from engine.models import CallKey, Client, Reply, Request, Retry, ask
+from engine.plan import SessionPlan
+from engine.retrieval import Corpus
+from engine.reviewing import Decisions
+from engine.streaming import PieceBatches
+from harness import Evaluation, StageEntered, StageLeft, Target, Verdict
+from sessions.events import (
+    AttemptJudged,
+    AttemptStarted,
+    CallFailed,
+    CallFinished,
+    CallRetried,
+    CallStarted,
+    CandidateProposed,
+    Message,
+    Notice,
+    Origin,
+    Role,
+    StageFinished,
+    StageStarted,
+    WaitingForPerson,
+)
+from sessions.names import attempt_name, call_name, instance_key
+from sessions.recorder import Recorder
+from sessions.state import AttemptState, CallState
+from suites import Task
+
+TEMPERATURE = 1.0
+"""GEAK's: parallel instances must differ."""
+NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
+JUDGINGS = 2
+"""Of one candidate, where the judge itself fails."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the instances of one engine have in common."""
+
+    plan: SessionPlan
+    recorder: Recorder
+    client: Client
+    judge: Judge
+    budget: Budget
+    targets: tuple[Target, ...]
+    corpus: Corpus
+    decisions: Decisions
+    calls: asyncio.Semaphore
+    """A place for each request that may be under way; apart from the judge's slots, so that both are kept busy."""
+    busy: dict[str, list[str]] = field(default_factory=dict)
+    """By device, the attempts that are judged on it."""
+    prompts_changed: bool = False
+    """Whether it was said that prompts differ from the journal's."""
+
+
+class InstanceContext:
+    """The `Context` of one instance. An attempt is committed when the next begins, or a person is waited for."""
+
+    def __init__(self, shared: Shared, task: Task, instance: int) -> None:
+        self.task = task
+        self.targets = shared.targets
+        self.corpus = shared.corpus
+        self.device = shared.judge.devices[0].name
+        self.iterations = shared.plan.iterations
+        self.key = instance_key(task.id, instance)
+        self._shared = shared
+        self._recorder = shared.recorder
+        self._instance = instance
+        self._number = 0
+        self._asked: Counter[Role] = Counter()
+        self._fresh = False
+        """Whether the attempt has something that its commit may lack."""
+
+    @property
+    def _name(self) -> str:
+        return attempt_name(self.key, self._number)
+
+    @property
+    def _attempt(self) -> AttemptState:
+        return self._recorder.state.attempt(self._name)
+
+    async def attempt(self, origin: Origin, base: str | None) -> str:
+        """See `Context`."""
+        await self.settle()
+        self._number += 1
+        self._asked.clear()
+        self._fresh = False
+        instance = self._recorder.state.instances.get(self.key)
+        if instance is None or all(known.number != self._number for known in instance.attempts):
+            self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base))
+        return self._name
+
+    async def settle(self) -> None:
+        """Commit the current attempt, once it is judged; nothing more is asked for it."""
+        if self._number == 0 or self._attempt.evaluation is None:
+            return
+        if self._fresh or self._attempt.commit is None:
+            await self._recorder.commit_attempt(self._name)
+            self._fresh = False
+
+    # The model
+
+    async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
+        """See `Context`. `ModelError` when no reply will come, `BudgetSpent` when none may be asked for."""
+        self._asked[role] += 1
+        number = self._asked[role]
+        name = call_name(self._name, role, number)
+        known = next((call for call in self._attempt.calls if call.call == name and call.finished), None)
+        if known is not None:
+            self._compare(known, messages)
+            return _reply(known)
+        async with self._shared.calls:
+            self._shared.budget.check()
+            return await self._ask(
+                name, CallKey(self.task.id, self._instance, self._number, role, number), messages
+            )
+
+    async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:
+        self._fresh = True
+        client, record = self._shared.client, self._recorder.record
+        record(
+            CallStarted(
+                call=name, attempt=self._name, role=key.role, model=client.model, messages=tuple(messages)
+            )
+        )
+        batches = PieceBatches(name, record)
+
+        def retried(retry: Retry) -> None:
+            batches.drop()
+            record(
+                CallRetried(
+                    call=name, reason=retry.reason, message=retry.message, wait_s=retry.wait_s, retry=retry.n
+                )
+            )
+
+        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
+        try:
+            reply = await ask(
+                client, request, on_piece=batches.add, on_retry=retried, limits=self._shared.plan.limits
+            )
+            batches.flush()
+        except ModelError as error:
+            await self._recorder.record_durable(
+                CallFailed(call=name, reason=error.reason, message=error.message)
+            )
+            raise
+        finally:
+            batches.drop()
+        finished = await self._recorder.record_durable(
+            CallFinished(
+                call=name,
+                text=reply.text,
+                reasoning=reply.reasoning,
+                stop_reason=reply.stop_reason,
+                usage=reply.usage,
+                cost_usd=self._shared.budget.spend(reply.usage),
+                seconds=reply.seconds,
+                temperature=reply.temperature,
+            )
+        )
+        # As it can be read back: what is built on it now is built on the same words after a resume.
+        return Reply(
+            text=finished.text,
+            reasoning=finished.reasoning,
+            stop_reason=finished.stop_reason,
+            usage=finished.usage,
+            seconds=finished.seconds,
+            temperature=finished.temperature,
+        )
+
+    def _compare(self, known: CallState, messages: Sequence[Message]) -> None:
+        if known.messages == tuple(messages) or self._shared.prompts_changed:
+            return
+        self._shared.prompts_changed = True
+        words = (
+            f"the prompt of {known.call} is built differently now; replies that the journal holds still count"
+        )
+        self._recorder.record(Notice(level="warning", message=words))
+
+    # The judge
+
+    async def judge(self, source: str, strategy: str, *, rival: str | None) -> Evaluation:
+        """See `Context`. A judge that fails is tried once more; `JudgeUnable` when it fails again."""
+        if self._attempt.source is None:
+            self._fresh = True
+            await self._recorder.record_durable(
+                CandidateProposed(attempt=self._name, source=source, strategy=strategy)
+            )
+        known = self._attempt.evaluation
+        if known is not None and known.verdict not in NO_VERDICT:
+            return known
+        self._fresh = True
+        evaluation = await self._judge(self._attempt.source or "", rival)
+        judged = await self._recorder.record_durable(AttemptJudged(attempt=self._name, evaluation=evaluation))
+        return judged.evaluation
+
+    async def _judge(self, source: str, rival: str | None) -> Evaluation:
+        """An evaluation with a verdict on the candidate, not on the judge."""
+        why = ""
+        for judging in range(1, JUDGINGS + 1):
+            name = self._name
+            try:
+                evaluation = await self._shared.judge.evaluate(
+                    source, self.task, rival=rival, on_stage=self._on_stage
+                )
+            finally:
+                for attempts in self._shared.busy.values():
+                    if name in attempts:
+                        attempts.remove(name)
+            if evaluation.verdict not in NO_VERDICT:
+                return evaluation
+            why = evaluation.error.message if evaluation.error else str(evaluation.verdict)
+            again = "; judging it once more" if judging < JUDGINGS else ""
+            self._recorder.record(
+                Notice(level="warning", message=f"the judge failed on {name}: {why}{again}")
+            )
+        raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
+
+    def _on_stage(self, told: StageEntered | StageLeft) -> None:
+        name = self._name
+        if isinstance(told, StageEntered):
+            attempts = self._shared.busy.setdefault(told.device, [])
+            if told.stage != "static" and name not in attempts:
+                attempts.append(name)
+            self._recorder.record(StageStarted(attempt=name, stage=told.stage, device=told.device))
+        else:
+            self._recorder.record(StageFinished(attempt=name, stage=told.stage))
+
+    # The person
+
+    async def review(self) -> Review:
+        """See `Context`."""
+        if self._shared.plan.review == "auto":
+            return Review(accepted=True)
+        decision = self._shared.decisions.about(self._name)
+        if decision is None:
+            await self.settle()
+            if not self._attempt.waiting:
+                self._recorder.record(WaitingForPerson(attempt=self._name))
+            decision = await self._shared.decisions.wait(self._name)
+        return Review(decision.accepted, decision.why)
+
+
+def _reply(call: CallState) -> Reply:
+    return Reply(
+        text=call.text,
+        reasoning=call.reasoning,
+        stop_reason=call.stop_reason,
+        usage=call.usage,
+        seconds=call.seconds or 0.0,
+        temperature=call.temperature,
+    )

@@ -1,0 +1,117 @@
+"""GEAK (AMD, 2025): generate, judge, reflect, optimize.
+
+One iteration is one evaluated candidate. The optimizer's analysis, which the paper has as an agent of its own, is part of
+the one call that returns strategy and code. An answer without code gets one corrective request; when that fails too, the
+iteration ends as `no_code`, counts as a failure, and the reflector is not asked: there is neither code nor trace.
+A candidate that this device cannot judge (`unsupported`) failed as far as the line goes, and the model is told why; no
+metric counts it. Where nothing can be timed the history ranks by what is known (`sessions.metrics.rank`), and the prompt
+says so.
+"""
+
+from __future__ import annotations
+
+from engine.candidate import Candidate, Unusable, read_reply
+from engine.prompting import (
+    Setting,
+    corrective_prompt,
+    escape_prompt,
+    first_prompt,
+    optimize_prompt,
+    reflect_prompt,
+    repair_prompt,
+)
+from engine.retrieval import Corpus
+from harness import Verdict
+from sessions.events import Message, Role
+
+from .context import Context
+from .history import Ancestor
+from .progress import TRAP, Failure, Move, Progress, Step
+
+REPLIES = 2
+"""That may be asked for in one iteration until one holds code."""
+
+
+class Geak:
+    """The method `geak`."""
+
+    name = "geak"
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        setting = Setting(context.task, context.targets, context.device)
+        progress = Progress()
+        for iteration in range(1, context.iterations + 1):
+            step = progress.next_step()
+            best = progress.history.best
+            attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
+            found = await propose(context, step.role, next_prompt(setting, context.corpus, progress, step))
+            if isinstance(found, Unusable):
+                await context.judge("", "", rival=None)
+                progress.brought_no_code(found.message)
+                continue
+            evaluation = await context.judge(
+                found.source, found.strategy, rival=best.source if best else None
+            )
+            rejection = None
+            if evaluation.verdict is Verdict.CORRECT:
+                review = await context.review()
+                if review.accepted:
+                    progress.passed(Ancestor(attempt, found.source, found.strategy, evaluation))
+                    continue
+                rejection = review.why
+            failure = Failure(attempt, found.source, found.strategy, evaluation, step.base, rejection)
+            progress.failed(failure)
+            if iteration < context.iterations:
+                asked = reflect_prompt(setting, failed=failure, best=progress.history.best)
+                failure.reflection = (await context.ask(Role.REFLECTOR, asked)).text
+
+
+async def propose(context: Context, role: Role, messages: tuple[Message, ...]) -> Candidate | Unusable:
+    """The candidate that a model proposes, or why its last reply held none."""
+    entry_points = [point.name for point in context.task.entry_points]
+    asked, found = messages, None
+    for _ in range(REPLIES):
+        reply = await context.ask(role, asked)
+        found = read_reply(reply.text, entry_points, stop_reason=reply.stop_reason)
+        if isinstance(found, Candidate):
+            return found
+        asked = corrective_prompt(messages, reply.text, found)
+    assert isinstance(found, Unusable)
+    return found
+
+
+def next_prompt(setting: Setting, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:
+    """The prompt of a step."""
+    best, unusable = progress.history.best, progress.unusable
+    match step.move:
+        case Move.FIRST:
+            return first_prompt(setting, example=corpus.by_instruction(setting.task), unusable=unusable)
+        case Move.REPAIR:
+            assert progress.line is not None
+            return repair_prompt(
+                setting,
+                failed=progress.line,
+                failures=progress.failures,
+                trap=TRAP,
+                before=progress.line.before,
+                best=best,
+                example=corpus.by_code(progress.line.source),
+                unusable=unusable,
+            )
+        case Move.OPTIMIZE:
+            return optimize_prompt(
+                setting,
+                history=list(progress.history),
+                last=progress.last,
+                without_gain=progress.without_gain,
+                unusable=unusable,
+            )
+        case Move.ESCAPE:
+            return escape_prompt(
+                setting,
+                given_up=progress.given_up,
+                history=list(progress.history),
+                example=None if best else corpus.by_instruction(setting.task),
+                unusable=unusable,
+            )

@@ -1,0 +1,193 @@
+"""What a person asks for, and what is run: the first is checked once and becomes the second."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from engine.errors import UsageProblem
+from engine.methods import open_method
+from engine.models import Limits, check_model, find_recording
+from harness import Target, target
+from harness.devices import choose_devices
+from harness.targets import DEFAULT_TARGET
+from sessions.home import Home
+from sessions.names import short_task
+from sessions.recording import Recording, load_recording
+from suites import Task, load_suite, load_task
+
+INSTANCES = 4
+ITERATIONS = 10
+MODEL_CALLS = 16
+SUITE = "starter"
+REVIEWS = ("auto", "manual")
+
+
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """USD a million tokens."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """Where it is unknown, cached tokens are counted at the full price."""
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as asked for; `None` and empty mean: what is usual."""
+
+    model: str
+    tasks: tuple[str, ...] = ()
+    suite: str | None = None
+    method: str = "geak"
+    instances: int | None = None
+    iterations: int | None = None
+    devices: tuple[str, ...] = ("idle",)
+    """`idle`, `all`, or names of devices."""
+    targets: tuple[str, ...] = ()
+    review: str = "auto"
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    seed: int | None = None
+    prices: Mapping[str, Price] = {}
+    """By model, as people name it."""
+    limits: Limits = Limits()
+    model_calls: int = MODEL_CALLS
+    """Requests under way at once, over all instances."""
+
+
+class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked run, every default filled in; `plan.json` in the session's live folder."""
+
+    session: str
+    method: str
+    model: str
+    tasks: tuple[str, ...]
+    """Full names, `suite/task`."""
+    instances: int
+    iterations: int
+    seed: int
+    devices: tuple[str, ...]
+    targets: tuple[str, ...]
+    review: str
+    budget_usd: float | None
+    budget_tokens: int | None
+    price: Price | None
+    limits: Limits
+    model_calls: int
+
+
+SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
+
+
+def resolve(
+    plan: RunPlan, *, home: Home, environ: Mapping[str, str], now: datetime | None = None
+) -> SessionPlan:
+    """The plan with its defaults, checked as far as can be without asking anybody.
+
+    A recording says how many instances and iterations there are, and of which tasks. `UsageProblem`, `SuiteError` and
+    `HarnessError` say in one line what cannot be.
+    """
+    method = open_method(plan.method).name
+    spec = check_model(plan.model, environ=environ, home_recordings=home.recordings)
+    recording = (
+        load_recording(find_recording(spec.name, home.recordings)) if spec.provider == "recorded" else None
+    )
+    tasks = _tasks(plan, home, recording)
+    if not tasks:
+        raise UsageProblem("there is no task to run; name one, as `wavedeck run softmax`")
+    if plan.review not in REVIEWS:
+        raise UsageProblem(f"--review is one of {', '.join(REVIEWS)}, not {plan.review!r}")
+    _check_budgets(plan)
+    instances, iterations = _counts(plan, tasks, recording)
+    return SessionPlan(
+        session=session_name(method, now or datetime.now(UTC)),
+        method=method,
+        model=plan.model,
+        tasks=tuple(task.id for task in tasks),
+        instances=instances,
+        iterations=iterations,
+        seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
+        devices=_devices(plan.devices),
+        targets=tuple(each.name for each in _targets(plan.targets)),
+        review=plan.review,
+        budget_usd=plan.budget_usd,
+        budget_tokens=plan.budget_tokens,
+        price=plan.prices.get(plan.model),
+        limits=plan.limits,
+        model_calls=_at_least("model calls at once", plan.model_calls, 1),
+    )
+
+
+def session_name(method: str, now: datetime) -> str:
+    """A fresh name, `YYYYMMDD-HHMMSS-<method>-<4 hex>` in UTC."""
+    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{method}-{secrets.token_hex(2)}"
+
+
+def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task, ...]:
+    names = list(dict.fromkeys(plan.tasks))
+    if names:
+        tasks = [load_task(name, registry=home.suites) for name in names]
+        if plan.suite is not None:
+            strange = [task.short_id for task in tasks if task.suite != plan.suite]
+            if strange:
+                raise UsageProblem(
+                    f"{strange[0]} is not in suite {plan.suite}; give tasks or --suite, not both"
+                )
+        return tuple({task.id: task for task in tasks}.values())
+    if plan.suite is not None or recording is None:
+        return load_suite(plan.suite or SUITE, registry=home.suites)
+    return tuple(load_task(name, registry=home.suites) for name in recording.tasks())
+
+
+def _counts(plan: RunPlan, tasks: tuple[Task, ...], recording: Recording | None) -> tuple[int, int]:
+    """Instances and iterations. What a recording holds of each task bounds the instances of all."""
+    instances = None if plan.instances is None else _at_least("--instances", plan.instances, 1)
+    iterations = None if plan.iterations is None else _at_least("--iterations", plan.iterations, 1)
+    if recording is None:
+        return instances or INSTANCES, iterations or ITERATIONS
+    for task in tasks:
+        chains = recording.chain_count(task.id)
+        if not chains:
+            held = ", ".join(map(short_task, recording.tasks()))
+            raise UsageProblem(f"{plan.model} holds nothing for {task.short_id}; it holds {held}")
+        if instances is not None and instances > chains:
+            raise UsageProblem(
+                f"--instances {instances} is more than the {chains} that {plan.model} holds for "
+                f"{task.short_id}; ask for fewer, or for another --model"
+            )
+    fewest = min(recording.chain_count(task.id) for task in tasks)
+    return instances or fewest, iterations or recording.longest_chain()
+
+
+def _check_budgets(plan: RunPlan) -> None:
+    if plan.budget_tokens is not None:
+        _at_least("--budget-tokens", plan.budget_tokens, 1)
+    if plan.budget_usd is None:
+        return
+    if not plan.budget_usd > 0:
+        raise UsageProblem(f"--budget-usd is more than 0, not {plan.budget_usd:g}")
+    if plan.model not in plan.prices:
+        raise UsageProblem(
+            f"--budget-usd needs a price for {plan.model}: configure "
+            f'[prices."{plan.model}"] with input, cached_input and output in USD a million tokens'
+        )
+
+
+def _devices(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the devices to judge on. As long as no GPU can be judged on, `idle` and `all` mean the interpreter."""
+    if asked in (("idle",), ("all",)):
+        return ("cpu",)
+    return tuple(device.name for device in choose_devices(asked))
+
+
+def _targets(asked: tuple[str, ...]) -> tuple[Target, ...]:
+    return tuple(target(name) for name in dict.fromkeys(asked or (DEFAULT_TARGET,)))
+
+
+def _at_least(what: str, number: int, least: int) -> int:
+    if number < least:
+        raise UsageProblem(f"{what} is at least {least}, not {number}")
+    return number

@@ -1,0 +1,312 @@
+"""The engine process: one session, from its plan to its end, commanded over a socket.
+
+It outlives whoever started it. It ends when every instance has ended, when it is told to stop, or at a signal; a second
+signal ends it at once. Whatever happens, the journal holds what was finished, and a resume goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import psutil
+
+from engine.budget import Budget
+from engine.control import ControlServer, Request
+from engine.errors import EngineError
+from engine.instance import Shared
+from engine.job import Job, opened, plan_of, read_plan, session_started
+from engine.judging import PoolJudge
+from engine.launch import plan_file
+from engine.models.recorded import RecordedClient, changed_templates
+from engine.models.spec import PROVIDERS
+from engine.prompting import template_hashes
+from engine.reviewing import Decisions
+from engine.scheduler import run_instances
+from engine.telemetry import DeviceSampler
+from harness import DevicePool, HarnessError, Verdict
+from harness.devices import choose_devices
+from sessions.errors import SessionsError
+from sessions.events import (
+    DecisionMade,
+    DecisionUndone,
+    EngineStarted,
+    EngineStopped,
+    Notice,
+    SessionFinished,
+)
+from sessions.files import write_whole
+from sessions.home import EngineInfo, Home, LiveFiles, boot_id, pid_namespace, write_engine_info
+from sessions.journal import read_journal
+from sessions.reconcile import resume
+from sessions.recorder import Recorder
+from suites import SuiteError
+
+log = logging.getLogger(__name__)
+
+SECRETS = ("WAVEDECK_MODEL_KEY", "ANTHROPIC_AUTH_TOKEN", *(each.key_variable for each in PROVIDERS.values()))
+TICK_S = 1.0
+MACHINERY_FAILED = 3
+STOPPED_AT_ONCE = 130
+PR_SET_DUMPABLE = 4
+KNOWN = (EngineError, SessionsError, HarnessError, SuiteError)
+"""Errors whose message is made for people; any other is a fault of ours."""
+
+
+class StopAsked(Exception):
+    """Somebody asked the engine to stop."""
+
+
+def main(folder: Path) -> int:
+    """Run the engine of a live folder to its end; the process's exit code."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    environ = without_secrets(os.environ)
+    protect()
+    try:
+        return asyncio.run(Engine(LiveFiles(folder.absolute()), environ).run())
+    except KNOWN as error:
+        sys.stderr.write(f"{one_line(error)}\n")
+        return MACHINERY_FAILED
+
+
+def without_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
+    """A copy of the environment with its keys, which are taken out of `environ`, so that no child is born with one."""
+    kept = dict(environ)
+    for name in SECRETS:
+        environ.pop(name, None)
+    return kept
+
+
+def protect() -> None:
+    """Keep what runs as the same user from reading the engine's memory and first environment; outlive a terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def one_line(error: BaseException) -> str:
+    """An error's message without line breaks."""
+    return " ".join(str(error).split())
+
+
+class Engine:
+    """One session's engine."""
+
+    def __init__(self, live: LiveFiles, environ: Mapping[str, str]) -> None:
+        self._live = live
+        self._home = Home(live.folder.parent.parent)
+        self._environ = environ
+        self._busy: dict[str, list[str]] = {}
+        self._stop: asyncio.Future[str] | None = None
+        """Resolved with the reason when the engine is asked to stop."""
+
+    async def run(self) -> int:
+        """Take the session up, run it, leave it finished or resumable; the process's exit code."""
+        self._watch_signals()
+        resumed = self._live.journal.exists() or not plan_file(self._live).exists()
+        async with AsyncExitStack() as stack:
+            if resumed:
+                recorder = await asyncio.to_thread(resume, self._home, self._live.session)
+                stack.enter_context(recorder)
+                plan = read_plan(self._live) or plan_of(recorder.state.started)
+                job = await stack.enter_async_context(opened(plan, home=self._home, environ=self._environ))
+            else:
+                plan = read_plan(self._live) or plan_of(None)
+                job = await stack.enter_async_context(opened(plan, home=self._home, environ=self._environ))
+                recorder = stack.enter_context(Recorder.begin(self._home, session_started(plan)))
+            recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
+            tell_what_changed(recorder, job)
+            return await self._serve(recorder, job)
+
+    # Leaving
+
+    def _watch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._stop = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if not self._ask_to_stop(f"signal {number.name}"):
+            os._exit(STOPPED_AT_ONCE)
+
+    def _ask_to_stop(self, reason: str) -> bool:
+        """Whether nobody had asked before."""
+        assert self._stop is not None
+        if self._stop.done():
+            return False
+        self._stop.set_result(reason)
+        return True
+
+    async def _leave_when_asked(self) -> None:
+        assert self._stop is not None
+        raise StopAsked(await asyncio.shield(self._stop))
+
+    # Running
+
+    async def _serve(self, recorder: Recorder, job: Job) -> int:
+        """Run the job while commands are heard, then end the session, or stop it with what was done in order."""
+        decisions = Decisions(read_journal(self._live.journal).events)
+        token = secrets.token_hex(16)
+        write_whole(self._live.token, token.encode() + b"\n", mode=0o600)
+
+        async def handle(request: Request) -> int:
+            return await self._obey(request, recorder, decisions)
+
+        curable: Sequence[str] = ()
+        trouble: ExceptionGroup[Exception] | None = None
+        async with ControlServer(token=token, environ=self._environ, handle=handle) as control:
+            self._announce(control)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    helpers = (
+                        group.create_task(self._tick(recorder, control), name="tick"),
+                        group.create_task(self._leave_when_asked(), name="leave"),
+                    )
+                    curable = await self._work(recorder, job, decisions)
+                    for helper in helpers:
+                        helper.cancel()
+            except ExceptionGroup as found:
+                trouble = found
+        if trouble is None and not curable:
+            await recorder.record_durable(SessionFinished(solved=solved(recorder)))
+            await recorder.finish()
+            return 0
+        reason, code = self._why_stopped(recorder, trouble, curable)
+        await recorder.record_durable(EngineStopped(reason=reason))
+        for attempt in recorder.uncommitted():
+            await recorder.commit_attempt(attempt)
+        await recorder.flush()
+        self._live.engine.unlink(missing_ok=True)
+        return code
+
+    async def _work(self, recorder: Recorder, job: Job, decisions: Decisions) -> tuple[str, ...]:
+        plan = job.plan
+        budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, price=plan.price)
+        budget.restore(recorder.state)
+        async with DevicePool(plan.devices) as pool:
+            shared = Shared(
+                plan=plan,
+                recorder=recorder,
+                client=job.client,
+                judge=PoolJudge(pool, targets=job.targets, seed=plan.seed),
+                budget=budget,
+                targets=job.targets,
+                corpus=job.corpus,
+                decisions=decisions,
+                calls=asyncio.Semaphore(plan.model_calls),
+                busy=self._busy,
+            )
+            return await run_instances(shared, job.method, job.tasks)
+
+    def _why_stopped(
+        self, recorder: Recorder, trouble: ExceptionGroup[Exception] | None, curable: Sequence[str]
+    ) -> tuple[str, int]:
+        """The reason of an `EngineStopped`, and the exit code."""
+        if trouble is None:
+            shown = ", ".join(curable[:4]) + (", ..." if len(curable) > 4 else "")
+            return f"{len(curable)} instance(s) ended for want of model or judge: {shown}", MACHINERY_FAILED
+        errors = list(leaves(trouble))
+        faults = [error for error in errors if not isinstance(error, (StopAsked, *KNOWN))]
+        if faults:
+            log.error("a fault of the engine's own", exc_info=trouble)
+            words = f"{type(faults[0]).__name__}: {one_line(faults[0])}"
+            message = f"the engine met a fault of its own ({words}); the traceback is in {self._live.log}"
+            recorder.record(Notice(level="error", message=message))
+            return f"fault: {words}", MACHINERY_FAILED
+        known = [error for error in errors if isinstance(error, KNOWN)]
+        if known:
+            log.error("%s", one_line(known[0]))
+            recorder.record(Notice(level="error", message=one_line(known[0])))
+            return one_line(known[0]), MACHINERY_FAILED
+        return one_line(errors[0]), 0
+
+    # Watching and being reached
+
+    async def _tick(self, recorder: Recorder, control: ControlServer) -> None:
+        sampler = DeviceSampler(choose_devices(recorder_devices(recorder)), self._busy)
+        while True:
+            await asyncio.sleep(TICK_S)
+            for sample in sampler.changed():
+                recorder.record(sample)
+            if await control.listen():
+                self._announce(control)
+
+    def _announce(self, control: ControlServer) -> None:
+        """Put `engine.json` down: from here on the engine can be found."""
+        assert control.path is not None
+        info = EngineInfo(
+            session=self._live.session,
+            pid=os.getpid(),
+            process_started=psutil.Process().create_time(),
+            boot_id=boot_id(),
+            pid_namespace=pid_namespace(),
+            host=socket.gethostname(),
+            socket=str(control.path),
+            token_file=str(self._live.token),
+        )
+        write_engine_info(self._live, info)
+
+    async def _obey(self, request: Request, recorder: Recorder, decisions: Decisions) -> int:
+        """Do a command; the number of the event that it caused, or of the last one."""
+        if request.command in ("accept", "reject"):
+            accepted = request.command == "accept"
+            made = DecisionMade(attempt=request.attempt, accepted=accepted, why=request.why, by=request.by)
+            event = await recorder.decide(made)
+            decisions.made(made)
+            return event.seq
+        if request.command == "undo":
+            return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq
+        if request.command == "stop":
+            self._ask_to_stop(request.reason or "asked to stop")
+        return recorder.state.last_seq
+
+
+def recorder_devices(recorder: Recorder) -> tuple[str, ...]:
+    """Names of the session's devices."""
+    return recorder.state.started.devices if recorder.state.started else ()
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    """The errors in a group, however deep."""
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def solved(recorder: Recorder) -> tuple[str, ...]:
+    """Tasks with a correct attempt, in the session's order."""
+    correct = {
+        instance.task
+        for instance in recorder.state.instances.values()
+        if any(attempt.verdict is Verdict.CORRECT for attempt in instance.attempts)
+    }
+    tasks = recorder.state.started.tasks if recorder.state.started else ()
+    return tuple(task for task in tasks if task in correct)
+
+
+def tell_what_changed(recorder: Recorder, job: Job) -> None:
+    """Say where prompts are no longer those that a recording, or the first half of this session, was made with."""
+    now = template_hashes()
+    before = recorder.state.started.templates if recorder.state.started else {}
+    changed = changed_templates(before, now)
+    if changed:
+        words = f"prompt templates changed since the session began: {', '.join(changed)}"
+        recorder.record(Notice(level="warning", message=words))
+    if isinstance(job.client, RecordedClient):
+        changed = changed_templates(job.client.recording.facts.templates, now)
+        if changed:
+            words = f"{job.plan.model} was made with other prompt templates: {', '.join(changed)}"
+            recorder.record(Notice(level="warning", message=words))

@@ -1,0 +1,84 @@
+"""Runs the instances of a session side by side, and keeps an instance's trouble its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted
+from engine.instance import InstanceContext, Shared
+from engine.methods import Method
+from harness import HarnessError, Verdict
+from sessions.events import InstanceFinished, InstanceStarted
+from suites import SuiteError, Task
+
+CURABLE = frozenset({"model_failed", "infra_error"})
+"""Reasons after which a resume takes an instance up again: a new key, a model that answers, a judge that works."""
+
+
+class Ending(NamedTuple):
+    """Why an instance ended."""
+
+    reason: str
+    message: str = ""
+
+
+async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Run what is left of the session; returns the keys of the instances that a resume may still cure.
+
+    What a provider, a budget or the judge does to an instance ends that instance. Anything else is a fault of ours: it
+    ends them all, with everything finished so far in the journal, and leaves as an `ExceptionGroup`.
+    """
+    async with asyncio.TaskGroup() as group:
+        running = [
+            group.create_task(
+                _supervise(shared, method, task, number), name=f"instance/{task.short_id}#{number}"
+            )
+            for number in range(1, shared.plan.instances + 1)
+            for task in tasks
+        ]
+    return tuple(key for key in (task.result() for task in running) if key is not None)
+
+
+async def _supervise(shared: Shared, method: Method, task: Task, number: int) -> str | None:
+    """Run one instance to its end; returns its key when it ended for a curable reason."""
+    context = InstanceContext(shared, task, number)
+    known = shared.recorder.state.instances.get(context.key)
+    if known is not None and known.finished is not None and known.finished not in CURABLE:
+        return None
+    if known is None or known.finished is not None:
+        shared.recorder.record(InstanceStarted(task=task.id, instance=number))
+    ending = await _run(method, context)
+    await context.settle()
+    await shared.recorder.record_durable(
+        InstanceFinished(
+            task=task.id,
+            instance=number,
+            reason=ending.reason,
+            best=_best(shared, context.key),
+            message=ending.message,
+        )
+    )
+    return context.key if ending.reason in CURABLE else None
+
+
+async def _run(method: Method, context: InstanceContext) -> Ending:
+    try:
+        await method.run(context)
+    except RecordingExhausted as error:
+        return Ending("recording_exhausted", str(error))
+    except ModelError as error:
+        return Ending("model_failed", f"{error.reason}: {error}")
+    except BudgetSpent as error:
+        return Ending("budget", str(error))
+    except (JudgeUnable, HarnessError, SuiteError) as error:
+        return Ending("infra_error", str(error))
+    return Ending("iterations")
+
+
+def _best(shared: Shared, key: str) -> str | None:
+    """The instance's best correct attempt."""
+    state = shared.recorder.state
+    best = state.instances[key].best
+    return best if best is not None and state.attempt(best).verdict is Verdict.CORRECT else None
