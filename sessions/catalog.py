@@ -108,11 +108,11 @@ def journal_of(home: Home, session: str) -> Journal:
     try:
         return read_journal(home.live(session).journal)
     except FileNotFoundError:
-        pass
-    if not home.store.exists():
-        raise NoSuchSession(session)
-    with Store.read_only(home.store) as store:
-        return store.session_journal(session)
+        # Put away, then; a session is in the store before its live files go.
+        if not home.store.exists():
+            raise NoSuchSession(session) from None
+        with Store.read_only(home.store) as store:
+            return store.session_journal(session)
 
 
 def delete_session(home: Home, session: str) -> None:

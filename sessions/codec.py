@@ -60,7 +60,7 @@ Skipped = UnknownEvent | BadLine
 def encode(event: Event) -> bytes:
     """One line of JSON without its line end.
 
-    Lone surrogates, which a garbled reply can hold and UTF-8 cannot, become U+FFFD.
+    Lone surrogates, which a garbled reply can hold and UTF-8 cannot, become question marks.
     """
     try:
         return ENCODER.encode(event)

@@ -6,6 +6,7 @@ SessionsError
 ├── JournalDamaged       a line in the middle of a journal cannot be read, so it must not be built on
 ├── EventNotKeepable     an event's own data would not survive being written and read
 ├── SessionBusy          another process holds the session's lock
+├── SessionExists        a new session's name is taken
 ├── NothingToResume      the session is finished
 ├── NoSuchSession        no session of this name or prefix
 ├── AmbiguousSession     a prefix fits several sessions
@@ -66,6 +67,14 @@ class SessionBusy(SessionsError):
 
     def __init__(self, session: str) -> None:
         super().__init__(f"session {session} is running; reach it with: wavedeck attach {session}")
+        self.session = session
+
+
+class SessionExists(SessionsError):
+    """A new session's name is taken."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(f"there is a session {session} already; go on with it by: wavedeck resume {session}")
         self.session = session
 
 

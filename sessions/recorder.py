@@ -18,7 +18,7 @@ import msgspec
 
 from .attempt_files import Reasoning, attempt_files, attempt_message
 from .description import describe, summarise
-from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, StoreBroken
+from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
     AnyEvent,
     AttemptCommitted,
@@ -38,7 +38,7 @@ from .store import AcceptedKernel, Store, attempt_branch
 
 E = TypeVar("E", bound=Event)
 
-LOCK_WAIT_S = 2.0
+LOCK_WAIT_S = 1.0
 """For the session's lock: readers that ask who holds it hold it for microseconds."""
 FLUSH_BYTES = 256 << 10
 """Journal bytes that are not in git yet before the next attempt's commit takes them along."""
@@ -86,15 +86,17 @@ class Recorder:
     def begin(cls, home: Home, started: SessionStarted, *, clock: Clock | None = None) -> Recorder:
         """Start recording a new session, whose first event is on disk when this returns.
 
-        `HomeNotWritable`, `StoreBroken`, or `SessionBusy` when a session of this name is there already.
+        `HomeNotWritable`, `StoreBroken`, or `SessionBusy` and `SessionExists` when a session of this name is there already.
         """
         home.ensure()
         live = home.live(started.session)
         lock = FileLock(live.lock)
         try:
             live.folder.mkdir(mode=0o700, exist_ok=True)
-            if not lock.acquire(wait_s=LOCK_WAIT_S) or live.journal.exists():
+            if not lock.acquire(wait_s=LOCK_WAIT_S):
                 raise SessionBusy(started.session)
+            if live.journal.exists():
+                raise SessionExists(started.session)
             store = Store.of(home)
             try:
                 writer = open_journal(live.journal, clock=clock).writer

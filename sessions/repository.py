@@ -156,6 +156,8 @@ class Repository:
         return self._write(b"commit", ("\n".join(lines) + "\n\n" + message.rstrip("\n") + "\n").encode())
 
     def _write(self, kind: bytes, data: bytes) -> str:
+        if self._lock is None:
+            raise self._only_read()
         with self._thread_lock:
             stream = self._repo.odb.store(IStream(kind, len(data), BytesIO(data)))
         return bytes(stream.binsha).hex()
@@ -240,11 +242,14 @@ class Repository:
     def writing(self) -> Iterator[None]:
         """Hold the store's lock: refs are written, and read in order to be written, inside this only."""
         if self._lock is None:
-            raise StoreBroken(f"{self.git_dir} was opened for reading only")
+            raise self._only_read()
         with self._thread_lock, locked(self._lock, wait_s=LOCK_WAIT_S) as got:
             if not got:
                 raise _still_locked(self._lock)
             yield
+
+    def _only_read(self) -> StoreBroken:
+        return StoreBroken(f"{self.git_dir} was opened for reading only")
 
     def write_ref(self, ref: str, sha: str) -> None:
         """Point a ref at a commit, durable when this returns; only inside `writing`.

@@ -1,0 +1,206 @@
+"""A made-up session, event by event, as an engine would tell it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from harness import ErrorReport, Evaluation, KernelResources, Stage, Traffic, Verdict
+from harness.evaluation import STAGES
+from sessions import Recorder
+from sessions import events as ev
+
+SESSION = "20250102-030405-geak-0a1b"
+KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"
+
+
+def evaluation(
+    verdict: Verdict, *, speedup: float | None = None, task: str = "starter/softmax"
+) -> Evaluation:
+    """An evaluation that came as far as its verdict says."""
+    passed = {Verdict.CORRECT: 5, Verdict.WRONG: 3, Verdict.COMPILE_ERROR: 2, Verdict.CALL_ERROR: 1}.get(
+        verdict, 0
+    )
+    stages = tuple(
+        Stage(name, True if place < passed else (False if place == passed and place < 5 else None), 0.25)
+        for place, name in enumerate(STAGES)
+    )
+    error = None
+    if verdict is not Verdict.CORRECT:
+        error = ErrorReport(
+            "mismatch", "output 0 is wrong at (0, 3)", trace='File "kernel.py", line 5', line=5
+        )
+    return Evaluation(
+        schema=1,
+        task=task,
+        device="cpu",
+        verdict=verdict,
+        call=passed >= 2,
+        execution=verdict is Verdict.CORRECT,
+        stages=stages,
+        error=error,
+        speedup=speedup,
+        resources={"gfx942": (KernelResources("k", "small", {}, None, "gfx942", "ab", (4, 1, 1), vgprs=32),)},
+        traffic=(Traffic("small", {"n": 8}, 640, 320, 64, 32, 96, 0, 48, 1, 4),),
+    )
+
+
+def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:
+    """The first event."""
+    event = ev.SessionStarted(
+        session=session,
+        method="geak",
+        model="recorded:starter",
+        tasks=("starter/softmax",),
+        instances=2,
+        iterations=3,
+        seed=1,
+        devices=("cpu",),
+        targets=("gfx942",),
+        review="auto",
+        versions={"triton": "3.7.1"},
+        templates={"generator.j2": "0" * 64},
+    )
+    return msgspec.structs.replace(event, **changes)
+
+
+def call(
+    attempt: str, role: ev.Role, words: str, *, n: int = 1, cost_usd: float | None = None
+) -> Iterator[ev.Event]:
+    """One call with a retry, streamed in pieces."""
+    name = f"{attempt}/{role}/{n}"
+    messages = (ev.Message("system", "You write kernels."), ev.Message("user", f"Please: {words[:10]}"))
+    yield ev.CallStarted(call=name, attempt=attempt, role=role, model="m", messages=messages)
+    yield ev.ReplyPiece(call=name, kind="text", text="half a rep")
+    yield ev.CallRetried(call=name, reason="cut", message="the stream ended", wait_s=1.0, retry=1)
+    yield ev.ReplyPiece(call=name, kind="reasoning", text="let me ")
+    yield ev.ReplyPiece(call=name, kind="reasoning", text="think")
+    for start in range(0, len(words), 7):
+        yield ev.ReplyPiece(call=name, kind="text", text=words[start : start + 7])
+    yield ev.CallFinished(
+        call=name,
+        text=words,
+        reasoning="let me think",
+        stop_reason="end",
+        usage=ev.Usage(100, 20, 50),
+        cost_usd=cost_usd,
+        seconds=2.5,
+        temperature=1.0,
+    )
+
+
+def attempt(
+    name: str,
+    verdict: Verdict,
+    *,
+    origin: ev.Origin = ev.Origin.FRESH,
+    base: str | None = None,
+    speedup: float | None = None,
+) -> Iterator[ev.Event]:
+    """One whole attempt, up to its verdict and the reflection after a failure."""
+    yield ev.AttemptStarted(attempt=name, origin=origin, base=base)
+    source = f"{KERNEL}# {name}\n"
+    role = ev.Role.OPTIMIZER if origin is ev.Origin.OPTIMIZE else ev.Role.GENERATOR
+    yield from call(name, role, f"```python\n{source}```")
+    yield ev.CandidateProposed(attempt=name, source=source, strategy="tile it")
+    judged = evaluation(verdict, speedup=speedup)
+    for stage in judged.stages:
+        if stage.ok is not None:
+            yield ev.StageStarted(attempt=name, stage=stage.name, device="cpu")
+            yield ev.StageFinished(attempt=name, stage=stage)
+    yield ev.AttemptJudged(attempt=name, evaluation=judged)
+    if verdict is not Verdict.CORRECT:
+        yield from call(name, ev.Role.REFLECTOR, "The mask is wrong.", cost_usd=0.25)
+
+
+def instance(number: int) -> Iterator[ev.Event]:
+    """Three attempts on softmax: one fails, one repairs it, one makes it faster."""
+    key = f"softmax#{number}"
+    yield ev.InstanceStarted(task="starter/softmax", instance=number)
+    yield from attempt(f"{key}/1", Verdict.WRONG)
+    yield from attempt(f"{key}/2", Verdict.CORRECT, origin=ev.Origin.REPAIR, base=f"{key}/1", speedup=1.2)
+    yield from attempt(f"{key}/3", Verdict.CORRECT, origin=ev.Origin.OPTIMIZE, base=f"{key}/2", speedup=1.42)
+    yield ev.InstanceFinished(task="starter/softmax", instance=number, reason="iterations", best=f"{key}/3")
+
+
+def after_start() -> list[ev.Event]:
+    """A whole session but for its first event."""
+    device = ev.DeviceSampled(device="cpu", description="a CPU", busy_with=("softmax#1/1",), utilisation=0.5)
+    return [
+        ev.EngineStarted(host="node", pid=1),
+        device,
+        *instance(1),
+        ev.Notice(level="info", message="half-way"),
+        *instance(2),
+        ev.SessionFinished(solved=("starter/softmax",)),
+    ]
+
+
+def numbered(events: list[ev.Event]) -> list[ev.Event]:
+    """The events with numbers and times, as a journal gives them."""
+    return [
+        msgspec.structs.replace(event, seq=place, wall=1.7e9 + place, mono=float(place))
+        for place, event in enumerate(events, start=1)
+    ]
+
+
+def whole() -> list[ev.Event]:
+    """A whole session, numbered."""
+    return numbered([started(), *after_start()])
+
+
+class Ticking:
+    """A clock that a test can foresee: one second a look."""
+
+    def __init__(self, begin: float = 1.7e9) -> None:
+        self.now = begin
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def ends_an_attempt(event: ev.Event) -> str | None:
+    """The attempt for which nothing more will be asked after this event."""
+    match event:
+        case ev.AttemptJudged() if event.evaluation.verdict is Verdict.CORRECT:
+            return event.attempt
+        case ev.CallFinished() if "/reflector/" in event.call:
+            return event.call.rsplit("/", 2)[0]
+    return None
+
+
+async def play(recorder: Recorder, events: Iterable[ev.Event]) -> None:
+    """Record the events as an engine does: what is durable off the loop, attempts committed as they end."""
+    for event in events:
+        if isinstance(event, ev.DURABLE):
+            await recorder.record_durable(event)
+        else:
+            recorder.record(event)
+        attempt = ends_an_attempt(event)
+        if attempt is not None:
+            await recorder.commit_attempt(attempt)
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """What plain git prints."""
+    done = subprocess.run(
+        ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def assert_sound(repository: Path) -> None:
+    """`git fsck --strict` has nothing to say but that nobody accepted anything yet."""
+    done = subprocess.run(
+        ["git", "-C", str(repository), "fsck", "--strict", "--no-dangling"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    words = [line for line in (done.stdout + done.stderr).splitlines() if "unborn branch" not in line]
+    assert (done.returncode, words) == (0, [])

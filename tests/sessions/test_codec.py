@@ -1,0 +1,104 @@
+"""Events as lines: nothing is lost on the way, and what is no event of ours is told apart."""
+
+from __future__ import annotations
+
+import types
+import typing
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions import events as ev
+from sessions.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
+from sessions.errors import EventNotKeepable
+from tests.sessions import story
+
+
+def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
+    """Any value of a field's type that JSON has."""
+    arguments = typing.get_args(kind)
+    match typing.get_origin(kind):
+        case types.UnionType:
+            return st.one_of([values(each) for each in arguments])
+        case origin if origin is tuple and arguments[-1] is ...:
+            return st.lists(values(arguments[0]), max_size=2).map(tuple)
+        case origin if origin is tuple:
+            return st.tuples(*map(values, arguments))
+        case origin if origin is dict:
+            return st.dictionaries(values(arguments[0]), values(arguments[1]), max_size=2)
+    if issubclass(kind, msgspec.Struct):
+        fields = typing.get_type_hints(kind)
+        return st.builds(kind, **{name: values(fields[name]) for name in kind.__struct_fields__})
+    if kind is float:
+        return st.floats(allow_nan=False, allow_infinity=False)
+    if kind is int:
+        return st.integers(-(2**63), 2**63 - 1)
+    return st.from_type(kind)
+
+
+EVENTS = st.sampled_from(typing.get_args(ev.AnyEvent)).flatmap(values)
+
+
+@given(EVENTS)
+def test_decoding_an_encoded_event_is_identity(event: ev.Event) -> None:
+    line = encode(event)
+    assert b"\n" not in line
+    assert decode(line) == event
+
+
+def test_every_event_of_a_session_survives() -> None:
+    events = story.whole()
+    assert [decode(encode(event)) for event in events] == events
+
+
+def test_tags_are_unique_and_durable_ones_are_events() -> None:
+    kinds = typing.get_args(ev.AnyEvent)
+    assert len({tag_of(kind) for kind in kinds}) == len(kinds) == len(TAGS)
+    assert set(ev.DURABLE) <= set(kinds)
+
+
+def test_an_unknown_event_is_no_damage() -> None:
+    assert decode(b'{"type":"agent_sang","seq":7,"wall":1.5,"song":[1]}') == UnknownEvent(
+        "agent_sang", 7, 1.5
+    )
+
+
+def test_unknown_fields_are_skipped() -> None:
+    line = encode(ev.Notice(seq=3, level="info", message="hello"))[:-1] + b',"colour":"red"}'
+    assert decode(line) == ev.Notice(seq=3, level="info", message="hello")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b'"notice"',
+        b"\xff\xfe",
+        b'{"seq":1}',
+        b'{"type":"notice","seq":1}',
+        b'{"type":"notice","level":1,"message":""}',
+        b"\0\0\0",
+    ],
+)
+def test_a_line_that_is_no_event_is_bad(line: bytes) -> None:
+    assert isinstance(decode(line), BadLine)
+
+
+def test_lone_surrogates_of_a_garbled_reply_do_not_stop_the_journal() -> None:
+    line = encode(ev.CallFinished(call="softmax#1/1/generator/1", text="a\ud800b"))
+    event = decode(line)
+    assert isinstance(event, ev.CallFinished)
+    assert event.text == "a?b"
+
+
+def test_a_number_that_no_reader_could_read_is_refused_when_it_is_written() -> None:
+    bad = msgspec.structs.replace(
+        story.evaluation(story.Verdict.CORRECT), stages=(story.Stage("static", True, float("nan")),)
+    )
+    event = ev.AttemptJudged(attempt="softmax#1/1", evaluation=bad)
+    with pytest.raises(EventNotKeepable, match="attempt_judged"):
+        readable(event, encode(event))

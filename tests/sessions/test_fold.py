@@ -1,0 +1,197 @@
+"""State from events: the same from any cut, true to what was said, and nothing lost when lines are."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import Verdict
+from sessions import SessionState, apply, fold
+from sessions import events as ev
+from sessions.codec import BadLine, UnknownEvent
+from tests.sessions import story
+
+WHOLE = story.whole()
+
+
+@given(st.integers(0, len(WHOLE)))
+def test_folding_in_two_halves_equals_folding_whole(cut: int) -> None:
+    state = fold(WHOLE[:cut])
+    repr(state)  # reading between events joins the words so far, which must change nothing
+    for event in WHOLE[cut:]:
+        apply(state, event)
+    assert state == fold(WHOLE)
+
+
+@given(st.randoms(use_true_random=False), st.sets(st.integers(0, len(WHOLE) - 1)))
+def test_lost_lines_and_strange_orders_never_raise_and_never_lose_an_attempt(
+    chance: random.Random, lost: set[int]
+) -> None:
+    left = [event for place, event in enumerate(WHOLE) if place not in lost]
+    chance.shuffle(left)
+    state = fold(left)
+    judged = {event.attempt for event in left if isinstance(event, ev.AttemptJudged)}
+    assert judged <= {attempt.attempt for attempt in state.attempts()}
+    assert {attempt.attempt for attempt in state.attempts() if attempt.evaluation} == judged
+    finished = sum(isinstance(event, ev.CallFinished) for event in left)
+    assert state.input_tokens == 100 * finished
+
+
+def test_a_whole_session() -> None:
+    state = fold(WHOLE)
+    assert list(state.instances) == ["softmax#1", "softmax#2"]
+    instance = state.instances["softmax#1"]
+    assert (instance.word, instance.finished, instance.best, instance.solved) == (
+        "done",
+        "iterations",
+        "softmax#1/3",
+        True,
+    )
+    first = state.attempt("softmax#1/1")
+    assert first.verdict is Verdict.WRONG
+    assert [each.call for each in first.calls] == ["softmax#1/1/generator/1", "softmax#1/1/reflector/1"]
+    assert first.calls[0].text.startswith("```python")
+    assert first.calls[0].retries == 1
+    assert first.source in first.calls[0].text
+    assert first.usage == ev.Usage(200, 40, 100)
+    assert (state.input_tokens, state.output_tokens) == (800, 160)
+    assert (state.cost_usd, state.unpriced_calls) == (0.5, 6)
+    assert state.finished
+    assert state.notices == [("info", "half-way")]
+    assert state.devices["cpu"].utilisation == 0.5
+    assert state.last_seq == len(WHOLE)
+    assert state.skipped_events == 0
+
+
+def test_what_an_instance_is_doing_in_a_word() -> None:
+    words = []
+    state = SessionState()
+    for event in story.numbered([story.started(), *story.instance(1)]):
+        apply(state, event)
+        word = state.instances["softmax#1"].word if state.instances else ""
+        if not words or words[-1] != word:
+            words.append(word)
+    judging = ["static", "call", "compile", "execution"]
+    well = [*judging, "integrity", "wait"]
+    assert words == [
+        "",
+        "wait",
+        "generate",
+        "wait",
+        *judging,
+        "wait",
+        "reflect",
+        "wait",
+        "generate",
+        "wait",
+        *well,
+        "optimize",
+        "wait",
+        *well,
+        "done",
+    ]
+
+
+def test_dirty_keys_say_what_changed() -> None:
+    state = SessionState()
+    assert apply(state, story.started()) == {"session"}
+    assert apply(state, ev.InstanceStarted(task="starter/softmax", instance=2)) == {"softmax#2"}
+    assert apply(state, ev.InstanceStarted(task="other/softmax", instance=2)) == {"other/softmax#2"}
+    assert apply(state, ev.ReplyPiece(call="softmax#2/1/generator/1", kind="text", text="x")) == {"softmax#2"}
+    assert apply(state, ev.CallFinished(call="softmax#2/1/generator/1", text="x")) == {"softmax#2", "session"}
+    assert apply(state, ev.DeviceSampled(device="cpu", description="")) == {"device:cpu"}
+    assert apply(state, UnknownEvent("later", 9, 0.0)) == {"session"}
+    assert apply(state, BadLine("cut")) == {"session"}
+    assert state.skipped_events == 2
+
+
+def test_a_retry_voids_what_was_streamed() -> None:
+    pieces = list(story.call("softmax#1/1", ev.Role.GENERATOR, "words that count"))
+    state = fold(pieces[:2])
+    assert state.attempt("softmax#1/1").calls[0].text == "half a rep"
+    assert fold(pieces[:3]).attempt("softmax#1/1").calls[0].text == ""
+    live = fold(pieces[:-1]).attempt("softmax#1/1").calls[0]
+    assert (live.text, live.reasoning, live.live) == ("words that count", "let me think", True)
+
+
+def test_a_resume_drops_what_the_crashed_engine_left_half_done() -> None:
+    events = list(story.attempt("softmax#1/1", Verdict.WRONG))
+    place = next(place for place, event in enumerate(events) if isinstance(event, ev.StageFinished))
+    again = ev.EngineStarted(host="node", pid=2, resumed=True)
+    in_call = fold([*events[:4], again])
+    assert in_call.attempt("softmax#1/1").calls == []
+    assert in_call.instances["softmax#1"].word == "wait"
+    judging = fold([*events[:place], again]).attempt("softmax#1/1")
+    assert (judging.stage, judging.stages) == (None, [])
+    assert [call.finished for call in judging.calls] == [True]
+    assert judging.source is not None
+    done = fold([*events, again])
+    assert done.attempt("softmax#1/1").stages == list(story.evaluation(Verdict.WRONG).stages)
+
+
+def test_a_failed_call_stays_and_a_person_waited_for_is_waited_for_again() -> None:
+    events = [
+        *story.attempt("softmax#1/1", Verdict.CORRECT),
+        ev.WaitingForPerson(attempt="softmax#1/1"),
+        ev.CallStarted(
+            call="softmax#1/2/generator/1",
+            attempt="softmax#1/2",
+            role=ev.Role.GENERATOR,
+            model="m",
+            messages=(),
+        ),
+        ev.CallFailed(call="softmax#1/2/generator/1", reason="bad_key", message="401"),
+        ev.EngineStarted(host="node", pid=2, resumed=True),
+    ]
+    state = fold(events)
+    assert state.attempt("softmax#1/2").calls[0].failed == "bad_key: 401"
+    assert state.instances["softmax#1"].word == "person"
+
+
+def test_decisions_and_their_undoing() -> None:
+    events = [*story.attempt("softmax#1/1", Verdict.CORRECT), ev.WaitingForPerson(attempt="softmax#1/1")]
+    state = fold(events)
+    apply(state, ev.DecisionMade(attempt="softmax#1/1", accepted=True, why="fast", by="ada", wall=5.0))
+    decision = state.attempt("softmax#1/1").decision
+    assert decision is not None
+    assert (decision.accepted, decision.why, decision.by, decision.wall) == (True, "fast", "ada", 5.0)
+    assert (state.instances["softmax#1"].word, state.attempt("softmax#1/1").waiting) == ("wait", False)
+    apply(state, ev.DecisionUndone(attempt="softmax#1/1", by="ada"))
+    assert state.attempt("softmax#1/1").decision is None
+
+
+def test_stopping_stands_until_an_engine_comes_back() -> None:
+    state = fold([story.started(), ev.EngineStopped(reason="asked")])
+    assert state.stopped == "asked"
+    apply(state, ev.DecisionMade(attempt="softmax#1/1", accepted=False))
+    assert state.stopped == "asked"
+    apply(state, ev.EngineStarted(host="node", pid=2, resumed=True))
+    assert state.stopped is None
+
+
+def test_of_equal_attempts_the_first_is_best_and_a_failure_can_be() -> None:
+    state = fold([*story.attempt("softmax#1/1", Verdict.WRONG), *story.attempt("softmax#1/2", Verdict.WRONG)])
+    assert (state.instances["softmax#1"].best, state.instances["softmax#1"].solved) == ("softmax#1/1", False)
+
+
+@pytest.mark.parametrize("name", ["", "softmax", "softmax#1", "softmax#1/x", "softmax#9/1"])
+def test_an_attempt_that_is_not_there(name: str) -> None:
+    with pytest.raises(KeyError):
+        fold(WHOLE).attempt(name)
+
+
+def test_a_long_reply_costs_what_its_pieces_cost() -> None:
+    """Twice the pieces may cost about twice the time; copying the text for each would cost four times."""
+
+    def cost_s(count: int) -> float:
+        piece = ev.ReplyPiece(call="softmax#1/1/generator/1", kind="text", text="x" * 400)
+        begin = time.process_time()
+        fold(piece for _ in range(count))
+        return time.process_time() - begin
+
+    cost_s(1000)
+    assert min(cost_s(20000) for _ in range(2)) < 3 * min(cost_s(10000) for _ in range(3))

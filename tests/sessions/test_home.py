@@ -1,0 +1,147 @@
+"""Where things lie, locks that die with their holder, and files that appear whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sessions.errors import HomeNotWritable
+from sessions.files import FileLock, is_locked, write_whole
+from sessions.home import (
+    EngineInfo,
+    Home,
+    boot_id,
+    home_from,
+    pid_namespace,
+    read_engine_info,
+    write_engine_info,
+)
+
+
+@pytest.mark.parametrize(
+    ("environ", "root"),
+    [
+        ({"WAVEDECK_HOME": "/a/b", "XDG_DATA_HOME": "/x"}, "/a/b"),
+        ({"WAVEDECK_HOME": "~/w", "HOME": "/home/ada"}, "/home/ada/w"),
+        ({"WAVEDECK_HOME": "", "XDG_DATA_HOME": "/x"}, "/x/wavedeck"),
+        ({"XDG_DATA_HOME": "relative", "HOME": "/home/ada"}, "/home/ada/.local/share/wavedeck"),
+        ({"HOME": "/home/ada"}, "/home/ada/.local/share/wavedeck"),
+    ],
+)
+def test_the_home_by_the_environment(environ: dict[str, str], root: str) -> None:
+    assert home_from(environ) == Home(Path(root))
+
+
+def test_a_relative_home_does_not_move_with_the_working_folder() -> None:
+    assert home_from({"WAVEDECK_HOME": "here"}).root == Path.cwd() / "here"
+
+
+def test_ensure_makes_a_private_home_and_may_be_repeated(tmp_path: Path) -> None:
+    home = Home(tmp_path / "deep" / "home")
+    home.ensure()
+    home.ensure()
+    assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
+    assert home.live_sessions() == []
+
+
+def test_a_home_that_cannot_be_written_is_one_line_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(HomeNotWritable, match=r"cannot be written \(.+\); set WAVEDECK_HOME") as caught:
+        Home(tmp_path / "file" / "home").ensure()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "engine.json"
+    write_whole(path, b"old", mode=0o600)
+
+    def refuse(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(OSError, match="Input/output"):
+            write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.glob("*engine*")) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+HOLD = "import sys; from pathlib import Path; from sessions.files import FileLock; lock = FileLock(Path(sys.argv[1])); print(lock.acquire(), flush=True); sys.stdin.read()"
+
+
+def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_locked(path)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        assert is_locked(path)
+        assert is_locked(path)
+        assert not FileLock(path).acquire()
+        holder.kill()
+    assert not is_locked(path)
+    lock = FileLock(path)
+    assert lock.acquire()
+    assert lock.held
+    lock.release()
+    lock.release()
+    assert not is_locked(path)
+
+
+def test_asking_never_keeps_a_lock_from_whoever_takes_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    ask = "import sys; from pathlib import Path; from sessions.files import is_locked; print(flush=True)\nwhile True: is_locked(Path(sys.argv[1]))"
+    with subprocess.Popen([sys.executable, "-c", ask, str(path)], stdout=subprocess.PIPE) as asker:
+        assert asker.stdout is not None
+        asker.stdout.readline()
+        for _ in range(50):
+            lock = FileLock(path)
+            assert lock.acquire(wait_s=2.0)
+            lock.release()
+        asker.kill()
+
+
+def test_a_lock_on_a_file_that_was_replaced_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first = FileLock(path)
+    assert first.acquire()
+    path.unlink()
+    second = FileLock(path)
+    assert second.acquire()
+    assert is_locked(path)
+
+
+def test_engine_info_round_trip_and_what_cannot_be_read(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.ensure()
+    live = home.live("s")
+    assert read_engine_info(live) is None
+    live.folder.mkdir()
+    info = EngineInfo(
+        session="s",
+        pid=1,
+        process_started=2.0,
+        boot_id=boot_id(),
+        pid_namespace=pid_namespace(),
+        host="h",
+        socket="/s",
+        token_file="/t",
+    )
+    write_engine_info(live, info)
+    assert read_engine_info(live) == info
+    live.engine.write_text("{")
+    assert read_engine_info(live) is None
+
+
+def test_this_machine_has_an_identity() -> None:
+    assert len(boot_id()) == 36
+    assert pid_namespace().startswith("pid:[")

@@ -1,0 +1,107 @@
+"""The field's metrics by their definitions, and the order of attempts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import Estimate, Evaluation, Verdict
+from sessions import metrics
+from sessions.metrics import rank
+from tests.sessions.story import evaluation
+
+CORRECT = evaluation(Verdict.CORRECT)
+MIXED = [
+    evaluation(Verdict.CORRECT, speedup=2.0),
+    evaluation(Verdict.CORRECT, speedup=0.5),
+    evaluation(Verdict.WRONG),
+    evaluation(Verdict.CALL_ERROR),
+    evaluation(Verdict.INFRA_ERROR),
+]
+
+
+@given(st.integers(1, 7), st.data())
+def test_pass_at_k_is_the_share_of_draws_with_a_correct_one(samples: int, data: st.DataObject) -> None:
+    correct = data.draw(st.integers(0, samples))
+    k = data.draw(st.integers(1, samples))
+    outcomes = [True] * correct + [False] * (samples - correct)
+    draws = list(itertools.combinations(outcomes, k))
+    assert metrics.pass_at_k(samples, correct, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+
+
+@pytest.mark.parametrize(("samples", "correct", "k"), [(3, 1, 4), (3, 4, 1), (3, -1, 1), (3, 1, 0)])
+def test_pass_at_k_of_what_does_not_exist(samples: int, correct: int, k: int) -> None:
+    with pytest.raises(ValueError, match="does not exist"):
+        metrics.pass_at_k(samples, correct, k)
+
+
+def test_mean_pass_at_k_needs_enough_samples_of_every_task() -> None:
+    assert metrics.mean_pass_at_k([(4, 4), (4, 0)], 2) == 0.5
+    assert metrics.mean_pass_at_k([(4, 4), (1, 1)], 2) is None
+    assert metrics.mean_pass_at_k([], 1) is None
+
+
+def test_shares_leave_out_what_is_nobodys_answer() -> None:
+    assert metrics.call_accuracy(MIXED) == 3 / 4
+    assert metrics.execution_accuracy(MIXED) == 2 / 4
+    assert metrics.correct_per_compile(MIXED) == 2 / 3
+    assert metrics.call_accuracy([evaluation(Verdict.UNSUPPORTED)]) is None
+
+
+def test_speedups_are_of_correct_ones_and_unknown_is_none() -> None:
+    assert metrics.speedup_mean(MIXED) == 1.25
+    assert metrics.speedup_geomean(MIXED) == pytest.approx(1.0)
+    assert metrics.speedup_mean([CORRECT]) is None
+    assert metrics.speedup_geomean([]) is None
+
+
+def test_fast_p_is_strict_and_says_when_it_cannot_know() -> None:
+    assert metrics.fast_p(MIXED, 0) == 0.5
+    assert metrics.fast_p(MIXED, 0.5) == 0.25
+    assert metrics.fast_p(MIXED, 2.0) == 0.0
+    assert metrics.fast_p([CORRECT, *MIXED], 1.0) is None
+    assert metrics.fast_p([CORRECT], 0) == 1.0
+    assert metrics.fast_p([evaluation(Verdict.WRONG)], 1.0) == 0.0
+
+
+def with_estimate(high_us: float) -> Evaluation:
+    bound = Estimate("gfx942", "small", {"n": 8}, 10.0, high_us, "memory", "memory", "peaks")
+    return msgspec.structs.replace(CORRECT, estimate=(bound,))
+
+
+def with_spills(count: int) -> Evaluation:
+    kernel = msgspec.structs.replace(CORRECT.resources["gfx942"][0], vgpr_spills=count)
+    return msgspec.structs.replace(CORRECT, resources={"gfx942": (kernel,)})
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (CORRECT, evaluation(Verdict.WRONG)),
+        (evaluation(Verdict.WRONG), evaluation(Verdict.CALL_ERROR)),
+        (evaluation(Verdict.CALL_ERROR), evaluation(Verdict.INFRA_ERROR)),
+        (evaluation(Verdict.CORRECT, speedup=1.5), evaluation(Verdict.CORRECT, speedup=1.4)),
+        (evaluation(Verdict.CORRECT, speedup=0.5), CORRECT),
+        (with_estimate(20.0), with_estimate(30.0)),
+        (with_estimate(20.0), CORRECT),
+        (with_spills(0), with_spills(3)),
+    ],
+)
+def test_rank(better: Evaluation, worse: Evaluation) -> None:
+    assert rank(better) > rank(worse)
+
+
+def test_less_traffic_ranks_higher_where_nothing_was_timed() -> None:
+    lean = msgspec.structs.replace(CORRECT.traffic[0], requested_read_bytes=64)
+    assert rank(msgspec.structs.replace(CORRECT, traffic=(lean,))) > rank(CORRECT)
+
+
+def test_rank_is_never_nan_whatever_is_unknown() -> None:
+    bare = msgspec.structs.replace(CORRECT, traffic=(), resources={})
+    assert not any(math.isnan(part) for part in rank(bare))
+    assert rank(bare) == rank(bare)

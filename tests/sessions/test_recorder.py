@@ -1,0 +1,193 @@
+"""A session recorded as an engine does it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from harness import Verdict
+from sessions import Clock, Home, Recorder, Store, fold, journal_of, resume
+from sessions import events as ev
+from sessions.errors import (
+    HomeNotWritable,
+    JournalNotWritable,
+    NoSuchAttempt,
+    NotDecidable,
+    NothingToResume,
+    SessionBusy,
+    SessionExists,
+)
+from tests.sessions import story
+from tests.sessions.story import SESSION, assert_sound, git
+
+
+def begin(home: Home) -> Recorder:
+    return Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0)))
+
+
+async def test_the_state_is_the_fold_of_the_journal_at_every_moment(home: Home) -> None:
+    with begin(home) as recorder:
+        await story.play(recorder, story.after_start()[:60])
+        assert recorder.state == fold(journal_of(home, SESSION).events)
+        assert recorder.live.running
+
+
+async def test_a_finished_session_is_in_git_alone(finished_home: Home) -> None:
+    assert finished_home.live_sessions() == []
+    assert list((finished_home.root / "live").iterdir()) == []
+    state = fold(journal_of(finished_home, SESSION).events)
+    for attempt in state.attempts():
+        assert attempt.commit is not None
+        assert git(finished_home.store, "cat-file", "-t", attempt.commit) == "commit\n"
+    assert "count: 0" in git(finished_home.store, "count-objects", "-v").splitlines()
+
+
+async def test_git_has_the_session_from_its_first_attempt_on(home: Home) -> None:
+    with begin(home) as recorder:
+        for event in story.after_start():
+            await story.play(recorder, [event])
+            if isinstance(event, ev.AttemptJudged) and event.evaluation.verdict is Verdict.CORRECT:
+                break
+        with Store.read_only(home.store) as store:
+            assert store.session_events(SESSION)[0] == journal_of(home, SESSION).events[0]
+
+
+async def test_an_attempt_committed_twice_is_one_commit_and_one_event(home: Home) -> None:
+    with begin(home) as recorder:
+        await story.play(recorder, story.attempt("softmax#1/1", Verdict.CORRECT))
+        before = recorder.state.last_seq
+        first = recorder.state.attempt("softmax#1/1").commit
+        assert await recorder.commit_attempt("softmax#1/1") == first
+        assert recorder.state.last_seq == before
+
+
+async def test_an_attempt_committed_before_its_reflection_takes_it_in_until_something_is_built_on_it(
+    home: Home,
+) -> None:
+    with begin(home) as recorder:
+        events = list(story.attempt("softmax#1/1", Verdict.WRONG))
+        place = next(n for n, event in enumerate(events) if isinstance(event, ev.AttemptJudged))
+        await story.play(recorder, events[: place + 1])
+        early = await recorder.commit_attempt("softmax#1/1")
+        await story.play(recorder, events[place + 1 :])
+        late = recorder.state.attempt("softmax#1/1").commit
+        assert late not in (None, early)
+        branch = f"{SESSION}/starter/softmax/1"
+        assert git(home.store, "rev-list", "--count", branch).strip() == "1"
+        assert git(home.store, "show", f"{branch}:calls.jsonl").count("\n") == 2
+        await story.play(recorder, story.attempt("softmax#1/2", Verdict.CORRECT, base="softmax#1/1"))
+        await story.play(recorder, story.call("softmax#1/1", ev.Role.REFLECTOR, "Once more.", n=2))
+        assert recorder.state.attempt("softmax#1/1").commit == late
+
+
+async def test_parents_are_the_base_and_the_attempt_before(home: Home) -> None:
+    with begin(home) as recorder:
+        await story.play(recorder, story.attempt("softmax#1/1", Verdict.CORRECT))
+        await story.play(recorder, story.attempt("softmax#1/2", Verdict.CORRECT))
+        await story.play(recorder, story.attempt("softmax#1/3", Verdict.CORRECT, base="softmax#1/1"))
+        await story.play(recorder, story.attempt("softmax#2/1", Verdict.CORRECT, base="softmax#1/3"))
+        commits = {each.attempt: each.commit for each in recorder.state.attempts()}
+        parents = {
+            name: git(home.store, "log", "-1", "--format=%P", str(commit)).split()
+            for name, commit in commits.items()
+        }
+        assert parents == {
+            "softmax#1/1": [],
+            "softmax#1/2": [commits["softmax#1/1"]],
+            "softmax#1/3": [commits["softmax#1/1"], commits["softmax#1/2"]],
+            "softmax#2/1": [commits["softmax#1/3"]],
+        }
+
+
+async def test_many_instances_at_once(home: Home) -> None:
+    with begin(home) as recorder:
+        async with asyncio.TaskGroup() as group:
+            for number in range(1, 9):
+                group.create_task(story.play(recorder, story.instance(number)), name=f"instance {number}")
+        assert recorder.uncommitted() == []
+        journal = journal_of(home, SESSION)
+        assert [event.seq for event in journal.events] == list(range(1, len(journal.events) + 1))
+        assert recorder.state == fold(journal.events)
+        assert len(recorder.state.attempts()) == 24
+    assert_sound(home.store)
+
+
+async def test_a_cancelled_commit_is_made_up_for_at_the_end(home: Home) -> None:
+    recorder = begin(home)
+    for event in story.attempt("softmax#1/1", Verdict.CORRECT):
+        recorder.record(event)
+    task = asyncio.create_task(recorder.commit_attempt("softmax#1/1"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    recorder.record(ev.SessionFinished())
+    await recorder.finish()
+    state = fold(journal_of(home, SESSION).events)
+    assert state.attempt("softmax#1/1").commit is not None
+    assert_sound(home.store)
+
+
+async def test_decisions_reach_the_branch_of_accepted_kernels(home: Home) -> None:
+    with begin(home) as recorder:
+        await story.play(recorder, story.instance(1))
+        await recorder.decide(ev.DecisionMade(attempt="softmax#1/3", accepted=True, why="fast", by="ada"))
+        accepted = recorder.store.accepted()["starter/softmax"]
+        assert (accepted.attempt, accepted.commit) == (
+            "softmax#1/3",
+            recorder.state.attempt("softmax#1/3").commit,
+        )
+        assert git(home.store, "show", "accepted:starter/softmax/kernel.py").endswith("# softmax#1/3\n")
+        await recorder.decide(ev.DecisionUndone(attempt="softmax#1/3", by="ada"))
+        assert recorder.store.accepted() == {}
+        await recorder.decide(ev.DecisionMade(attempt="softmax#1/2", accepted=False))
+        assert recorder.store.accepted() == {}
+
+
+async def test_decisions_that_make_no_sense(home: Home) -> None:
+    with begin(home) as recorder:
+        events = list(story.attempt("softmax#1/1", Verdict.CORRECT))
+        await story.play(recorder, events[:-1])
+        with pytest.raises(NotDecidable, match="not judged yet"):
+            await recorder.decide(ev.DecisionMade(attempt="softmax#1/1", accepted=True))
+        await story.play(recorder, events[-1:])
+        with pytest.raises(NotDecidable, match="nothing to undo"):
+            await recorder.decide(ev.DecisionUndone(attempt="softmax#1/1"))
+        with pytest.raises(NoSuchAttempt, match="softmax#1/1"):
+            await recorder.decide(ev.DecisionMade(attempt="softmax#1/7", accepted=True))
+
+
+async def test_one_recorder_a_session(home: Home) -> None:
+    with begin(home) as recorder:
+        with pytest.raises(SessionBusy, match=SESSION):
+            begin(home)
+        with pytest.raises(SessionBusy, match="wavedeck attach"):
+            resume(home, SESSION)
+    with pytest.raises(SessionExists, match="wavedeck resume"):
+        begin(home)
+    with pytest.raises(JournalNotWritable):
+        recorder.record(ev.Notice(level="info", message="too late"))
+
+
+async def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HomeNotWritable):
+        begin(Home(tmp_path / "file"))
+
+
+async def test_a_stopped_session_goes_on(home: Home) -> None:
+    events = story.after_start()
+    with begin(home) as recorder:
+        await story.play(recorder, events[:40])
+        await story.play(recorder, [ev.EngineStopped(reason="asked")])
+        await recorder.flush()
+    with resume(home, SESSION) as recorder:
+        assert recorder.state.stopped == "asked"
+        await story.play(recorder, [ev.EngineStarted(host="node", pid=2, resumed=True), *events[40:]])
+        await recorder.finish()
+    assert fold(journal_of(home, SESSION).events).finished
+    with pytest.raises(NothingToResume, match="wavedeck replay"):
+        resume(home, SESSION)
+    assert_sound(home.store)

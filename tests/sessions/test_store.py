@@ -1,0 +1,229 @@
+"""The store as its readers see it: this program, plain git, and a clone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness import Verdict
+from sessions import Home, Store, fold
+from sessions.errors import NoSuchAttempt, NoSuchSession, StoreBroken
+from sessions.store import AcceptedKernel
+from tests.sessions import story
+from tests.sessions.story import SESSION, assert_sound, git
+
+BRANCH = f"{SESSION}/starter/softmax/1"
+
+
+def test_one_commit_an_attempt_readable_by_plain_git(finished_home: Home) -> None:
+    store = finished_home.store
+    assert_sound(store)
+    subjects = git(store, "log", "--format=%s", "--first-parent", BRANCH).splitlines()
+    assert subjects == ["softmax#1/3 correct 1.42x", "softmax#1/2 correct 1.20x", "softmax#1/1 wrong"]
+    trailers = git(store, "log", "-1", "--format=%(trailers:only,unfold)", BRANCH).splitlines()
+    assert [line for line in trailers if line] == [
+        "Verdict: correct",
+        "Speedup: 1.42x",
+        "Device: cpu",
+        "Origin: optimize",
+        "Base: softmax#1/2",
+    ]
+    first = git(store, "log", "-1", "--format=%(trailers:only)", f"{BRANCH}~2").splitlines()
+    assert [line for line in first if line] == ["Verdict: wrong", "Device: cpu", "Origin: fresh"]
+    assert (
+        git(store, "log", "-1", "--format=%an <%ae> %cn", BRANCH).strip()
+        == "Wavedeck <wavedeck@localhost> Wavedeck"
+    )
+    assert git(store, "diff", "--stat", f"{BRANCH}^1", BRANCH, "--", "kernel.py").startswith(
+        " kernel.py | 2 +-"
+    )
+
+
+def test_the_tree_of_an_attempt(finished_home: Home) -> None:
+    names = git(finished_home.store, "ls-tree", "--name-only", BRANCH).split()
+    assert names == [
+        "attempt.json",
+        "calls.jsonl",
+        "evaluation.json",
+        "kernel.py",
+        "prompt.md",
+        "reasoning.jsonl",
+        "reply.md",
+        "trace.txt",
+    ]
+
+    def show(name: str, at: str = f"{BRANCH}~2") -> str:
+        return git(finished_home.store, "show", f"{at}:{name}")
+
+    assert show("kernel.py") == f"{story.KERNEL}# softmax#1/1\n"
+    assert show("reply.md") == f"```python\n{show('kernel.py')}```"
+    assert show("prompt.md").startswith("## system\n\nYou write kernels.\n\n## user\n\n")
+    assert show("trace.txt") == 'File "kernel.py", line 5\noutput 0 is wrong at (0, 3)\n'
+    assert show("trace.txt", BRANCH) == ""
+    attempt = json.loads(show("attempt.json"))
+    assert attempt["attempt"] == "softmax#1/1"
+    assert attempt["usage"] == {"input_tokens": 200, "output_tokens": 40, "cached_tokens": 100}
+    assert (attempt["verdict"], attempt["origin"], attempt["base"], attempt["cost_usd"]) == (
+        "wrong",
+        "fresh",
+        None,
+        0.25,
+    )
+    assert json.loads(show("evaluation.json"))["verdict"] == "wrong"
+    calls = [json.loads(line) for line in show("calls.jsonl").splitlines()]
+    assert [(call["call"], call["retries"], call["messages"][0]["role"]) for call in calls] == [
+        ("softmax#1/1/generator/1", 1, "system"),
+        ("softmax#1/1/reflector/1", 1, "system"),
+    ]
+    pieces = [json.loads(line) for line in show("reasoning.jsonl").splitlines()]
+    assert [piece["text"] for piece in pieces] == ["let me ", "think"] * 2
+    assert all(piece["mono"] > 0 for piece in pieces)
+
+
+def test_a_clone_replays_the_session_identically(finished_home: Home, tmp_path: Path) -> None:
+    with Store.of(finished_home) as store:
+        original = store.session_events(SESSION)
+        assert store.sessions() == [SESSION]
+    assert fold(original).finished
+    git(tmp_path, "clone", "--quiet", str(finished_home.store), "clone")
+    git(tmp_path, "clone", "--quiet", "--bare", str(finished_home.store), "bare")
+    for path in (tmp_path / "clone", tmp_path / "bare"):
+        with Store.read_only(path) as clone:
+            assert clone.sessions() == [SESSION]
+            assert clone.session_events(SESSION) == original
+            commit = clone.attempt_commit(SESSION, "softmax#2/3")
+            assert clone.attempt_files(commit)["kernel.py"].endswith(b"# softmax#2/3\n")
+            assert clone.evaluation(commit).verdict is Verdict.CORRECT
+
+
+def test_the_journal_can_be_put_together_with_plain_git(finished_home: Home) -> None:
+    branch = f"{SESSION}/_journal"
+    names = git(finished_home.store, "ls-tree", "--name-only", f"{branch}:journal").split()
+    assert names[0] == "00000001.jsonl"
+    assert names == sorted(names)
+    lines = "".join(
+        git(finished_home.store, "show", f"{branch}:journal/{name}") for name in names
+    ).splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    description = json.loads(git(finished_home.store, "show", f"{branch}:session.json"))
+    assert (description["session"], description["started"], description["iterations"]) == (
+        SESSION,
+        1.7e9 + 1,
+        3,
+    )
+    assert not {"seq", "mono", "type"} & set(description)
+
+
+def test_a_git_dir_of_the_persons_own_leads_nowhere_else(
+    finished_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "--quiet", "other")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    with Store.read_only(finished_home.store) as store:
+        assert store.sessions() == [SESSION]
+        assert store.session_events(SESSION)
+
+
+def test_what_is_not_there_is_named(finished_home: Home, tmp_path: Path) -> None:
+    with Store.read_only(finished_home.store) as store:
+        with pytest.raises(NoSuchSession, match="nothing"):
+            store.session_events("nothing")
+        with pytest.raises(NoSuchAttempt, match="softmax#1/9"):
+            store.attempt_commit(SESSION, "softmax#1/9")
+        with pytest.raises(StoreBroken, match="lacks the object"):
+            store.attempt_files("0" * 40)
+        with pytest.raises(StoreBroken, match="reading only"):
+            store.commit("x/y", {}, parents=[], message="m", wall=0.0)
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(StoreBroken, match="is not a git repository"):
+        Store.read_only(tmp_path / "plain")
+
+
+def test_the_same_commit_twice_is_one(home: Home) -> None:
+    home.ensure()
+    with Store.of(home) as store:
+        ids = {
+            store.commit("b/1", {"a/b": b"x", "a.c": b"y"}, parents=[], message="m", wall=1.5)
+            for _ in range(2)
+        }
+        assert len(ids) == 1
+        assert store.heads() == {"b/1": ids.pop()}
+    assert git(home.store, "ls-tree", "-r", "--name-only", "b/1").split() == ["a.c", "a/b"]
+    assert_sound(home.store)
+
+
+def test_writers_of_two_engines_and_a_packing_lose_nothing(home: Home) -> None:
+    home.ensure()
+
+    def write(name: str) -> None:
+        with Store.of(home) as store:
+            last: list[str] = []
+            for number in range(12):
+                files = {"kernel.py": f"{name} {number}".encode()}
+                last = [
+                    store.commit(f"{name}/1", files, parents=last, message=f"{name} {number}", wall=number)
+                ]
+                if number % 4 == 3:
+                    store.repository.pack()
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in ("one", "two", "three")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert_sound(home.store)
+    for name in ("one", "two", "three"):
+        assert git(home.store, "rev-list", "--count", f"{name}/1").strip() == "12"
+
+
+def test_a_stale_lock_of_a_killed_git_is_cleared(home: Home) -> None:
+    home.ensure()
+    with Store.of(home) as store:
+        first = store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)
+        (home.store / "refs/heads/b/1.lock").write_text("half a")
+        second = store.commit("b/1", {"f": b"2"}, parents=[first], message="2", wall=2.0)
+        assert store.heads() == {"b/1": second}
+    assert_sound(home.store)
+
+
+def kernel(attempt: str, wall: float, session: str = SESSION) -> AcceptedKernel:
+    return AcceptedKernel(
+        session=session,
+        attempt=attempt,
+        commit="0" * 40,
+        why="fast",
+        by="ada",
+        wall=wall,
+        verdict=Verdict.CORRECT,
+    )
+
+
+def test_accepted_kernels_and_what_stands_after_one_is_withdrawn(home: Home) -> None:
+    home.ensure()
+    task = "starter/softmax"
+    with Store.of(home) as store:
+
+        def standing() -> str:
+            return git(home.store, "show", f"accepted:{task}/kernel.py")
+
+        store.accept(task, b"one", kernel("softmax#1/1", 1.0))
+        store.accept("starter/flip", b"flip", kernel("flip#1/1", 2.0))
+        store.accept(task, b"two", kernel("softmax#1/2", 3.0))
+        assert standing() == "two"
+        store.accept(task, b"one", kernel("softmax#1/1", 1.0))
+        assert standing() == "two", "a decision that is known already must not come first again"
+        store.withdraw(task, kernel("softmax#2/9", 4.0))
+        store.withdraw(task, kernel("softmax#1/2", 5.0))
+        assert standing() == "one"
+        assert store.accepted()[task] == kernel("softmax#1/1", 1.0)
+        store.withdraw(task, kernel("softmax#1/1", 6.0))
+        assert set(store.accepted()) == {"starter/flip"}
+        store.accept(task, b"two", kernel("softmax#1/2", 7.0))
+        assert msgspec.json.decode(git(home.store, "show", f"accepted:{task}/decision.json"))["wall"] == 7.0
+    assert_sound(home.store)
+    git(home.root, "clone", "--quiet", str(home.store), "clone")
+    assert (home.root / "clone" / task / "kernel.py").read_text() == "two"
