@@ -6,8 +6,8 @@ import asyncio
 import getpass
 
 from engine.control import send
-from sessions.decide import decide as decide_at_rest
-from sessions.decide import undo as undo_at_rest
+from sessions.decisions import decide as decide_at_rest
+from sessions.decisions import undo as undo_at_rest
 from sessions.home import Home
 
 from .diagnostics import Complaint

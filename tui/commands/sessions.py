@@ -14,7 +14,7 @@ from sessions.home import Home, home_from
 from sessions.names import short_task
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, say
-from tui.plain import UNKNOWN, Column, emit, emit_json, money, table
+from tui.plain import UNKNOWN, Column, emit, emit_json, interactive, money, table
 from tui.summary import outcomes, summary
 
 
@@ -170,15 +170,10 @@ def delete_command(session: str, *, yes: bool) -> None:
     """Delete a session that is not running, with all its attempts. Accepted kernels stay."""
     home = home_from(os.environ)
     name = find_session(home, session)
-    if not yes:
-        try:
-            sure = click.confirm(f"delete {name} and all its attempts?", err=True)
-        except click.Abort as error:
-            raise Complaint(
-                f"{name} was not deleted: nobody answered; --yes deletes without asking"
-            ) from error
-        if not sure:
-            say(f"{name} was not deleted")
-            return
+    if not yes and not interactive(os.environ):
+        raise Complaint(f"{name} is deleted for good: there is nobody to ask, so say --yes")
+    if not yes and not click.confirm(f"delete {name} and all its attempts?", err=True):
+        say(f"{name} was not deleted")
+        return
     delete_session(home, name)
     say(f"{name} deleted; accepted kernels stay")

@@ -1,0 +1,124 @@
+"""Sessions put into a real store through the real recorder, for commands that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from harness import STAGES, ErrorReport, Evaluation, Stage, Verdict
+from sessions import Home
+from sessions import events as ev
+from sessions.journal import Clock
+from sessions.recorder import Recorder
+
+FIRST = "20260102-030405-geak-aaaa"
+SECOND = "20260102-040506-geak-bbbb"
+
+SLOW = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n"
+FAST = SLOW + "\n\ndef softmax(x):\n    return x\n"
+
+
+def ticking() -> Clock:
+    """A clock that moves a second at each look."""
+    ticks: Iterator[int] = count(1_767_323_045)
+    return Clock(wall=lambda: float(next(ticks)), mono=lambda: 0.0)
+
+
+def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str = "") -> Evaluation:
+    """An evaluation of softmax with this verdict."""
+    correct = verdict is Verdict.CORRECT
+    error = (
+        None if correct else ErrorReport(kind="mismatch", message=message, trace="kernel.py:4 kernel", line=4)
+    )
+    return Evaluation(
+        schema=1,
+        task="starter/softmax",
+        device="cpu",
+        verdict=verdict,
+        call=verdict is not Verdict.CALL_ERROR,
+        execution=correct,
+        stages=tuple(Stage(name, correct if name != "performance" else None, 0.1) for name in STAGES),
+        error=error,
+        speedup=speedup,
+    )
+
+
+def begin(home: Home, session: str = FIRST, *, model: str = "recorded:starter") -> Recorder:
+    """A session on softmax with one instance that has begun."""
+    started = ev.SessionStarted(
+        session=session,
+        method="geak",
+        model=model,
+        tasks=("starter/softmax",),
+        instances=1,
+        iterations=2,
+        seed=7,
+        devices=("cpu",),
+        targets=("gfx942",),
+        review="auto",
+    )
+    recorder = Recorder.begin(home, started, clock=ticking())
+    recorder.record(ev.EngineStarted(host="node", pid=1))
+    recorder.record(ev.InstanceStarted(task="starter/softmax", instance=1))
+    return recorder
+
+
+def attempt(
+    recorder: Recorder,
+    number: int,
+    verdict: Verdict,
+    *,
+    speedup: float | None = None,
+    message: str = "",
+    source: str = SLOW,
+    strategy: str = "",
+) -> None:
+    """One whole attempt: a call, a candidate, a verdict, a commit."""
+    name = f"softmax#1/{number}"
+    base = f"softmax#1/{number - 1}" if number > 1 else None
+    origin = ev.Origin.REPAIR if base else ev.Origin.FRESH
+    recorder.record(ev.AttemptStarted(attempt=name, origin=origin, base=base))
+    call = f"{name}/generator/1"
+    messages = (ev.Message("user", "write softmax"),)
+    recorder.record(
+        ev.CallStarted(
+            call=call, attempt=name, role=ev.Role.GENERATOR, model="recorded:starter", messages=messages
+        )
+    )
+    usage = ev.Usage(input_tokens=1000, output_tokens=200)
+    recorder.record(
+        ev.CallFinished(
+            call=call, text=f"```python\n{source}```", stop_reason="end", usage=usage, seconds=2.0
+        )
+    )
+    recorder.record(ev.CandidateProposed(attempt=name, source=source, strategy=strategy))
+    recorder.record(
+        ev.AttemptJudged(attempt=name, evaluation=evaluation(verdict, speedup=speedup, message=message))
+    )
+    recorder.commit_attempt_now(name)
+
+
+def finish(recorder: Recorder, best: str = "softmax#1/2") -> None:
+    """End the session in order and put it away."""
+    recorder.record(ev.InstanceFinished(task="starter/softmax", instance=1, reason="iterations", best=best))
+    recorder.record(ev.SessionFinished(solved=("starter/softmax",)))
+    recorder.finish_now()
+
+
+def finished(home: Home, session: str = FIRST) -> str:
+    """A session of two attempts, a wrong one and its repair, in the store."""
+    recorder = begin(home, session)
+    attempt(recorder, 1, Verdict.WRONG, message="output out differs in 12 % of its elements")
+    attempt(recorder, 2, Verdict.CORRECT, source=FAST, strategy="store every row")
+    finish(recorder)
+    return session
+
+
+def stopped(home: Home, session: str = FIRST) -> str:
+    """A session that its engine left after one attempt."""
+    recorder = begin(home, session)
+    attempt(recorder, 1, Verdict.WRONG, message="output out differs in 12 % of its elements")
+    recorder.record(ev.EngineStopped(reason="asked to"))
+    recorder.flush_now()
+    recorder.close()
+    return session

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from pathlib import Path
+
+import click
+import pytest
+
+from harness import Verdict
+from sessions import Home
+from tests.tui import stored
+from tests.tui.running import Shell, one_line
+from tui.cli import COMMANDS
+from tui.diagnostics import ExitCode
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_lists_each_command_as_it_describes_itself(name: str) -> None:
+    module = importlib.import_module(f"tui.commands.{COMMANDS[name].module}")
+    command = getattr(module, f"{name}_command")
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert command.help
+    listed = COMMANDS[name].help.rstrip(".").split()[0]
+    assert command.help.startswith(listed)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_80_columns(shell: Shell, name: str) -> None:
+    done = shell(name, "--help")
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_an_empty_home_says_what_comes_next(shell: Shell, home: Home) -> None:
+    done = shell()
+    assert done.code == 0
+    assert f"no sessions yet in {home.root}" in done.out
+    assert "wavedeck run" in done.out
+    assert not home.root.exists()
+
+
+def test_an_empty_list_is_an_empty_array(shell: Shell) -> None:
+    done = shell("sessions", "list", "--json")
+    assert (done.code, done.out, done.err) == (0, "[]\n", "")
+    assert shell("sessions", "--json").out == "[]\n"
+
+
+def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    stored.stopped(home, stored.SECOND)
+    listed = json.loads(shell("sessions", "list", "--json").out)
+    assert [(each["name"], each["state"]) for each in listed] == [
+        (stored.SECOND, "stopped"),
+        (stored.FIRST, "finished"),
+    ]
+    assert (
+        listed[1] | {"method": "geak", "model": "recorded:starter", "tasks": ["starter/softmax"]} == listed[1]
+    )
+    assert listed[1]["started"] > 0
+    text = shell().out
+    assert text.index(stored.SECOND) < text.index(stored.FIRST)
+    assert f"next: wavedeck replay {stored.SECOND}" in text
+
+
+def test_a_session_is_shown_by_any_prefix_that_fits_it_alone(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    done = shell("sessions", "show", stored.FIRST[:12])
+    assert done.code == 0
+    assert "wrong correct" in done.out
+    assert f"wavedeck replay {stored.FIRST}" in done.out
+    shown = json.loads(shell("sessions", "show", stored.FIRST, "--json").out)
+    assert shown["tasks"] == [
+        {"task": "starter/softmax", "attempts": 2, "correct": 1, "best": "softmax#1/2", "verdict": "correct"}
+    ]
+    assert [each["verdict"] for each in shown["attempts"]] == ["wrong", "correct"]
+
+
+def test_unknown_and_ambiguous_sessions_are_told_with_what_fits(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    stored.finished(home, stored.SECOND)
+    unknown = shell("replay", "20260102-030405-geak-aaab")
+    assert unknown.code == ExitCode.USAGE
+    assert f"nearest: {stored.FIRST}" in one_line(unknown)
+    ambiguous = shell("report", "20260102")
+    assert ambiguous.code == ExitCode.USAGE
+    assert "fits 2 sessions" in one_line(ambiguous)
+
+
+def test_replay_without_a_terminal_tells_every_attempt(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    done = shell("replay", stored.FIRST)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert "== softmax#1/1  fresh" in lines
+    assert "== softmax#1/2  repair of softmax#1/1" in lines
+    assert "   | @triton.jit" in lines
+    assert "   | +def softmax(x):" in lines
+    assert "   strategy: store every row" in lines
+    assert "   wrong: output out differs in 12 % of its elements (kernel.py line 4)" in lines
+    assert "     kernel.py:4 kernel" in lines
+    assert lines[-2].startswith(f"session   {stored.FIRST}, finished after ")
+
+
+def test_a_bad_line_in_a_stopped_sessions_journal_is_skipped_and_counted(shell: Shell, home: Home) -> None:
+    stored.stopped(home)
+    journal = home.live(stored.FIRST).journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:3], b'{"type": "call_st\n', *lines[3:]]))
+    done = shell("replay", stored.FIRST)
+    assert done.code == 0
+    assert one_line(done) == "wavedeck: 1 lines of its journal could not be read and were left out"
+    assert "== softmax#1/1  fresh" in done.out
+
+
+def test_a_decision_is_made_and_undone_on_a_session_at_rest(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    done = shell("accept", stored.FIRST, "softmax#1/2", "--why", "fast and plain")
+    assert done.code == 0
+    assert f"softmax#1/2 of {stored.FIRST} accepted" in one_line(done)
+    assert json.loads(shell("sessions", "--json").out)[0]["accepted"] == ["softmax#1/2"]
+    assert "accepted by" in shell("replay", stored.FIRST).out
+    assert shell("undo", stored.FIRST, "softmax#1/2").code == 0
+    assert json.loads(shell("sessions", "--json").out)[0]["accepted"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("accept", stored.FIRST, "softmax#1/9"), "no attempt 'softmax#1/9'"),
+        (("reject", stored.FIRST, "softmax"), "no attempt 'softmax'"),
+        (("undo", stored.FIRST, "softmax#1/2"), "softmax#1/2"),
+        (("attach", stored.FIRST), f"session {stored.FIRST} is not running; see it with `wavedeck replay"),
+        (("attach",), "no session is running; start one with `wavedeck run`"),
+        (("record", stored.FIRST, "Bad Name"), "'Bad Name' cannot name a recording"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(
+    shell: Shell, home: Home, arguments: tuple[str, ...], said: str
+) -> None:
+    stored.finished(home)
+    done = shell(*arguments)
+    assert done.code == ExitCode.USAGE
+    assert said in one_line(done)
+
+
+def test_a_deleted_session_is_gone_and_one_that_runs_is_not(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    unsure = shell("sessions", "delete", stored.FIRST)
+    assert unsure.code == ExitCode.USAGE
+    assert "say --yes" in one_line(unsure)
+    assert shell("sessions", "delete", stored.FIRST, "--yes").code == 0
+    assert shell("sessions", "--json").out == "[]\n"
+    with stored.begin(home, stored.SECOND):
+        busy = shell("sessions", "delete", stored.SECOND, "--yes")
+        assert busy.code == ExitCode.USAGE
+        assert "is running" in one_line(busy)
+        assert json.loads(shell("sessions", "--json").out)[0]["state"] == "running"
+    assert json.loads(shell("sessions", "--json").out)[0]["state"] == "crashed"
+
+
+def test_a_finished_session_becomes_a_recording(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    done = shell("record", stored.FIRST, "mine")
+    assert done.code == 0
+    assert "wavedeck run --model recorded:mine" in one_line(done)
+    assert (home.recordings / "mine" / "recording.toml").is_file()
+    again = shell("record", stored.FIRST, "mine")
+    assert again.code == ExitCode.USAGE
+    assert "there is a recording mine already" in one_line(again)
+    assert "resume it to its end first" in one_line(
+        shell("record", stored.stopped(home, stored.SECOND), "other")
+    )
+
+
+def test_reports_count_what_was_judged_and_show_no_speed_that_was_not_measured(
+    shell: Shell, home: Home
+) -> None:
+    recorder = stored.begin(home)
+    stored.attempt(recorder, 1, Verdict.CALL_ERROR)
+    stored.attempt(recorder, 2, Verdict.UNSUPPORTED)
+    stored.attempt(recorder, 3, Verdict.CORRECT)
+    stored.finish(recorder, best="softmax#1/3")
+    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
+    assert (row["attempts"], row["uncounted"], row["best_attempt"]) == (2, 1, "softmax#1/3")
+    assert (row["call_accuracy"], row["execution_accuracy"], row["pass_at_1"]) == (0.5, 0.5, 1.0)
+    assert (row["speedup_mean"], row["fast_1"], row["cost_usd"]) == (None, None, None)
+    assert (row["input_tokens"], row["output_tokens"]) == (3000, 600)
+    head, line = shell("report", stored.FIRST, "--format", "csv").out.splitlines()
+    assert dict(zip(head.split(","), line.split(","), strict=True))["speedup_mean"] == ""
+    table = shell("report", stored.FIRST).out.splitlines()
+    assert table[2].split()[:6] == ["softmax", "correct", "2", "(+1)", "50%", "50%"]
+    assert "| softmax | correct | 2 (+1) | 50% | 50% |" in shell("report", stored.FIRST, "--format", "md").out
+
+
+def test_a_report_of_measured_attempts_has_their_mean_speedup(shell: Shell, home: Home) -> None:
+    recorder = stored.begin(home)
+    stored.attempt(recorder, 1, Verdict.CORRECT, speedup=1.0)
+    stored.attempt(recorder, 2, Verdict.CORRECT, speedup=4.0)
+    stored.finish(recorder)
+    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
+    assert (row["speedup_mean"], row["speedup_geomean"], row["best_speedup"]) == (
+        2.5,
+        pytest.approx(2.0),
+        4.0,
+    )
+    assert (row["fast_1"], row["fast_2"]) == (0.5, 0.5)
+
+
+def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp_path: Path) -> None:
+    listed = json.loads(shell("suites", "--json").out)
+    assert {"starter/softmax", "starter/matmul"} <= {each["task"] for each in listed}
+    assert "def softmax(x)" in shell("suites", "show", "softmax").out
+    assert shell("suites", "check", "starter").code == 0
+    broken = tmp_path / "mine" / "thing"
+    broken.mkdir(parents=True)
+    (broken / "task.toml").write_text("schema = 1\n")
+    assert shell("suites", "add", "mine", str(tmp_path / "mine")).code == 0
+    checked = shell("suites", "check", "mine", "--json")
+    assert checked.code == ExitCode.NO
+    problems = json.loads(checked.out)
+    assert {Path(each["file"]).parent for each in problems} == {broken}
+    assert "did you mean 'softmax'" in one_line(shell("suites", "show", "sofmax"))
+    assert shell("suites", "add", "none", str(tmp_path / "nowhere")).code == ExitCode.USAGE
+
+
+def test_a_home_that_cannot_be_written_is_told_with_the_remedy(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WAVEDECK_HOME", str(tmp_path / "file" / "home"))
+    done = shell("suites", "add", "mine", os.fspath(tmp_path))
+    assert done.code == ExitCode.FAILED
+    assert "set WAVEDECK_HOME to a folder you may write" in one_line(done)

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui.config import Configuration, load
+from tui.diagnostics import Complaint
+
+
+class Place:
+    """A working folder, a person's configuration folder and an environment."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "project"
+        self.own = root / "config" / "wavedeck" / "config.toml"
+        self.own.parent.mkdir(parents=True)
+        self.folder.mkdir()
+        self.environ = {"XDG_CONFIG_HOME": str(root / "config"), "HOME": str(root)}
+
+    def project(self, text: str) -> None:
+        (self.folder / "wavedeck.toml").write_text(text)
+
+    def load(self, **flags: object) -> Configuration:
+        named = {key.replace("_", "-"): value for key, value in flags.items()}
+        return load(named, environ=self.environ, folder=self.folder)
+
+    def complaint(self, **flags: object) -> str:
+        with pytest.raises(Complaint) as caught:
+            self.load(**flags)
+        return str(caught.value)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "place")
+
+
+def test_each_source_rules_over_the_ones_below_it(place: Place) -> None:
+    place.own.write_text('instances = 1\niterations = 1\nmethod = "own"\nseed = 1\n')
+    place.project('instances = 2\niterations = 2\nmethod = "project"\n')
+    place.environ |= {"WAVEDECK_INSTANCES": "3", "WAVEDECK_ITERATIONS": "3"}
+    configured = place.load(instances=4, iterations=None)
+    settings = configured.settings
+    assert (settings.instances, settings.iterations, settings.method, settings.seed) == (4, 3, "project", 1)
+    assert configured.origins == {
+        "instances": "--instances",
+        "iterations": "WAVEDECK_ITERATIONS",
+        "method": "./wavedeck.toml",
+        "seed": str(place.own),
+    }
+
+
+def test_names_come_as_lists_or_with_commas(place: Place) -> None:
+    place.project('targets = ["gfx942", "sm_90"]\n')
+    assert place.load().settings.targets == ("gfx942", "sm_90")
+    assert place.load(targets="gfx90a, sm_90").settings.targets == ("gfx90a", "sm_90")
+
+
+def test_prices_and_keys_are_tables(place: Place) -> None:
+    place.own.write_text('[prices."openai:x"]\ninput = 1\noutput = 2.5\n[keys]\naccept = "A"\n')
+    settings = place.load().settings
+    assert (settings.prices["openai:x"].input, settings.prices["openai:x"].output) == (1.0, 2.5)
+    assert settings.keys == {"accept": "A"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\ninstnces = 4\n", "./wavedeck.toml line 2: unknown key 'instnces'; did you mean 'instances'?"),
+        ("zzz = 4\n", "./wavedeck.toml line 1: unknown key 'zzz'; keys are budget-tokens, "),
+        ("headless = true\n", "--headless is for one run at a time and has no key"),
+        ("instances = -1\n", "./wavedeck.toml line 1: instances must be a whole number, 1 or more, not -1"),
+        ("instances = 'four'\n", "instances must be a whole number, 1 or more, not 'four'"),
+        ("seed = 1\nmouse = 1\n", "./wavedeck.toml line 2: mouse must be true or false, not 1"),
+        ("targets = []\n", "targets must be names with commas between them"),
+        ('[prices."a:b"]\ninput = 1\n', "./wavedeck.toml line 1: prices"),
+        ("seed = \n", "./wavedeck.toml line 1 column 8: invalid value; mend the TOML there"),
+        (
+            'model = "openai:x@http://evil/v1"\n',
+            "./wavedeck.toml line 1: a project's file may not set a model's URL",
+        ),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_line_and_the_remedy(place: Place, text: str, said: str) -> None:
+    place.project(text)
+    assert said in place.complaint()
+
+
+def test_a_persons_own_file_may_name_a_server(place: Place) -> None:
+    place.own.write_text('model = "openai:x@http://localhost:8000/v1"\n')
+    assert place.load().settings.model == "openai:x@http://localhost:8000/v1"
+
+
+def test_wrong_variables_and_flags_are_named_as_they_were_given(place: Place) -> None:
+    place.environ["WAVEDECK_INSTANCES"] = "many"
+    assert place.complaint() == "WAVEDECK_INSTANCES must be a whole number, 1 or more, not 'many'"
+    place.environ["WAVEDECK_INSTANCES"] = "2"
+    assert (
+        place.complaint(budget_usd=-1.0) == "--budget-usd must be an amount of US dollars above 0, not -1.0"
+    )
+
+
+def test_a_misspelt_variable_is_remarked_on_and_changes_nothing(place: Place) -> None:
+    place.environ |= {
+        "WAVEDECK_MODLE": "anthropic:x",
+        "WAVEDECK_HOME": "/somewhere",
+        "WAVEDECK_MODEL_KEY": "k",
+    }
+    configured = place.load()
+    assert configured.settings.model is None
+    assert configured.remarks == (
+        "WAVEDECK_MODLE is no setting and changes nothing; did you mean WAVEDECK_MODEL?",
+    )
+
+
+def test_a_file_that_cannot_be_read_is_told(place: Place) -> None:
+    (place.folder / "wavedeck.toml").mkdir()
+    assert "./wavedeck.toml cannot be read" in place.complaint()
+    (place.folder / "wavedeck.toml").rmdir()
+    (place.folder / "wavedeck.toml").write_bytes(b'model = "\xff"\n')
+    assert place.complaint() == "./wavedeck.toml is not UTF-8 text; save it as such"

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.errors import EngineUnreachable, UsageProblem
+from harness.errors import HarnessError, UnknownTarget
+from sessions.errors import HomeNotWritable, NoSuchSession
+from suites.errors import UnknownTask
+from tests.tui.running import ROOT, Shell, one_line, run_script
+from tui.diagnostics import Complaint, ExitCode, code_of, report
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Complaint("no"), ExitCode.USAGE),
+        (UsageProblem("no"), ExitCode.USAGE),
+        (UnknownTask("x", known=()), ExitCode.USAGE),
+        (UnknownTarget("no"), ExitCode.USAGE),
+        (NoSuchSession("x"), ExitCode.USAGE),
+        (HomeNotWritable(Path("/x"), why="no"), ExitCode.FAILED),
+        (EngineUnreachable("no"), ExitCode.FAILED),
+        (HarnessError("no"), ExitCode.FAILED),
+        (ValueError("no"), None),
+    ],
+)
+def test_each_foreseen_error_has_its_exit_code(error: Exception, code: ExitCode | None) -> None:
+    assert code_of(error) is code
+
+
+def test_what_nobody_foresaw_is_one_line_and_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(KeyError) as caught:
+        raise KeyError("first\nsecond\x1b[2J")
+    assert report(caught.value, crashes=tmp_path / "crashes") is ExitCode.FAILED
+    (file,) = (tmp_path / "crashes").iterdir()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert str(file) in said
+    assert "\x1b" not in said
+    assert "Traceback" in file.read_text()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_traceback_is_kept_where_the_home_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert report(RuntimeError("x"), crashes=tmp_path / "file" / "crashes") is ExitCode.FAILED
+    place = Path(capsys.readouterr().err.rpartition(" in ")[2].strip())
+    assert "RuntimeError" in place.read_text()
+    place.unlink()
+
+
+def test_every_error_of_a_group_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    group = ExceptionGroup("tasks", [UsageProblem("one"), ExceptionGroup("more", [EngineUnreachable("two")])])
+    assert report(group, crashes=tmp_path) is ExitCode.FAILED
+    assert capsys.readouterr().err == "wavedeck: one\nwavedeck: two\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rnu",), "no such command 'rnu'. Did you mean 'run'?; see wavedeck --help"),
+        (("run", "--instnces", "2"), "--instances"),
+        (("eval", "kernel.py"), "missing option '--task'; see wavedeck eval --help"),
+        (("replay", "x", "--speed", "1000"), "1000.0 is not in the range 0.5<=x<=100"),
+        (("report",), "missing argument 'SESSION...'; see wavedeck report --help"),
+        (("run", "--detach", "--headless"), "--detach and --headless exclude each other"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line_with_its_help(
+    shell: Shell, arguments: tuple[str, ...], said: str
+) -> None:
+    done = shell(*arguments)
+    assert done.code == ExitCode.USAGE
+    assert done.out == ""
+    assert said in one_line(done)
+
+
+def test_a_reader_that_left_is_no_error() -> None:
+    # The reader is gone before the first line is written.
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "tui", "suites"],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_closed_standard_output_is_no_traceback() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"'{sys.executable}' -m tui suites >&-"],
+        capture_output=True,
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_with_130() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tui", "eval", "-", "--task", "softmax"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    with process:
+        wait_until_reading(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert err.decode().strip() == "wavedeck: interrupted"
+
+
+def wait_until_reading(pid: int) -> None:
+    """Return when the process sits in a read of its standard input."""
+    while True:
+        call = Path(f"/proc/{pid}/syscall").read_text().split()
+        if call[0] == "0" and call[1] == "0x0":
+            return
+
+
+def test_the_version_and_the_help_are_told() -> None:
+    assert run_script("--version").out.startswith("wavedeck")
+    done = run_script("--help")
+    assert done.code == 0
+    for command in ("run", "attach", "resume", "replay", "accept", "eval", "doctor"):
+        assert f"  {command} " in done.out
