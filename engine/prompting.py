@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from engine.candidate import FENCE, Unusable
 from engine.facts import (
@@ -184,7 +184,7 @@ def knowledge_for(setting: Setting) -> list[str]:
     }
     written: list[str] = []
     for page in pages_for(setting.task.category):
-        template = templates().from_string(page.text)
+        template = compiled(page.text)
         if page.targets:
             about = [target for target in setting.targets if target.name in page.targets]
             written += [template.render(shared, target=target, hardware=hardware(target)) for target in about]
@@ -208,6 +208,12 @@ def optimizer_facts(
         "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
         "without_gain": without_gain,
     }
+
+
+@cache
+def compiled(text: str) -> Template:
+    """A page of knowledge as a template: compiling takes most of a prompt's time, and there are few pages."""
+    return templates().from_string(text)
 
 
 @cache
