@@ -47,6 +47,12 @@ _TORCH = (
 )  # fmt: skip
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
 
+_INSIDE_LIBRARIES = frozenset({
+    "os", "sys", "subprocess", "ctypes", "ctypeslib", "socket", "importlib", "builtins", "inspect", "gc", "threading",
+    "pickle", "shutil", "tempfile", "pathlib", "memmap", "fromfile", "tofile", "DataSource",
+})  # fmt: skip
+"""What torch, triton and numpy import for themselves, and their file access: `torch.os` is `os` all the same."""
+
 _BUILTINS = frozenset({
     "exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "locals", "vars", "__builtins__",
     "__loader__", "__spec__", "memoryview",
@@ -146,6 +152,8 @@ def _of_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Ref
 def _of_path(line: int, path: str) -> Iterator[Refusal]:
     top, _, member = path.partition(".")
     if top in _MEMBERS and member and member.partition(".")[0] not in _MEMBERS[top]:
+        yield Refusal(line, f"`{path}` has no use in a kernel module")
+    if top in ("torch", "triton", "numpy") and not _INSIDE_LIBRARIES.isdisjoint(path.split(".")[1:]):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
     for refused in _TORCH:
         if path == refused or path.startswith(refused + "."):

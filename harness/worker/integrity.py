@@ -60,8 +60,14 @@ def _functions() -> dict[str, dict[str, Any]]:
     return {
         owner: {
             name: value
-            for name, value in vars(members).items()
+            for name, value in _members(one).items()
             if callable(value) and name not in _MOVING_PARTS
         }
-        for owner, members in owners.items()
+        for owner, one in owners.items()
     }
+
+
+def _members(owner: Any) -> dict[str, Any]:
+    """Of a class also what it inherits, so that a new method that hides an inherited one is a difference."""
+    lineage = reversed(owner.__mro__) if isinstance(owner, type) else (owner,)
+    return {name: value for one in lineage for name, value in vars(one).items()}

@@ -271,6 +271,8 @@ def import_all() -> Ready:
 
     from . import roles
 
+    if not triton.knobs.runtime.interpret:
+        _warm_up()
     problem = ""
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         problem = "a GPU runtime is initialised by the import"
@@ -291,6 +293,16 @@ def import_all() -> Ready:
         threads=threads,
         problem=problem,
     )
+
+
+def _warm_up() -> None:
+    """What the first compilation sets up is worth a second to every worker, and no worker depends on it."""
+    from . import warm
+
+    try:
+        warm.compile_once()
+    except Exception:  # noqa: BLE001 -- whatever a triton without this back end raises
+        traceback.print_exc()
 
 
 def wait_as_spare(control: socket.socket) -> None:

@@ -1,0 +1,26 @@
+"""One small compilation ahead of need: what triton and LLVM set up for it is then there in every forked worker."""
+
+from __future__ import annotations
+
+import tempfile
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def _copy(source, result, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803 -- triton's way
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(source + offsets, mask=offsets < count)
+    tl.store(result + offsets, tl.exp(values) + tl.sum(values, axis=0), mask=offsets < count)
+
+
+def compile_once() -> None:
+    """Compiles for gfx942 and forgets the result; starts no thread and touches no driver."""
+    types = {"source": "*fp32", "result": "*fp32", "count": "i32", "BLOCK": "constexpr"}
+    source = ASTSource(fn=_copy, signature=types, constexprs={(3,): 256})
+    with tempfile.TemporaryDirectory(prefix="wavedeck-warm-") as folder, triton.knobs.cache.scope():
+        triton.knobs.cache.dir = folder
+        triton.compile(source, target=GPUTarget("hip", "gfx942", 64))

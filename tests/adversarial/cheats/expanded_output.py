@@ -1,0 +1,23 @@
+"""One row stands for all: an output of stride 0."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "softmax"
+EXPECT = ('wrong', 'structure')
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=float("-inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * columns + offsets, (e / tl.sum(e, axis=0)).to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def softmax(x):
+    out = torch.empty_like(x[:1])
+    softmax_kernel[(1,)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out.expand(x.shape)

@@ -1,0 +1,25 @@
+"""The same output memory is returned by every call of a size."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ('rejected', 'aliased_output')
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+_buffers = {}
+
+
+def vector_add(x, y):
+    out = _buffers.setdefault((x.numel(), x.dtype), torch.empty_like(x))
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
+    return out

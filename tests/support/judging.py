@@ -1,0 +1,35 @@
+"""One pool of judges for a whole test session, and shorthand for judging with it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest_asyncio
+
+from harness import DevicePool, Evaluation, StageEntered, StageLeft, evaluate, target
+from suites import load_task
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def pool() -> AsyncIterator[DevicePool]:
+    async with DevicePool(slots=2) as started:
+        yield started
+
+
+async def judge(
+    pool: DevicePool,
+    source: str,
+    task: str = "vector_add",
+    *,
+    seed: int = 1,
+    targets: tuple[str, ...] = ("gfx942",),
+    on_event: Callable[[StageEntered | StageLeft], None] | None = None,
+) -> Evaluation:
+    return await evaluate(
+        source,
+        load_task(task),
+        pool=pool,
+        targets=[target(name) for name in targets],
+        seed=seed,
+        on_event=on_event,
+    )
