@@ -31,14 +31,6 @@ NARROW = (
     "the interpreter computes {name} wrongly (raw bits, truncating casts), so this device cannot judge it"
 )
 MISSING = "Triton's interpreter has no {what}, so this device cannot judge it"
-_NARROW_TYPES = {
-    "get_bf16_ty": "bfloat16",
-    "get_fp8e4nv_ty": "float8e4nv",
-    "get_fp8e4b15_ty": "float8e4b15",
-    "get_fp8e4b8_ty": "float8e4b8",
-    "get_fp8e5_ty": "float8e5",
-    "get_fp8e5b16_ty": "float8e5b16",
-}
 # Builder methods whose result points where their argument does.
 _CARRIERS = (
     "create_addptr",
@@ -134,6 +126,9 @@ def _patch_once_a_launch() -> None:
         scope = patch_language(fn)
         # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
+        scope.set_attr(tl, "dot_scaled", _refusing(MISSING.format(what="dot_scaled")))
+        to_ir = tl.dtype.to_ir
+        scope.set_attr(tl.dtype, "to_ir", lambda dtype, builder: to_ir(_wide(dtype), builder))
         return scope
 
     @functools.cache
@@ -234,6 +229,13 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 def _refuse_narrow(dtype: torch.dtype) -> None:
     if dtype is torch.bfloat16 or (dtype.is_floating_point and dtype.itemsize == 1):
         raise cannot(NARROW.format(name=str(dtype).removeprefix("torch.")))
+
+
+def _wide(dtype: Any) -> Any:
+    """A type that a kernel names, when the interpreter computes it rightly."""
+    if dtype.is_bf16() or dtype.is_fp8():
+        raise cannot(NARROW.format(name=dtype))
+    return dtype
 
 
 def _compiled_stub(target: Target, options: Mapping[str, Any]) -> SimpleNamespace:
@@ -339,8 +341,6 @@ def _based(method: Callable[..., Any]) -> Callable[..., Any]:
 def _hook_types() -> None:
     """Say `unsupported` where a kernel uses what the interpreter lacks or computes wrongly."""
     builder = interpreter.InterpreterBuilder
-    for method, name in _NARROW_TYPES.items():
-        setattr(builder, method, _refusing(NARROW.format(name=name)))
     for method in ("create_extern_elementwise", "create_inline_asm"):
         setattr(builder, method, _refusing(MISSING.format(what=method.removeprefix("create_"))))
 
@@ -348,14 +348,14 @@ def _hook_types() -> None:
         if not name.startswith(("create_", "get_")):
             raise AttributeError(name)
         what = name.removeprefix("create_").removeprefix("get_")
-        return functools.partial(_refusing(MISSING.format(what=what)), self)
+        return _refusing(MISSING.format(what=what))
 
     builder.__getattr__ = missing
     libdevice.install(cannot, MISSING)
 
 
 def _refusing(why: str) -> Callable[..., Any]:
-    def refuse(self: Any, *args: Any, **named: Any) -> Any:
+    def refuse(*args: Any, **named: Any) -> Any:
         raise cannot(why)
 
     return refuse

@@ -70,12 +70,13 @@ class DeviceMode(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """The result of `func` with devices replaced."""
+        if func == _DEVICE:
+            device = func(*args)
+            return GPU if device == CPU else device
         if func == _IS_CUDA:
-            return True
+            return _DEVICE(args[0]) == CPU
         if func == _IS_CPU:
             return False
-        if func == _DEVICE:
-            return GPU
         if func is torch.Tensor.get_device:
             return 0
         if func in _HERE:

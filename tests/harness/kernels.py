@@ -435,3 +435,43 @@ def product_of(x):
     out = torch.empty(2, device="cuda")
     product_kernel[(1,)](x, out, x.numel())
     return out
+
+
+@triton.jit
+def float8_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    places = tl.arange(0, N)
+    tl.store(out_ptr + places, tl.load(x_ptr + places).to(tl.float8e4b8).to(tl.float32))
+
+
+def through_float8(x):
+    out = torch.empty_like(x)
+    float8_kernel[(1,)](x, out, x.numel())
+    return out
+
+
+@triton.jit
+def assembly_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    places = tl.arange(0, N)
+    x = tl.load(x_ptr + places)
+    y = tl.inline_asm_elementwise("v_rcp_f32 $0, $1", "=v,v", [x], dtype=tl.float32, is_pure=True, pack=1)
+    tl.store(out_ptr + places, y)
+
+
+def with_assembly(x):
+    out = torch.empty_like(x)
+    assembly_kernel[(1,)](x, out, x.numel())
+    return out
+
+
+@triton.jit
+def scaled_dot_kernel(a_ptr, s_ptr, out_ptr, N: tl.constexpr):
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    a = tl.load(a_ptr + places)
+    scale = tl.load(s_ptr + tl.arange(0, N)[:, None] * (N // 32) + tl.arange(0, N // 32)[None, :])
+    tl.store(out_ptr + places, tl.dot_scaled(a, scale, "e4m3", a, scale, "e4m3"))
+
+
+def scaled_dot(x, scale):
+    out = torch.empty(x.shape, device="cuda")
+    scaled_dot_kernel[(1,)](x, scale, out, x.shape[0])
+    return out

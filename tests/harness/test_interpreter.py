@@ -111,9 +111,13 @@ def test_guard_zones_of_an_input_are_out_of_bounds(seen: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("narrow", "bfloat16"), ("bfloat16", "bfloat16"), ("float8", "float8_e4m3fnuz")]
-)
-def test_what_the_interpreter_computes_wrongly_is_unsupported(seen: Any, name: str, what: str) -> None:
+    ("name", "what"),
+    [("narrow", "bf16"), ("bfloat16", "bfloat16"), ("float8", "float8_e4m3fnuz"), ("through_float8", "fp8e4b8"),
+     ("with_assembly", "inline_asm"), ("scaled_dot", "dot_scaled")],
+)  # fmt: skip
+def test_what_the_interpreter_lacks_or_computes_wrongly_is_unsupported(
+    seen: Any, name: str, what: str
+) -> None:
     assert seen[name]["right"] is None
     assert what in seen[name]["unsupported"]
 

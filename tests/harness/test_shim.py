@@ -1,0 +1,83 @@
+"""A GPU that is not there, as NVIDIA and AMD targets would show it; one process each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.judge
+
+ASK = """
+import json, sys, time, torch, triton
+from harness.targets import target
+from harness.worker.shim import install
+
+install(target(sys.argv[1]))
+start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+start.record()
+began = time.perf_counter()
+while time.perf_counter() - began < 0.01: ...
+end.record()
+driver = triton.runtime.driver.active
+bandwidth = triton.testing.get_dram_gbps(0)
+x = torch.arange(6.0, device="cuda").reshape(2, 3)
+with torch.cuda.device(0), torch.cuda.stream(torch.cuda.Stream()):
+    y = (x @ x.T).to(device="cuda:0", dtype=torch.float64).pin_memory()
+print(json.dumps({
+    "elapsed_ms": start.elapsed_time(end),
+    "name": torch.cuda.get_device_name(),
+    "capability": torch.cuda.get_device_capability(0),
+    "arch_name": torch.cuda.get_device_properties(0).gcnArchName,
+    "versions": [torch.version.hip is not None, torch.version.cuda is not None],
+    "target": [driver.get_current_target().backend, driver.get_current_target().arch],
+    "warp": driver.utils.get_device_properties(0)["warpSize"],
+    "active_device": str(driver.get_active_torch_device()),
+    "bandwidth_gb_per_s": bandwidth,
+    "sum": y.sum().item(),
+    "dtype": str(y.dtype),
+    "index_device": str(torch.empty(1, device=0).device),
+    "real": torch._C._cuda_getCurrentRawStream(0),
+    "meta_stays": str(torch.empty(1, device="meta").device.type),
+}))
+"""
+
+
+@pytest.fixture(scope="module", params=["gfx942", "sm_90"])
+def answers(request: pytest.FixtureRequest) -> tuple[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, request.param], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return request.param, json.loads(done.stdout)
+
+
+def test_it_answers_as_the_target(answers: tuple[str, Any]) -> None:
+    name, said = answers
+    if name == "gfx942":
+        assert said["target"] == ["hip", "gfx942"]
+        assert said["name"] == "AMD Instinct MI300X"
+        assert said["arch_name"].startswith("gfx942:")
+        assert (said["capability"], said["warp"], said["versions"]) == ([9, 4], 64, [True, False])
+        assert said["bandwidth_gb_per_s"] == pytest.approx(5300, rel=1e-3)
+    else:
+        assert said["target"] == ["cuda", 90]
+        assert said["name"] == "NVIDIA H100 SXM5"
+        assert (said["capability"], said["warp"], said["versions"]) == ([9, 0], 32, [False, True])
+        assert said["bandwidth_gb_per_s"] == pytest.approx(3350, rel=1e-3)
+    assert said["active_device"] == "cuda:0"
+
+
+def test_tensors_compute_on_the_cpu(answers: tuple[str, Any]) -> None:
+    _, said = answers
+    assert (said["sum"], said["dtype"]) == (5.0 + 14 * 2 + 50, "torch.float64")
+    assert said["index_device"] == "cuda:0"
+    assert said["meta_stays"] == "meta"
+
+
+def test_events_tell_the_time_that_passed(answers: tuple[str, Any]) -> None:
+    _, said = answers
+    assert 10 <= said["elapsed_ms"] < 5000
