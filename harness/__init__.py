@@ -2,7 +2,7 @@
 
 from .cascade import evaluate
 from .device import Device, Target
-from .devices import discover_devices
+from .devices import choose_devices, discover_devices
 from .errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
 from .evaluation import (
     EVALUATION_DECODER,
@@ -20,12 +20,15 @@ from .evaluation import (
     Traffic,
     Verdict,
 )
+from .limits import TimeLimits
 from .pool import DevicePool
 from .probe import HarnessReport, probe
+from .static import SLOW_IN_INTERPRETER
 from .targets import hardware, target, targets
 
 __all__ = [
     "EVALUATION_DECODER",
+    "SLOW_IN_INTERPRETER",
     "STAGES",
     "Device",
     "DevicePool",
@@ -43,11 +46,13 @@ __all__ = [
     "StageEntered",
     "StageLeft",
     "Target",
+    "TimeLimits",
     "Traffic",
     "UnknownDevice",
     "UnknownTarget",
     "Verdict",
     "WorkerDied",
+    "choose_devices",
     "discover_devices",
     "evaluate",
     "hardware",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import secrets
 import signal
@@ -114,9 +115,10 @@ class _Evaluating:
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
         channel = await self._slot.channel()
-        cpu = limits.CALL_CPU_S + limits.CASE_CPU_S * (len(self._task.cases) + 4)
+        time_limits = self._pool.limits
+        cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * (len(self._task.cases) + 3)
         guest, pid, end = await self._pool.interpreting.spawn_for_another(
-            "guest", cpu_limit_s=int(cpu), sandboxed=True
+            "guest", cpu_limit_s=math.ceil(cpu), sandboxed=True
         )
         finished = False
         try:
@@ -127,6 +129,7 @@ class _Evaluating:
                     seed=self._seed,
                     guest_pid=pid,
                     target=self._targets[0].name,
+                    limits=time_limits,
                 )
                 await self._tell(channel, begin, (end.fileno(),))
             finally:
@@ -202,7 +205,12 @@ class _Evaluating:
         assert judged.error is not None
         if not self._pool.interpreting.alive:
             raise WorkerDied("the interpreting server died and took the candidate along")
-        status = guest.ended.result().status
+        ended = guest.ended.result()
+        if ended.killed:
+            return Verdict.REJECTED, ErrorReport(
+                kind="tampering", message="the candidate closed the judge's channel"
+            )
+        status = ended.status
         where = judged.error.message.removeprefix("the process ended ")
         if not os.WIFSIGNALED(status):
             code = os.waitstatus_to_exitcode(status)
@@ -272,15 +280,16 @@ class _Evaluating:
         return verdict, error
 
     async def _compile_for(self, target: Target, cases: msgspec.Raw) -> _TargetReport:
+        limit = self._pool.limits.compile_s
         async with self._pool.compiles:
             child, channel = await self._pool.compiling.spawn(
-                "compiler", cpu_limit_s=int(limits.COMPILE_WALL_S), sandboxed=True
+                "compiler", cpu_limit_s=math.ceil(limit), sandboxed=True
             )
             try:
-                async with asyncio.timeout(limits.COMPILE_WALL_S):
+                async with asyncio.timeout(limit):
                     return await self._hear_compiler(channel, target, cases)
             except TimeoutError:
-                return _TargetReport(error=f"not compiled within {limits.COMPILE_WALL_S:g} s", timed_out=True)
+                return _TargetReport(error=f"not compiled within {limit:g} s", timed_out=True)
             except (EOFError, BadFrame, msgspec.DecodeError):
                 if not self._pool.compiling.alive:
                     raise WorkerDied("the compiling server died and took the candidate along") from None

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import msgspec
+
+
+class TimeLimits(msgspec.Struct, frozen=True):
+    """Seconds that a candidate has on device `cpu`; wall time where the name does not say CPU."""
+
+    call_s: float = 60.0
+    """Import and first case."""
+    call_cpu_s: float = 30.0
+    case_s: float = 120.0
+    case_cpu_s: float = 30.0
+    compile_s: float = 120.0
+    """One target."""
+
+
 SERVER_START_S = 60.0
 SELF_TEST_S = 20.0
 GUEST_START_S = 30.0
 
-CALL_WALL_S = 60.0
-CALL_CPU_S = 30.0
-CASE_WALL_S = 120.0
-CASE_CPU_S = 30.0
-COMPILE_WALL_S = 120.0
 FAREWELL_S = 10.0
 """To answer what was left behind; the candidate's code no longer runs by then."""
 JUDGE_SILENCE_S = 180.0
@@ -19,6 +29,7 @@ END_S = 5.0
 """For a killed tree to be gone before its warden is killed too."""
 
 ADDRESS_SPACE_BYTES = 8 << 30
+"""Beyond what the imports have mapped: vendors' builds of torch map gigabytes."""
 COMPILE_ADDRESS_SPACE_BYTES = 32 << 30
 """Arguments at `gpu` sizes are mapped, not touched."""
 FILE_BYTES = 64 << 20

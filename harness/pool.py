@@ -12,8 +12,9 @@ from types import TracebackType
 
 from .device import Device
 from .devices import choose_devices
-from .errors import JudgeExtraMissing
+from .errors import HarnessError, JudgeExtraMissing
 from .frames import AsyncChannel
+from .limits import TimeLimits
 from .servers import Child, ForkServer
 
 
@@ -54,11 +55,14 @@ class DevicePool:
     device is `UnknownDevice`, a missing torch or triton `JudgeExtraMissing`, a server that does not start `WorkerDied`.
     """
 
-    def __init__(self, devices: Sequence[str] = ("cpu",), slots: int | None = None) -> None:
+    def __init__(
+        self, devices: Sequence[str] = ("cpu",), slots: int | None = None, limits: TimeLimits | None = None
+    ) -> None:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
         self.slots = slots or len(os.sched_getaffinity(0))
+        self.limits = limits or TimeLimits()
         self.interpreting = ForkServer(interpret=True)
         self.compiling = ForkServer(interpret=False)
         self._free: asyncio.LifoQueue[Slot] = asyncio.LifoQueue()
@@ -95,6 +99,8 @@ class DevicePool:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         """A free slot, waited for; servers that died are started again first."""
+        if not self._all:
+            raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
         slot = await self._free.get()
         try:
             await self._start_servers()
@@ -112,7 +118,8 @@ class DevicePool:
             raise group_error.exceptions[0] from None
 
     async def _close(self) -> None:
-        for slot in self._all:
+        slots, self._all = self._all, []
+        for slot in slots:
             slot.discard()
         async with asyncio.TaskGroup() as group:
             for server in (self.interpreting, self.compiling):

@@ -24,6 +24,10 @@ class GuestGone(Exception):
     """The guest ended when it should have answered."""
 
 
+class GuestNotReady(Exception):
+    """The guest said nothing before any foreign code ran: our fault."""
+
+
 class GuestLied(Exception):
     """What came is no answer to what was asked: somebody else wrote to the guest's channel."""
 
@@ -53,7 +57,10 @@ class GuestLink:
 
     def hello(self) -> Hello:
         """The guest's first words; it speaks by itself."""
-        return self._receive(Hello, "", time.monotonic() + limits.GUEST_START_S, None)
+        try:
+            return self._receive(Hello, "", time.monotonic() + limits.GUEST_START_S, None)
+        except (ChannelTimeout, GuestGone, GuestLied) as error:
+            raise GuestNotReady(f"a guest did not get ready: {error}") from error
 
     def ask(
         self,
@@ -91,7 +98,7 @@ class GuestLink:
         except (BadFrame, msgspec.DecodeError) as error:
             raise GuestLied(str(error)) from error
         except ChannelClosed as error:
-            raise GuestGone from error
+            raise GuestGone("it ended") from error
         if not isinstance(report, Hello) and report.nonce != nonce:
             raise GuestLied("the nonce is not the request's")
         if isinstance(report, Failed):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.evaluation import ErrorReport, Layer
+from harness.limits import TimeLimits
 from harness.signatures import Parameter
 from suites.task import Task
 
@@ -79,6 +80,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     guest_pid: int
     target: str
     """Name of the target that the device shim answers as."""
+    limits: TimeLimits
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):

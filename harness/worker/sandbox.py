@@ -110,17 +110,18 @@ def _enter(scratch: Path) -> None:
 
 
 def _limit(cpu_limit_s: int, address_space_bytes: int) -> str:
+    mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     for kind, value in (
         (resource.RLIMIT_CPU, cpu_limit_s),
         (resource.RLIMIT_FSIZE, limits.FILE_BYTES),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, limits.OPEN_FILES),
-        (resource.RLIMIT_AS, address_space_bytes),
+        (resource.RLIMIT_AS, mapped + address_space_bytes),
     ):
         _soft, hard = resource.getrlimit(kind)
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (allowed, allowed))
-    return f"{cpu_limit_s} s CPU, {address_space_bytes >> 30} GiB, {limits.FILE_BYTES >> 20} MiB a file"
+    return f"{cpu_limit_s} s CPU, {address_space_bytes >> 30} GiB more, {limits.FILE_BYTES >> 20} MiB a file"
 
 
 def _leave_network() -> str:

@@ -68,6 +68,7 @@ class Trial:
         self._link = link
         self._begin = begin
         self._task = begin.task
+        self._limits = begin.limits
         self._problem = problem
         self._sandbox: tuple[Layer, ...] = ()
         self._stage = "call"
@@ -112,15 +113,15 @@ class Trial:
                 nonce=nonce, source=self._begin.source, entry_points=names, target=self._begin.target
             ),
             Loaded,
-            wall_s=limits.CALL_WALL_S,
-            cpu_s=limits.CALL_CPU_S,
+            wall_s=self._limits.call_s,
+            cpu_s=self._limits.call_cpu_s,
         )
         for entry in self._task.entry_points:
             got = loaded.parameters.get(entry.name, ())
             wrong = signatures.difference(signatures.parse(entry.signature), got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
-        run = self._run(self._task.cases[0], FIRST, wall_s=limits.CALL_WALL_S)
+        run = self._run(self._task.cases[0], FIRST, first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
         self._judge.leave("call", detail, ok=True)
         return run
@@ -162,7 +163,7 @@ class Trial:
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
         self._judge.leave("integrity", f"launched in every case: {kernels}", ok=True)
 
-    def _run(self, case: Case, purpose: str, *, wall_s: float = limits.CASE_WALL_S) -> Run:
+    def _run(self, case: Case, purpose: str, *, first: bool = False) -> Run:
         """One call in the guest with inputs of the judge's; `Stop` where the interpreter cannot say."""
         self._judge.alive()
         self._case = case.name
@@ -178,8 +179,8 @@ class Trial:
                     arena_bytes=arena.size_bytes,
                 ),
                 Returned,
-                wall_s=wall_s,
-                cpu_s=limits.CASE_CPU_S,
+                wall_s=self._limits.call_s if first else self._limits.case_s,
+                cpu_s=self._limits.call_cpu_s if first else self._limits.case_cpu_s,
                 descriptors=(arena.descriptor,),
             )
             run = Run(case, inputs, returned, arena.changed(), arena.broken_guards())

@@ -10,7 +10,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _copy(source, result, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803 -- triton's way
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(source + offsets, mask=offsets < count)
