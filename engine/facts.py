@@ -5,13 +5,15 @@ A fact that is not known is `None` or an empty tuple, and the templates leave it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness import Evaluation, KernelResources, Verdict
+from harness import Evaluation, KernelResources, Target, Traffic, Verdict
+from harness.estimate import estimate
 from sessions.metrics import rank
-from suites import Task
+from suites import Case, Task, task_cost
 
 from .tolerances import tolerance_words
 
@@ -60,6 +62,19 @@ class FailedCandidate(JudgedCandidate, Protocol):
     def rejection(self) -> str | None:
         """A person's reason (it may be empty), where the judge passed it and a person did not."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """One case, and what its full size asks of any kernel on the first target."""
+
+    case: Case
+    minimal_bytes: int
+    flops: int
+    at_least_us: float | None
+    """Roofline estimate that nothing can beat, without the launch; `None` where the target has no peak for the dtype."""
+    limit: str
+    """`memory` or `compute`: what bounds it; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +132,38 @@ class Measurements:
     resources_left_out: int
     standouts: tuple[str, ...]
     """What in these figures is worth acting on, one sentence each."""
+
+
+def case_facts(task: Task, target: Target) -> tuple[CaseFacts, ...]:
+    """The task's cases with their cost by the task's own model. `BadTask` where its `cost.py` fails."""
+    facts = []
+    for case in task.cases:
+        cost = task_cost(task, case.gpu, case.dtype)
+        # The lower bound of an estimate knows only the cost; nothing was counted at this size.
+        nothing = Traffic(
+            case=case.name,
+            sizes=case.gpu,
+            requested_read_bytes=0,
+            requested_write_bytes=0,
+            unique_read_bytes=0,
+            unique_write_bytes=0,
+            minimal_bytes=cost.minimal_bytes,
+            dot_flops=0,
+            flops=cost.flops,
+            launches=0,
+            programs=0,
+        )
+        bound = estimate(nothing, cost, case.dtype, target)
+        facts.append(
+            CaseFacts(
+                case=case,
+                minimal_bytes=cost.minimal_bytes,
+                flops=cost.flops,
+                at_least_us=bound.low_us if bound else None,
+                limit=bound.bound_low if bound else "",
+            )
+        )
+    return tuple(facts)
 
 
 def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
@@ -203,25 +250,33 @@ def achieved(evaluation: Evaluation) -> str:
         devices = ", ".join(sorted({each.device for each in evaluation.latency})) or evaluation.device
         return f"{evaluation.speedup:.3f}x the timing baseline, measured on {devices}"
     parts = []
-    if evaluation.estimate:
-        low = sum(each.low_us for each in evaluation.estimate)
-        high = sum(each.high_us for each in evaluation.estimate)
-        target = evaluation.estimate[0].target
+    ratios = [
+        each.high_us / each.low_us for each in evaluation.estimate if min(each.low_us, each.high_us) > 0
+    ]
+    if ratios:
         parts.append(
-            f"estimated (not measured) between {low:.4g} and {high:.4g} us on {target}, all cases together"
+            f"estimate, not a measurement: upper over lower roofline bound {fmean_log(ratios):.2f}, mean over cases"
         )
     requested = sum(each.requested_read_bytes + each.requested_write_bytes for each in evaluation.traffic)
     minimal = sum(each.minimal_bytes for each in evaluation.traffic)
     if minimal:
         parts.append(f"requests {requested / minimal:.2f} times the minimal bytes")
     kernels = [kernel for rows in evaluation.resources.values() for kernel in rows]
-    spills = sum((kernel.vgpr_spills or 0) + (kernel.sgpr_spills or 0) for kernel in kernels)
+    vector = sum(kernel.vgpr_spills or 0 for kernel in kernels)
+    scalar = sum(kernel.sgpr_spills or 0 for kernel in kernels)
     if kernels:
-        parts.append(f"{spills} registers spilled" if spills else "no spills")
+        parts.append(
+            f"{vector} vector and {scalar} scalar registers spilled" if vector or scalar else "no spills"
+        )
     occupancy = [kernel.occupancy for kernel in kernels if kernel.occupancy is not None]
     if occupancy:
         parts.append(f"lowest occupancy {min(occupancy):g}")
     return "; ".join(parts) or "correct; nothing is known of its speed"
+
+
+def fmean_log(ratios: Sequence[float]) -> float:
+    """Geometric mean."""
+    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios))
 
 
 def grouped(evaluation: Evaluation) -> tuple[ResourceFacts, ...]:
@@ -260,14 +315,7 @@ def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[s
                 f"`{kernel.kernel}` spills {amount} on {target}: a smaller tile or more warps would avoid it."
             )
             break
-    for target, kernel in kernels:
-        widest = max((int(bits) for bits in kernel.load_widths), default=None)
-        if widest is not None and widest < NARROW_BITS:
-            words.append(
-                f"The widest global load of `{kernel.kernel}` on {target} is {widest} bits a lane (128 is possible): "
-                "offsets are not seen to be contiguous and aligned, or the block is too small."
-            )
-            break
+    words += narrow_loads(kernels)
     if any(each.dot_flops for each in evaluation.traffic):
         for target, kernel in kernels:
             if (
@@ -278,11 +326,21 @@ def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[s
                     f"No matrix instruction was generated on {target} although the kernel uses tl.dot."
                 )
                 break
-    for bound in sorted({each.bound_low for each in evaluation.estimate}):
-        named = ", ".join(dict.fromkeys(each.case for each in evaluation.estimate if each.bound_low == bound))
-        side = "memory bandwidth" if bound == "memory" else "arithmetic"
-        words.append(f"At best, {side} limits: {named}.")
     return words
+
+
+def narrow_loads(kernels: Sequence[tuple[str, KernelResources]]) -> list[str]:
+    """One sentence a kernel about the cases in which even its widest loads are narrow."""
+    cases: dict[tuple[str, str, int], list[str]] = {}
+    for target, kernel in kernels:
+        widest = max((int(bits) for bits in kernel.load_widths), default=None)
+        if widest is not None and widest < NARROW_BITS:
+            cases.setdefault((target, kernel.kernel, widest), []).append(kernel.case)
+    return [
+        f"In {', '.join(dict.fromkeys(named))} the widest global load of `{name}` on {target} is {widest} bits a lane "
+        "(128 is possible): offsets are not seen to be contiguous and aligned there, or the block is too small."
+        for (target, name, widest), named in cases.items()
+    ]
 
 
 def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:

@@ -21,6 +21,7 @@ from engine.facts import (
     FailedCandidate,
     JudgedCandidate,
     achieved,
+    case_facts,
     error_facts,
     lost_ground,
     measurements,
@@ -29,8 +30,7 @@ from engine.facts import (
 )
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
-from harness import Target, hardware
-from harness.limits import CASE_CPU_S
+from harness import Target, TimeLimits, hardware
 from harness.static import SLOW_IN_INTERPRETER
 from sessions.events import Message
 from suites import Task
@@ -156,7 +156,15 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
     request = (
         templates()
         .get_template(template)
-        .render(setting=setting, task=task, precision=precision(task), achieved=achieved, **facts)
+        .render(
+            setting=setting,
+            task=task,
+            cases=case_facts(task, setting.targets[0]),
+            reference=hardware(setting.targets[0]),
+            precision=precision(task),
+            achieved=achieved,
+            **facts,
+        )
     )
     return Message("system", system_text(setting)), Message("user", tidy(request))
 
@@ -180,7 +188,7 @@ def knowledge_for(setting: Setting) -> list[str]:
         "device": setting.device,
         "targets": setting.targets,
         "slow": sorted(SLOW_IN_INTERPRETER),
-        "case_cpu_s": CASE_CPU_S,
+        "case_cpu_s": TimeLimits().case_cpu_s,
     }
     written: list[str] = []
     for page in pages_for(setting.task.category):
@@ -249,8 +257,10 @@ def sizes(values: dict[str, int]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four significant digits; a dash for what is not known."""
-    return "-" if value is None else f"{value:.4g}"
+    """Whole numbers whole, others with four significant digits; a dash for what is not known."""
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
 def tidy(text: str) -> str:

@@ -107,6 +107,16 @@ def test_every_prompt_of_a_task_begins_the_same_for_the_cache() -> None:
     assert all(text(messages).startswith(task_part) for messages in prompts)
 
 
+def test_the_limit_of_each_case_at_full_size_is_told() -> None:
+    told = text(first_prompt(SETTING))
+    assert "| fp32 | float32 | standard | rows=8192, columns=8192 | 536870912 |" in told
+    assert re.search(r"\| 101\.3 \(memory\) \| rows=32, columns=512 \|", told)
+    square = text(first_prompt(Setting(load_task("matmul"), SETTING.targets)))
+    assert re.search(r"m=4096, n=4096, k=4096 \| 100663296 \| 137438953472 \| 105\.1 \(compute\)", square)
+    on_gpu = text(first_prompt(Setting(SETTING.task, SETTING.targets, device="MI300X")))
+    assert "interpreted" not in on_gpu
+
+
 def test_precision_is_told_in_words() -> None:
     told = text(first_prompt(SETTING))
     assert "`float16`: as exact as one final rounding" in told
@@ -144,7 +154,7 @@ def test_a_repair_tells_code_error_line_reflection_and_what_to_keep() -> None:
         "NaN came out where none is expected",
         "Lane 781 took part in the sum.",
         "failed 3 times in a row; after 5 it is dropped",
-        "The best correct kernel so far is softmax#1/2: estimated (not measured) between 101.3 and 400 us on gfx942",
+        "The best correct kernel so far is softmax#1/2: estimate, not a measurement: upper over lower roofline bound 3.95",
     ):
         assert fact in told
     assert "best correct kernel" not in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
@@ -182,7 +192,7 @@ def test_the_optimizer_sees_the_history_best_last_with_figures_and_no_invented_l
     slow = passing("softmax#1/2", high_us=900, spills=12, width=32, requested=9000, strategy="Two passes.")
     fast = passing("softmax#1/4", high_us=300, strategy="One pass.")
     told = text(optimize_prompt(SETTING, history=[slow, fast]))
-    assert 0 < told.index("softmax#1/2: estimated") < told.index("softmax#1/4 (best): estimated")
+    assert 0 < told.index("softmax#1/2: estimate") < told.index("softmax#1/4 (best): estimate")
     for fact in (
         "> Two passes.",
         "> One pass.",
@@ -190,11 +200,10 @@ def test_the_optimizer_sees_the_history_best_last_with_figures_and_no_invented_l
         "| gfx942 | fp32 | rows=8192, columns=8192 | 101.3 | 900 | memory / memory |",
         "**estimate**, not a measurement",
         "| fp32 | 9000 | 2000 | 2000 | 4.5 |",
-        "| gfx942 | softmax_kernel | fp32 | BLOCK=1024 | 77 | 12 | 512 | 6 (vgprs) | 0 | 32: 9 |",
+        "| gfx942 | softmax_kernel | fp32 | BLOCK=1024 | 77 | 12 + 0 | 512 | 6 (vgprs) | 0 | 32: 9 |",
         "requests 4.50 times the minimal bytes",
         "spills 12 vector registers on gfx942",
-        "is 32 bits a lane",
-        "At best, memory bandwidth limits: fp32.",
+        "In fp32 the widest global load of `softmax_kernel` on gfx942 is 32 bits a lane",
         "No latency can be measured here",
         "faster** than softmax#1/4, judged by what is known",
     ):
@@ -245,10 +254,10 @@ def test_a_reflection_is_asked_for_words_not_code() -> None:
     told = text(reflect_prompt(SETTING, failed=failing(), best=passing()))
     assert "Do not write the module" in told
     assert "words of the judge" in told
-    assert "softmax#1/2: estimated" in told
+    assert "softmax#1/2: estimate" in told
 
 
-@pytest.mark.parametrize("reply", ["", "I would use tiles. " * 1000])
+@pytest.mark.parametrize("reply", ["", "I would use tiles. " * 1000], ids=["empty", "long"])
 def test_the_corrective_request_goes_on_from_the_reply(reply: str) -> None:
     asked = first_prompt(SETTING)
     unusable = read_reply(reply, ["softmax"])
