@@ -116,18 +116,15 @@ def _bring_git_in_step(recorder: Recorder, events: Iterable[Event]) -> None:
 
 
 def _forget_lost_commits(store: Store, session: str, instance: InstanceState) -> None:
-    """Mark attempts whose commit git does not have, or whose branch never reached it, as not committed.
+    """Mark attempts as not committed whose commit git lacks, and the last one where its branch points elsewhere.
 
-    A branch that is ahead (its event was lost) needs nothing: committing again gives the same id.
+    Committing them again gives the same ids and puts the branch right; one that is ahead, because the event that tells of it was
+    lost, is put right by the attempts that wait to be committed.
     """
     committed = [attempt for attempt in instance.attempts if attempt.commit is not None]
     tip = store.repository.read_ref(HEADS + attempt_branch(session, instance.key))
-    reached = [attempt.commit for attempt in committed]
-    behind = len(committed)
-    if tip is None:
-        behind = 0
-    elif tip in reached:
-        behind = reached.index(tip) + 1
-    for place, attempt in enumerate(committed):
-        if place >= behind or attempt.commit is None or not store.repository.has(attempt.commit):
+    if committed and committed[-1].commit != tip:
+        committed[-1].commit = None
+    for attempt in committed:
+        if attempt.commit is not None and not store.repository.has(attempt.commit):
             attempt.commit = None

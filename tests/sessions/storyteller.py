@@ -1,0 +1,96 @@
+"""An engine in miniature that is meant to be killed: `python -m tests.sessions.storyteller HOME`.
+
+It begins the session or takes it up, plays what is missing and finishes. For each durable event it prints a line once the
+event is acknowledged: number, tag, and what the event is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from harness import Verdict
+from sessions import Home, Recorder, resume
+from sessions import events as ev
+from sessions.codec import tag_of
+from sessions.errors import NoSuchSession, NothingToResume
+from tests.sessions import story
+
+INSTANCES = 3
+PLAN = (
+    (Verdict.WRONG, ev.Origin.FRESH, None),
+    (Verdict.CORRECT, ev.Origin.REPAIR, 1),
+    (Verdict.CORRECT, ev.Origin.OPTIMIZE, 2),
+)
+
+
+def say(event: ev.Event) -> None:
+    """Tell the test what is acknowledged."""
+    about = getattr(event, "call", "") or getattr(event, "attempt", "") or getattr(event, "instance", "")
+    sys.stdout.write(f"{event.seq} {tag_of(event)} {about}\n")
+    sys.stdout.flush()
+
+
+async def record(recorder: Recorder, event: ev.Event) -> None:
+    if isinstance(event, ev.DURABLE):
+        say(await recorder.record_durable(event))
+    else:
+        recorder.record(event)
+        await asyncio.sleep(0)
+
+
+async def play_attempt(
+    recorder: Recorder, name: str, verdict: Verdict, origin: ev.Origin, base: str | None
+) -> None:
+    """What of an attempt is missing: nothing that finished is asked for again."""
+    known = {attempt.attempt: attempt for attempt in recorder.state.attempts()}.get(name)
+    done = {call.call for call in known.calls if call.finished} if known else set()
+    proposed = known is not None and known.source is not None
+    judged = known is not None and known.evaluation is not None
+    for event in story.attempt(name, verdict, origin=origin, base=base):
+        if getattr(event, "call", None) in done:
+            continue
+        if isinstance(event, ev.CandidateProposed) and proposed:
+            continue
+        if isinstance(event, ev.StageStarted | ev.StageFinished | ev.AttemptJudged) and judged:
+            continue
+        await record(recorder, event)
+    await recorder.commit_attempt(name)
+
+
+async def play_instance(recorder: Recorder, number: int) -> None:
+    key = f"softmax#{number}"
+    known = recorder.state.instances.get(key)
+    if known is None:
+        await record(recorder, ev.InstanceStarted(task="starter/softmax", instance=number))
+    elif known.finished:
+        return
+    for place, (verdict, origin, base) in enumerate(PLAN, start=1):
+        await play_attempt(recorder, f"{key}/{place}", verdict, origin, f"{key}/{base}" if base else None)
+    decided = {attempt.attempt for attempt in recorder.state.attempts() if attempt.decision}
+    if f"{key}/3" not in decided:
+        decision = ev.DecisionMade(attempt=f"{key}/3", accepted=True, by="ada")
+        say(await recorder.decide(decision))
+    await record(recorder, ev.InstanceFinished(task="starter/softmax", instance=number, reason="iterations"))
+
+
+async def tell(home: Home) -> None:
+    try:
+        recorder = resume(home, story.SESSION)
+        resumed = True
+    except NothingToResume:
+        return  # killed while the session was put away, which is done now
+    except NoSuchSession:
+        recorder = Recorder.begin(home, story.started(instances=INSTANCES))
+        resumed = False
+    recorder.record(ev.EngineStarted(host="node", pid=1, resumed=resumed))
+    async with asyncio.TaskGroup() as group:
+        for number in range(1, INSTANCES + 1):
+            group.create_task(play_instance(recorder, number), name=f"instance {number}")
+    await record(recorder, ev.SessionFinished(solved=("starter/softmax",)))
+    await recorder.finish()
+
+
+if __name__ == "__main__":
+    asyncio.run(tell(Home(Path(sys.argv[1]))))

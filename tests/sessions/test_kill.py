@@ -1,0 +1,98 @@
+"""kill -9 at any moment: nothing that was acknowledged is lost, git stays sound, and the session goes on to its end."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from sessions import Home, Store, fold, list_sessions
+from sessions import events as ev
+from sessions.codec import tag_of
+from sessions.journal import read_journal
+from tests.sessions.story import SESSION, assert_sound, git
+
+ROUNDS = 40 if os.environ.get("WAVEDECK_SOAK") == "1" else 6
+"""Sessions, each killed several times."""
+KILLS = 4
+LINES = 40
+"""About what a whole session acknowledges."""
+
+
+def run_and_kill(home: Home, chance: random.Random | None) -> tuple[list[str], int]:
+    """Let the storyteller tell, killed after some acknowledged events and a moment more; returns what it said and how it ended."""
+    command = [sys.executable, "-m", "tests.sessions.storyteller", str(home.root)]
+    said: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as teller:
+        assert teller.stdout is not None
+        wanted = chance.randint(1, LINES) if chance else None
+        killer = threading.Timer(chance.uniform(0.0, 0.03), teller.kill) if chance else None
+        for line in teller.stdout:
+            if line.endswith("\n"):
+                said.append(line.strip())
+            if killer is not None and len(said) == wanted:
+                killer.start()
+        _, errors = teller.communicate()
+        if killer is not None:
+            killer.cancel()
+        assert teller.returncode in (0, -9), errors
+        return said, teller.returncode
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_kill_at_any_moment(seed: int, home: Home, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    acknowledged: list[str] = []
+    for _ in range(KILLS):
+        said, code = run_and_kill(home, chance)
+        acknowledged += said
+        if code == 0:
+            break
+        if home.store.exists():
+            assert_sound(home.store)
+        journal = home.live(SESSION).journal
+        if journal.exists():
+            check_acknowledged(acknowledged, read_journal(journal).events)
+            (info,) = list_sessions(home)
+            assert info.state in ("crashed", "finished")
+    else:
+        said, code = run_and_kill(home, None)
+        acknowledged += said
+
+    assert home.live_sessions() == []
+    assert_sound(home.store)
+    git(tmp_path, "clone", "--quiet", str(home.store), "clone")
+    with Store.read_only(tmp_path / "clone") as clone, Store.read_only(home.store) as store:
+        events = store.session_events(SESSION)
+        assert clone.session_events(SESSION) == events
+    check_acknowledged(acknowledged, events)
+    asked_for = [event.call for event in events if isinstance(event, ev.CallFinished)]
+    judged = [event.attempt for event in events if isinstance(event, ev.AttemptJudged)]
+    assert len(asked_for) == len(set(asked_for)) == 12
+    assert len(judged) == len(set(judged)) == 9
+    state = fold(events)
+    assert state.finished
+    for number in (1, 2, 3):
+        branch = f"{SESSION}/starter/softmax/{number}"
+        subjects = git(home.store, "log", "--format=%s %H", branch).splitlines()
+        assert [line.split()[0] for line in subjects] == [f"softmax#{number}/{place}" for place in (3, 2, 1)]
+        commits = [attempt.commit for attempt in state.instances[f"softmax#{number}"].attempts]
+        assert [line.split()[-1] for line in subjects] == commits[::-1]
+    accepted = git(home.store, "log", "--format=%s", "accepted").splitlines()
+    assert sorted(accepted) == [f"accept softmax#{number}/3" for number in (1, 2, 3)]
+
+
+def check_acknowledged(acknowledged: list[str], events: list[ev.AnyEvent]) -> None:
+    """Every line that was said is the event that stands in the journal."""
+    by_seq = {event.seq: event for event in events}
+    for line in acknowledged:
+        seq, tag, *about = line.split()
+        event = by_seq[int(seq)]
+        assert tag_of(event) == tag
+        named = getattr(event, "call", "") or getattr(event, "attempt", "") or getattr(event, "instance", "")
+        assert [str(named)] == about or (not about and not named)

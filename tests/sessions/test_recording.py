@@ -1,0 +1,117 @@
+"""A finished session becomes a recording, and reads back as what was said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sessions import events as ev
+from sessions import fold, load_recording, write_recording
+from sessions.errors import BadRecording
+from tests.sessions import story
+
+TASK = "starter/softmax"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    return write_recording(fold(story.whole()), "mine", tmp_path / "recordings")
+
+
+def test_what_was_said_reads_back(recorded: Path) -> None:
+    recording = load_recording(recorded)
+    facts = recording.facts
+    assert (facts.name, facts.model, facts.session) == ("mine", "recorded:starter", story.SESSION)
+    assert facts.date == "2023-11-14T22:13:21+00:00"
+    assert facts.templates == {"generator.j2": "0" * 64}
+    assert recording.tasks() == [TASK]
+    assert (recording.chain_count(TASK), recording.longest_chain()) == (2, 3)
+    for (task, chain), replies in recording.chains.items():
+        attempts = fold(story.whole()).instances[f"softmax#{chain}"].attempts
+        calls = [call for attempt in attempts for call in attempt.calls]
+        assert task == TASK
+        assert [reply.text for reply in replies] == [call.text for call in calls]
+        assert [reply.reasoning for reply in replies] == ["let me think"] * len(calls)
+    reply = recording.reply(TASK, 2, 1, ev.Role.REFLECTOR, 1)
+    assert reply is not None
+    assert (reply.text, reply.usage, reply.seconds, reply.stop_reason) == (
+        "The mask is wrong.",
+        ev.Usage(100, 20, 50),
+        2.5,
+        "end",
+    )
+    assert recording.reply(TASK, 2, 1, ev.Role.REFLECTOR, 2) is None
+    assert recording.reply(TASK, 3, 1, ev.Role.REFLECTOR, 1) is None
+
+
+def test_a_corrective_request_is_a_reply_of_its_own(tmp_path: Path) -> None:
+    events = [
+        story.started(),
+        *story.call("softmax#1/1", ev.Role.GENERATOR, "no code, sorry"),
+        *story.call("softmax#1/1", ev.Role.GENERATOR, "```python\n```", n=2),
+        ev.SessionFinished(),
+    ]
+    recording = load_recording(write_recording(fold(events), "two", tmp_path))
+    assert [(reply.attempt, reply.n) for reply in recording.chains[TASK, 1]] == [(1, 1), (1, 2)]
+
+
+def test_odd_words_survive(tmp_path: Path) -> None:
+    odd = 'a "quoted"\\ \x7f \t name \u2028 \U0001f40e'
+    events = [
+        story.started(model=odd),
+        *story.call("softmax#1/1", ev.Role.GENERATOR, odd),
+        ev.SessionFinished(),
+    ]
+    recording = load_recording(write_recording(fold(events), "odd", tmp_path))
+    assert recording.facts.model == odd
+    assert recording.chains[TASK, 1][0].text == odd
+
+
+@pytest.mark.parametrize(
+    ("events", "name", "words"),
+    [
+        (story.whole()[:-1], "x", "only a finished session"),
+        ([story.started(), ev.SessionFinished()], "x", "no reply"),
+        (story.whole(), "../x", "cannot name a recording"),
+        (story.whole(), "mine", "already"),
+    ],
+)
+def test_what_cannot_become_a_recording(
+    recorded: Path, events: list[ev.Event], name: str, words: str
+) -> None:
+    before = sorted(recorded.parent.iterdir())
+    with pytest.raises(BadRecording, match=words):
+        write_recording(fold(events), name, recorded.parent)
+    assert sorted(recorded.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("recording.toml", "schema = 1", "schema = 2", "update it"),
+        ("recording.toml", "schema = 1", "schema = one", r"recording\.toml cannot be read"),
+        ("recording.toml", 'model = "recorded:starter"', "", "model"),
+        ("recording.toml", "chain = 2", "chain = 1", "is no new chain"),
+        ("recording.toml", "chain = 2", "chain = 3", r"3\.jsonl cannot be read: No such file"),
+        (f"chains/{TASK}/1.jsonl", '"role":"reflector"', '"role":"critic"', r"1\.jsonl line 2 is no reply"),
+        (
+            f"chains/{TASK}/1.jsonl",
+            '"role":"reflector"',
+            '"role":"generator"',
+            "line 2 repeats call 1 of generator",
+        ),
+    ],
+)
+def test_a_damaged_recording_is_named(recorded: Path, file: str, old: str, new: str, words: str) -> None:
+    path = recorded / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(BadRecording, match=words):
+        load_recording(recorded)
+
+
+def test_a_folder_that_is_no_recording(tmp_path: Path) -> None:
+    with pytest.raises(BadRecording, match="does not exist"):
+        load_recording(tmp_path)
