@@ -24,12 +24,10 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.device import Target
 
-from . import libdevice, reductions, shim
+from . import bfloat16, libdevice, reductions, shim
 from .traffic import LaunchRecord, Observation, Origin
 
-NARROW = (
-    "the interpreter computes {name} wrongly (raw bits, truncating casts), so this device cannot judge it"
-)
+NARROW = "the interpreter computes {name} wrongly (its casts truncate), so this device cannot judge it"
 MISSING = "Triton's interpreter has no {what}, so this device cannot judge it"
 # Builder methods whose result points where their argument does.
 _CARRIERS = (
@@ -64,6 +62,7 @@ def prepare(target: Target) -> None:
     # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
     np.seterr(all="ignore")
     reductions.install()
+    bfloat16.install(cannot)
     _first_config()
     _patch_once_a_launch()
     _hook_launches(target)
@@ -227,13 +226,13 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _refuse_narrow(dtype: torch.dtype) -> None:
-    if dtype is torch.bfloat16 or (dtype.is_floating_point and dtype.itemsize == 1):
+    if dtype.is_floating_point and dtype.itemsize == 1:
         raise cannot(NARROW.format(name=str(dtype).removeprefix("torch.")))
 
 
 def _wide(dtype: Any) -> Any:
     """A type that a kernel names, when the interpreter computes it rightly."""
-    if dtype.is_bf16() or dtype.is_fp8():
+    if dtype.is_fp8():
         raise cannot(NARROW.format(name=dtype))
     return dtype
 
@@ -309,7 +308,7 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     if _current is None:
         return mask
     bits = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
-    item_bytes = interpreter._get_np_dtype(ptrs.get_element_ty()).itemsize
+    item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     kept = _current.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if kept is None else TensorHandle(kept, tl.int1)
 

@@ -109,8 +109,13 @@ def main() -> None:
                     "gathered", lambda out: torch.equal(out, torch.stack([x, x + y, y])), x=x, y=y
                 ),
                 "tanh": call("tanh", lambda out: torch.allclose(out, torch.tanh(x)), x=x),
-                "narrow": call("narrow", anything, x=x),
-                "bfloat16": call("vector_add", anything, x=x.bfloat16(), y=y.bfloat16()),
+                "narrow": call("narrow", lambda out: torch.equal(out, x.bfloat16().float()), x=x),
+                "bfloat16": call(
+                    "vector_add",
+                    lambda out: torch.equal(out, x.bfloat16() + y.bfloat16()),
+                    x=x.bfloat16(),
+                    y=y.bfloat16(),
+                ),
                 "float8": call("vector_add", anything, x=x.to(torch.float8_e4m3fnuz), y=y),
                 "through_float8": call("through_float8", anything, x=wide[0]),
                 "with_assembly": call("with_assembly", anything, x=wide[0]),

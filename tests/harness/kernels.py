@@ -475,3 +475,55 @@ def scaled_dot(x, scale):
     out = torch.empty(x.shape, device="cuda")
     scaled_dot_kernel[(1,)](x, scale, out, x.shape[0])
     return out
+
+
+@triton.jit
+def bfloat16_kernel(x_ptr, y_ptr, w_ptr, out_ptr, back_ptr, N: tl.constexpr):
+    """Each operation that bfloat16 has, one row of `out` each."""
+    places = tl.arange(0, N)
+    x, y, w = tl.load(x_ptr + places), tl.load(y_ptr + places), tl.load(w_ptr + places)
+    tl.store(out_ptr + 0 * N + places, x + y)
+    tl.store(out_ptr + 1 * N + places, x - y)
+    tl.store(out_ptr + 2 * N + places, x * y)
+    tl.store(out_ptr + 3 * N + places, x / y)
+    tl.store(out_ptr + 4 * N + places, -x)
+    tl.store(out_ptr + 5 * N + places, tl.where(x > y, x, y))
+    tl.store(out_ptr + 6 * N + places, tl.maximum(x, y))
+    tl.store(out_ptr + 7 * N + places, tl.minimum(x, y))
+    tl.store(out_ptr + 8 * N + places, tl.abs(x))
+    tl.store(out_ptr + 9 * N + places, w.to(tl.bfloat16))
+    tl.store(out_ptr + 10 * N + places, x * 2.0 + 1)
+    tl.store(out_ptr + 11 * N + places, (x.to(tl.float32) * 3).to(tl.bfloat16))
+    tl.store(out_ptr + 12 * N + places, x.to(tl.int16, bitcast=True).to(tl.bfloat16, bitcast=True))
+    tl.store(out_ptr + 13 * N + places, tl.exp(w).to(tl.bfloat16))
+    tl.store(out_ptr + 14 * N + places, w)
+    tl.store(out_ptr + 15 * N + places, tl.full((N,), 1.01, tl.bfloat16) + tl.zeros((N,), tl.bfloat16))
+    tl.store(out_ptr + 16 * N + places, tl.load(x_ptr + places, mask=places < N // 2, other=3.140625))
+    tl.store(out_ptr + 17 * N + places, places.to(tl.bfloat16))
+    tl.store(out_ptr + 18 * N + places, x.to(tl.float16).to(tl.bfloat16))
+    tl.store(back_ptr + places, x.to(tl.float32))
+
+
+def in_bfloat16(x, y, w):
+    out, back = torch.empty((19, x.numel()), dtype=x.dtype, device="cuda"), torch.empty_like(w)
+    bfloat16_kernel[(1,)](x, y, w, out, back, x.numel())
+    return torch.cat([out.float(), back[None]])
+
+
+@triton.jit
+def bfloat16_rows_kernel(x_ptr, out_ptr, total_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    places = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    x = tl.load(x_ptr + places)
+    tl.store(out_ptr + tl.arange(0, ROWS), tl.sum(x, 1))
+    tl.store(out_ptr + ROWS + tl.arange(0, ROWS), tl.max(x, 1).to(tl.bfloat16))
+    tl.store(out_ptr + 2 * ROWS + places, tl.flip(x, 1))
+    tl.store(out_ptr + 2 * ROWS + ROWS * COLUMNS + places, tl.sort(x, dim=1))
+    tl.atomic_add(total_ptr + tl.zeros_like(places), x)
+
+
+def rows_in_bfloat16(x):
+    rows, columns = x.shape
+    out = torch.empty(2 * rows + 2 * x.numel(), dtype=x.dtype, device="cuda")
+    total = torch.zeros(1, dtype=x.dtype, device="cuda")
+    bfloat16_rows_kernel[(1,)](x, out, total, rows, columns)
+    return torch.cat([out, total])

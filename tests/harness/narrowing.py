@@ -1,0 +1,169 @@
+"""bfloat16 in the interpreter against torch, which rounds after each operation too; prints what differs, as JSON."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "1"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+import torch
+
+from harness.targets import target
+from harness.worker import bfloat16
+from harness.worker.interpreter import observe, prepare
+
+torch.set_num_threads(1)
+prepare(target("gfx942"))
+
+import kernels  # noqa: E402 -- after the process is prepared, as a guest does it
+
+ROWS = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "where",
+    "maximum",
+    "minimum",
+    "abs",
+    "cast",
+    "affine",
+    "scaled",
+    "bitcast",
+    "exp",
+    "store",
+    "full",
+    "masked",
+    "from_int",
+    "from_fp16",
+    "back",
+]
+
+
+def same(got: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Equal bit for bit, but that any NaN is as good as another and zeros have no sign."""
+    return torch.equal(got.isnan(), expected.isnan()) and torch.equal(
+        got.nan_to_num(nan=0), expected.nan_to_num(nan=0)
+    )
+
+
+def elementwise() -> dict[str, bool]:
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        3e38,
+        -3e38,
+        1e-39,
+        1.17549e-38,
+        2e-45,
+    ]
+    w = torch.cat(
+        [torch.tensor(special), torch.randn(2000) * 10.0 ** torch.randint(-30, 30, (2000,)), torch.zeros(36)]
+    )
+    w = torch.cat([w[:2012], torch.randn(36)])
+    x = w.bfloat16()
+    y = w[torch.randperm(w.numel())].bfloat16()
+    n = w.numel()
+    half = torch.arange(n) < n // 2
+    expected = torch.stack(
+        [
+            one.float()
+            for one in (
+                x + y,
+                x - y,
+                x * y,
+                x / y,
+                -x,
+                torch.where(x > y, x, y),
+                torch.fmax(x, y),
+                torch.fmin(x, y),
+                x.abs(),
+                w.bfloat16(),
+                x * 2.0 + 1,
+                (x.float() * 3).bfloat16(),
+                x,
+                torch.exp(w).bfloat16(),
+                w.bfloat16(),
+                torch.full((n,), 1.01, dtype=torch.bfloat16),
+                torch.where(half, x, torch.tensor(3.140625, dtype=torch.bfloat16)),
+                torch.arange(n).float().bfloat16(),
+                x.half().bfloat16(),
+                x,
+            )
+        ]
+    )
+    with observe({"x": x, "y": y, "w": w}) as seen:
+        got = kernels.in_bfloat16(x, y, w)
+    assert seen.unsupported is None, seen.unsupported
+    assert seen.out_of_bounds == [], seen.out_of_bounds
+    skip = {"maximum", "minimum"}  # numpy and torch differ in NaN; compared where there is none
+    clean = ~(x.isnan() | y.isnan())
+    # exp of torch and numpy may differ in the last bit of float32, which rarely shows in bfloat16.
+    result = {
+        name: same(got[i][clean], expected[i][clean]) if name in skip else same(got[i], expected[i])
+        for i, name in enumerate(ROWS)
+    }
+    result["exp"] = bool(
+        (~torch.isclose(got[13], expected[13], rtol=8e-3, atol=0, equal_nan=True)).sum() == 0
+    )
+    result["bytes"] = (seen.requested_read_bytes, seen.requested_write_bytes) == (
+        n * (2 + 2 + 4) + n // 2 * 2,
+        19 * n * 2 + n * 4,
+    )
+    return result
+
+
+def rows() -> dict[str, bool]:
+    x = torch.randn(16, 64).bfloat16()
+    with observe({"x": x}) as seen:
+        got = kernels.rows_in_bfloat16(x)
+    assert seen.unsupported is None, seen.unsupported
+    total = torch.zeros((), dtype=torch.bfloat16)
+    for value in x.reshape(-1):
+        total = total + value
+    return {
+        "sum": same(got[:16], x.float().sum(1).bfloat16()),
+        "max": same(got[16:32], x.max(1).values),
+        "flip": same(got[32 : 32 + 1024].reshape(16, 64), x.flip(1)),
+        "sort": same(got[32 + 1024 : -1].reshape(16, 64), x.sort(1).values),
+        "atomic_add": same(got[-1], total),
+    }
+
+
+def products() -> dict[str, bool]:
+    a, b = torch.randn(70, 40).bfloat16(), torch.randn(40, 50).bfloat16()
+    with observe({"a": a, "b": b}) as seen:
+        got = kernels.matmul(a, b)
+    exact = a.double() @ b.double()
+    return {
+        "dot": bool((got.double() - exact).abs().max() <= exact.abs().max() * 2**-8),
+        "dot_counted": seen.dot_flops > 0 and seen.unsupported is None,
+    }
+
+
+def every_pattern() -> dict[str, bool]:
+    """All 65,536 values survive; every float32 next to a boundary of rounding rounds as torch does."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    values = bfloat16.from_bits(bits)
+    whole = bits.astype(np.uint32) << np.uint32(16)
+    near = np.concatenate([whole + np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]).view(
+        np.float32
+    )
+    got = torch.from_numpy(bfloat16.rounded(near))
+    return {
+        "values": bool(np.array_equal(bfloat16.to_bits(values), bits)),
+        "rounding": same(got, torch.from_numpy(near).bfloat16().float()),
+    }
+
+
+torch.manual_seed(0)
+print(json.dumps(elementwise() | rows() | products() | every_pattern()))  # noqa: T201
