@@ -26,14 +26,29 @@ def matmul_kernel(
     tl.store(out_ptr + out_offsets, accumulator.to(out_ptr.dtype.element_ty), mask=out_mask)
 
 
+def tile_side(size):
+    """Side of a tile: 128, less for a dimension that is smaller."""
+    return max(16, min(128, triton.next_power_of_2(size)))
+
+
 def matmul(a, b):
     """`a @ b`, accumulated in float32."""
     m, k = a.shape
     n = b.shape[1]
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    block_m, block_n, block_k = 128, 128, 64
+    block_m, block_n, block_k = tile_side(m), tile_side(n), 64
     grid = (triton.cdiv(m, block_m), triton.cdiv(n, block_n))
     matmul_kernel[grid](
-        a, b, out, m, n, k, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, num_warps=8, num_stages=2
+        a,
+        b,
+        out,
+        m,
+        n,
+        k,
+        BLOCK_M=block_m,
+        BLOCK_N=block_n,
+        BLOCK_K=block_k,
+        num_warps=8 if block_m * block_n == 128 * 128 else 4,
+        num_stages=2,
     )
     return out

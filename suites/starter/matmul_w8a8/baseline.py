@@ -60,6 +60,11 @@ def matmul_kernel(
     tl.store(out_ptr + out_offsets, out.to(out_ptr.dtype.element_ty), mask=out_mask)
 
 
+def tile_side(size):
+    """Side of a tile: 128, less for a dimension that is smaller."""
+    return max(16, min(128, triton.next_power_of_2(size)))
+
+
 def matmul_w8a8(x, weight_int8, weight_scale):
     """`x` quantized by row, times the transposed int8 weights, scaled back."""
     m, k = x.shape
@@ -68,7 +73,7 @@ def matmul_w8a8(x, weight_int8, weight_scale):
     scale = torch.empty(m, dtype=torch.float32, device=x.device)
     quantize_rows_kernel[(m,)](x, quantized, scale, k, BLOCK=min(4096, triton.next_power_of_2(k)))
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
-    block_m, block_n, block_k = 128, 128, 64
+    block_m, block_n, block_k = tile_side(m), tile_side(n), 64
     grid = (triton.cdiv(m, block_m), triton.cdiv(n, block_n))
     matmul_kernel[grid](
         quantized,
@@ -82,7 +87,7 @@ def matmul_w8a8(x, weight_int8, weight_scale):
         BLOCK_M=block_m,
         BLOCK_N=block_n,
         BLOCK_K=block_k,
-        num_warps=8,
+        num_warps=8 if block_m * block_n == 128 * 128 else 4,
         num_stages=2,
     )
     return out

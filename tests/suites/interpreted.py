@@ -1,0 +1,172 @@
+"""Runs starter baselines and variants in Triton's interpreter and prints what came out, as one JSON document.
+
+A program of its own, because the interpreter has to be chosen before triton is imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import numpy as np
+import torch
+from torch._subclasses import FakeTensorMode
+
+from harness.worker.distributions import inject_outliers
+from suites import Case, Distribution, Task, baseline_source, load_suite
+from tests.suites.variants import HONEST, WRONG, Variant
+
+BASELINE_SEEDS = range(4)
+Outputs = tuple[torch.Tensor, ...]
+
+
+def load(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def as_tuple(outputs: torch.Tensor | Outputs) -> Outputs:
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def drawn(problem: ModuleType, task: Task, case: Case, seed: int) -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(seed)
+    inputs: dict[str, Any] = problem.make_inputs(case.cpu, getattr(torch, case.dtype), generator)
+    if case.distribution is Distribution.OUTLIER:
+        inject_outliers(inputs, task.outlier_inputs, generator)
+    return inputs
+
+
+def excess(task: Task, case: Case, expected: Outputs, got: Outputs) -> float:
+    """Share of the tolerance used by the worst element (or metric); above 1 is wrong."""
+    worst = 0.0
+    assert len(expected) == len(task.outputs)
+    if len(got) != len(expected):
+        return float("inf")
+    for output, wanted, found in zip(task.outputs, expected, got, strict=True):
+        dtype = getattr(torch, case.dtype if output.dtype == "input" else output.dtype)
+        if found.shape != wanted.shape or found.dtype != dtype or not torch.isfinite(found).all():
+            return float("inf")
+        truth, value = wanted.double(), found.double()
+        error = (value - truth).abs()
+        if task.quantization is not None:
+            limits = task.quantization
+            cosine = float((value * truth).sum() / (value.norm() * truth.norm()))
+            if not cosine >= limits.cosine_min:
+                return float("inf")
+            relative_l1 = float(error.sum() / truth.abs().sum())
+            rmse = float(error.norm() / truth.norm())
+            worst = max(worst, relative_l1 / limits.relative_l1_max, rmse / limits.rmse_max)
+        else:
+            tolerance = task.tolerances[case.dtype]
+            allowed = tolerance.atol + tolerance.rtol * truth.abs()
+            used = torch.where(error == 0, 0.0, error / allowed)
+            worst = max(worst, float(used.max()))
+    return worst
+
+
+def degenerate(inputs: dict[str, Any], expected: Outputs, got: Outputs) -> Iterator[tuple[str, Outputs]]:
+    """Answers that need no kernel, in the dtypes of the right one."""
+    yield "zeros", tuple(torch.zeros_like(one) for one in got)
+    yield "ones", tuple(torch.ones_like(one) for one in got)
+    means = [one.double().mean() for one in expected]
+    yield "mean", tuple(torch.full_like(one, float(mean)) for one, mean in zip(got, means, strict=True))
+    if all(one.dim() > 1 for one in got):
+        rows = [one.double().mean(dim=-1, keepdim=True) for one in expected]
+        yield "row means", tuple(row.expand_as(one).to(one.dtype) for one, row in zip(got, rows, strict=True))
+    for name, value in inputs.items():
+        if all(value.shape == one.shape for one in got):
+            yield f"copy of {name}", tuple(value.to(one.dtype) for one in got)
+
+
+def baseline_report(task: Task) -> dict[str, Any]:
+    """By case: share of the tolerance used by seed, seconds a run, and the share used by degenerate answers."""
+    problem = load(task.folder / "problem.py")
+    solve = getattr(load(task.folder / "baseline.py"), task.entry_points[0].name)
+    report: dict[str, Any] = {}
+    for case in task.cases:
+        shares, degenerates = [], {}
+        unchanged = True
+        started = time.perf_counter()
+        for seed in BASELINE_SEEDS:
+            inputs = drawn(problem, task, case, seed)
+            kept = {name: value.clone() for name, value in inputs.items()}
+            expected = as_tuple(problem.oracle(**inputs))
+            got = as_tuple(solve(**inputs))
+            unchanged = unchanged and all(torch.equal(kept[name], inputs[name]) for name in kept)
+            shares.append(excess(task, case, expected, got))
+            for name, answer in degenerate(inputs, expected, got):
+                degenerates.setdefault(name, []).append(excess(task, case, expected, answer))
+        seconds = (time.perf_counter() - started) / len(BASELINE_SEEDS)
+        report[case.name] = {
+            "shares": shares,
+            "seconds": seconds,
+            "unchanged": unchanged,
+            "degenerate": degenerates,
+        }
+    return report
+
+
+def variant_report(task: Task, variant: Variant, folder: Path) -> dict[str, list[float]]:
+    """By case: share of the tolerance used by seed."""
+    problem = load(task.folder / "problem.py")
+    file = folder / f"{abs(hash(variant.id))}.py"
+    file.write_text(variant.source(baseline_source(task)))
+    solve: Callable[..., Any] = getattr(load(file), task.entry_points[0].name)
+    report: dict[str, list[float]] = {}
+    for case in task.cases:
+        for seed in range(1 if variant.told_by is None else 3):
+            inputs = drawn(problem, task, case, seed)
+            expected = as_tuple(problem.oracle(**inputs))
+            with np.errstate(all="ignore"):
+                got = as_tuple(solve(**inputs))
+            report.setdefault(case.name, []).append(excess(task, case, expected, got))
+    return report
+
+
+def shapes_report(task: Task) -> dict[str, Any]:
+    """By case: names, shapes and dtypes of the inputs at the `gpu` sizes, without the memory for them."""
+    problem = load(task.folder / "problem.py")
+    report = {}
+    for case in task.cases:
+        with FakeTensorMode():
+            inputs = problem.make_inputs(case.gpu, getattr(torch, case.dtype), torch.Generator())
+        report[case.name] = [
+            [name, list(value.shape), str(value.dtype).removeprefix("torch."), value.is_contiguous()]
+            for name, value in inputs.items()
+        ]
+    return report
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    # Fresh memory is filled with NaN, so that what a kernel leaves out never holds the last answer by luck.
+    torch.use_deterministic_algorithms(mode=True)
+    tasks = {task.name: task for task in load_suite("starter")}
+    with tempfile.TemporaryDirectory() as folder:
+        report = {
+            "baseline": {name: baseline_report(task) for name, task in tasks.items()},
+            "shapes": {name: shapes_report(task) for name, task in tasks.items()},
+            "variants": {
+                one.id: variant_report(tasks[one.task], one, Path(folder)) for one in WRONG + HONEST
+            },
+        }
+    json.dump(report, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Baselines changed by hand: wrong ones that a task has to tell, and other honest ways that it has to accept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A baseline with some of its text replaced; each old text stands in it exactly once."""
+
+    task: str
+    name: str
+    edits: tuple[tuple[str, str], ...]
+    told_by: str | None = None
+    """Every case with this in its name has to tell it (the empty string is in all); `None`: one case is enough."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.task}: {self.name}"
+
+    def source(self, baseline: str) -> str:
+        """The changed source; `AssertionError` where an old text is not there exactly once."""
+        for old, new in self.edits:
+            assert baseline.count(old) == 1, f"{self.id}: {baseline.count(old)} times in the baseline: {old}"
+            baseline = baseline.replace(old, new)
+        return baseline
+
+
+_NUMERATOR = "numerator = tl.exp(x - tl.max(x, axis=0))"
+_DOT = "accumulator = tl.dot(a, b, accumulator)"
+_ZEROS = "accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)"
+_BLOCKS = "block_m, block_n, block_k = tile_side(m), tile_side(n), 64"
+_ROUND = "steps = tl.floor(x / divisor + 0.5)"
+
+WRONG = (
+    Variant("vector_add", "tail left out", (("triton.cdiv(n, block)", "max(1, n // block)"),)),
+    Variant(
+        "vector_add",
+        "added in float16",
+        (("out_ptr + offsets, x + y", "out_ptr + offsets, x.to(tl.float16) + y.to(tl.float16)"),),
+    ),
+    Variant("softmax", "no max-subtraction", ((_NUMERATOR, "numerator = tl.exp(x)"),), told_by="outlier"),
+    Variant("softmax", "tail padded with 0", (('other=-float("inf")', "other=0.0"),)),
+    Variant(
+        "softmax",
+        "float16 exponentials and sum",
+        ((_NUMERATOR, "numerator = tl.exp(x - tl.max(x, axis=0)).to(tl.float16)"),),
+    ),
+    Variant(
+        "softmax",
+        "float16 sum",
+        (("/ tl.sum(numerator, axis=0)", "/ tl.sum(numerator.to(tl.float16), axis=0).to(tl.float32)"),),
+    ),
+    Variant("softmax", "last row left out", (("[(rows,)]", "[(max(1, rows - 1),)]"),)),
+    Variant("matmul", "float16 accumulator", ((_ZEROS, _ZEROS.replace("float32", "float16")), (_DOT, _DOT[:-1] + ", out_dtype=tl.float16)"))),
+    Variant(
+        "matmul",
+        "float16 accumulator, tiles of 128",
+        ((_ZEROS, _ZEROS.replace("float32", "float16")), (_DOT, _DOT[:-1] + ", out_dtype=tl.float16)"), (_BLOCKS, "block_m, block_n, block_k = 64, 64, 128")),
+    ),
+    Variant("matmul", "partial products rounded to float16", ((_DOT, "accumulator += tl.dot(a, b).to(tl.float16)"),)),
+    Variant("matmul", "tail of k left out", (("range(0, k, BLOCK_K)", "range(0, k - BLOCK_K + 1, BLOCK_K)"),)),
+    Variant("layer_norm", "no eps", (("tl.sqrt(variance + eps)", "tl.sqrt(variance)"),)),
+    Variant("layer_norm", "eps outside the root", (("tl.sqrt(variance + eps)", "(tl.sqrt(variance) + eps)"),)),
+    Variant(
+        "layer_norm",
+        "variance as mean of squares less squared mean",
+        (("variance = tl.sum(deviation * deviation, axis=0) / columns", "variance = tl.sum(x * x, axis=0) / columns - mean * mean"),),
+    ),
+    Variant(
+        "layer_norm",
+        "variance over columns - 1",
+        (("(deviation * deviation, axis=0) / columns", "(deviation * deviation, axis=0) / tl.maximum(columns - 1, 1)"),),
+    ),
+    Variant("layer_norm", "padding in the variance", (("tl.where(mask, x - mean, 0.0)", "x - mean"),)),
+    Variant("layer_norm", "float16 mean", (("mean = tl.sum(x, axis=0)", "mean = tl.sum(x.to(tl.float16), axis=0).to(tl.float32)"),)),
+    Variant("layer_norm", "no bias", (("* weight + bias", "* weight"),), told_by=""),
+    Variant("flip", "blocks reversed, not the row", (("(columns - 1 - offsets)", "tl.minimum(offsets // BLOCK * BLOCK + BLOCK - 1 - offsets % BLOCK, columns - 1)"),)),
+    Variant("flip", "moved as float16", (("offsets, x, mask", "offsets, x.to(tl.float16), mask"),)),
+    Variant("flip", "moved as float32", (("offsets, x, mask", "offsets, x.to(tl.float32).to(x.dtype), mask"),)),
+    Variant("flip", "tail left out", (("triton.cdiv(columns, block)", "max(1, columns // block)"),)),
+    Variant("rms_norm_residual", "no eps", (("tl.sqrt(mean_square + eps)", "tl.sqrt(mean_square)"),)),
+    Variant("rms_norm_residual", "mean over the padded block", (("axis=0) / columns", "axis=0) / BLOCK"),)),
+    Variant("rms_norm_residual", "sum rounded before it is normalized", (("total = x + residual", "total = (x + residual).to(sum_ptr.dtype.element_ty).to(tl.float32)"),)),
+    Variant("rms_norm_residual", "float16 squares", (("tl.sum(total * total, axis=0)", "tl.sum((total * total).to(tl.float16), axis=0).to(tl.float32)"),)),
+    Variant("rms_norm_residual", "no weight", (("* weight\n", "\n"),), told_by=""),
+    Variant("rms_norm_residual", "results swapped", (("return normed, total", "return total, normed"),)),
+    Variant("rms_norm_residual", "residual not added to the sum", (("total.to(sum_ptr", "x.to(sum_ptr"),)),
+    Variant(
+        "cross_entropy",
+        "no max-subtraction",
+        (("new_maximum = tl.maximum(maximum, tl.max(logits, axis=0))", "new_maximum = 0.0"), ('maximum = -float("inf")', "maximum = 0.0")),
+        told_by="outlier",
+    ),
+    Variant("cross_entropy", "tail padded with 0", (('classes, other=-float("inf")', "classes, other=0.0"),)),
+    Variant("cross_entropy", "sum not rescaled", (("total = total * tl.exp(maximum - new_maximum) +", "total = total +"),)),
+    Variant("cross_entropy", "logits rounded to float16", (("= tl.load(row_ptr + label).to(tl.float32)", "= tl.load(row_ptr + label).to(tl.float16).to(tl.float32)"),)),
+    Variant("cross_entropy", "float16 sum", (("tl.sum(tl.exp(logits - new_maximum), axis=0)", "tl.sum(tl.exp(logits - new_maximum).to(tl.float16), axis=0).to(tl.float32)"),)),
+    Variant("cross_entropy", "no label", (("(maximum - chosen)", "maximum"),), told_by=""),
+    Variant("matmul_w8a8", "truncated, not rounded", ((_ROUND, "steps = (x / divisor).to(tl.int32).to(tl.float32)"),), told_by=""),
+    Variant("matmul_w8a8", "rounded down", ((_ROUND, "steps = tl.floor(x / divisor)"),), told_by=""),
+    Variant("matmul_w8a8", "one scale for the tensor", (("    out = torch.empty((m, n)", "    scale.fill_(scale.max())\n    quantized.copy_((x.float() / scale[:, None]).round().to(torch.int8))\n    out = torch.empty((m, n)"),)),
+    Variant("matmul_w8a8", "128 steps", (("scale = largest / 127.0", "scale = largest / 128.0"),)),
+    Variant("matmul_w8a8", "no weight scale", (("* q_scale[:, None] * weight_scale[None, :]", "* q_scale[:, None]"),), told_by=""),
+    Variant("matmul_w8a8", "no activation scale", (("* q_scale[:, None] * weight_scale", "* weight_scale"),), told_by=""),
+    Variant("matmul_w8a8", "float16 accumulator", (("accumulator = tl.dot(q, weight, accumulator, out_dtype=tl.int32)", "accumulator = (accumulator + tl.dot(q, weight, out_dtype=tl.int32)).to(tl.float16)"), ("dtype=tl.int32)\n    for start", "dtype=tl.float16)\n    for start"))),
+    Variant("matmul_w8a8", "tail of k left out", (("range(0, k, BLOCK_K)", "range(0, k - BLOCK_K + 1, BLOCK_K)"),)),
+    Variant(
+        "matmul_w8a8",
+        "not quantized at all",
+        (("    quantized = torch.empty((m, k), dtype=torch.int8, device=x.device)", "    return (x.double() @ (weight_int8.double() * weight_scale.double()[:, None]).T).to(x.dtype)\n    quantized = torch.empty((m, k), dtype=torch.int8, device=x.device)"),),
+        told_by="",
+    ),
+)  # fmt: skip
+
+HONEST = (
+    Variant("vector_add", "small blocks", (("block = 1024", "block = 256"),)),
+    Variant("vector_add", "float16 through float32", (("offsets, x + y", "offsets, x.to(tl.float32) + y.to(tl.float32)"),)),
+    Variant("softmax", "base two and a reciprocal", ((_NUMERATOR, "numerator = tl.exp2((x - tl.max(x, axis=0)) * 1.4426950408889634)"), ("numerator / tl.sum(numerator, axis=0)", "numerator * (1.0 / tl.sum(numerator, axis=0))"))),
+    Variant("softmax", "base two before the maximum", ((_NUMERATOR, "x *= 1.4426950408889634\n    numerator = tl.exp2(x - tl.max(x, axis=0))"),)),
+    Variant("matmul", "small tiles", ((_BLOCKS, "block_m, block_n, block_k = 32, 64, 16"),)),
+    Variant("matmul", "k taken backwards", (("inner = start + tl.arange(0, BLOCK_K)", "inner = (k - 1) // BLOCK_K * BLOCK_K - start + tl.arange(0, BLOCK_K)"),)),
+    Variant("matmul", "products of float32", ((_DOT, "accumulator += tl.dot(a.to(tl.float32), b.to(tl.float32))"),)),
+    Variant("layer_norm", "variance less the squared mean of deviations", (("variance = tl.sum(deviation * deviation, axis=0) / columns", "rest = tl.sum(deviation, axis=0) / columns\n    variance = tl.sum(deviation * deviation, axis=0) / columns - rest * rest"),)),
+    Variant("layer_norm", "reciprocal root", (("(1.0 / tl.sqrt(variance + eps))", "tl.rsqrt(variance + eps)"),)),
+    Variant("flip", "small blocks", (("min(1024,", "min(64,"),)),
+    Variant("rms_norm_residual", "reciprocal root", (("(1.0 / tl.sqrt(mean_square + eps))", "tl.rsqrt(mean_square + eps)"),)),
+    Variant("rms_norm_residual", "weight first", (("normed = total * (1.0 / tl.sqrt(mean_square + eps)) * weight", "normed = total * weight / tl.sqrt(mean_square + eps)"),)),
+    Variant("cross_entropy", "small blocks", (("min(4096,", "min(512,"),)),
+    Variant("cross_entropy", "logarithm of the sum, then the logit", (("tl.log(total) + (maximum - chosen)", "(tl.log(total) + maximum) - chosen"),)),
+    Variant(
+        "cross_entropy",
+        "base two",
+        (
+            ("other=-float(\"inf\")).to(tl.float32)", "other=-float(\"inf\")).to(tl.float32) * 1.4426950408889634"),
+            ("total = total * tl.exp(maximum - new_maximum) + tl.sum(tl.exp(logits - new_maximum), axis=0)", "total = total * tl.exp2(maximum - new_maximum) + tl.sum(tl.exp2(logits - new_maximum), axis=0)"),
+            ("tl.log(total) + (maximum - chosen)", "(tl.log2(total) + maximum) * 0.6931471805599453 - chosen"),
+        ),
+    ),
+    Variant("matmul_w8a8", "ties to even", ((_ROUND, "steps = (x / divisor + 12582912.0) - 12582912.0"),)),
+    Variant("matmul_w8a8", "times the inverse of the scale", ((_ROUND, "steps = tl.floor(x * (127.0 / tl.where(largest == 0.0, 1.0, largest)) + 0.5)"),)),
+    Variant("matmul_w8a8", "products of int8 values in float16", (("accumulator = tl.dot(q, weight, accumulator, out_dtype=tl.int32)", "accumulator += tl.dot(q.to(tl.float16), weight.to(tl.float16)).to(tl.int32)"),)),
+)  # fmt: skip
