@@ -162,6 +162,7 @@ class ControlServer:
         self._handle = handle
         self._server: asyncio.Server | None = None
         self._talks: set[asyncio.Task[None]] = set()
+        self._closing = False
         self.path: Path | None = None
         """Where it listens now."""
 
@@ -188,6 +189,7 @@ class ControlServer:
         return True
 
     async def _close(self) -> None:
+        self._closing = True
         for talk in list(self._talks):
             talk.cancel()
         if self._talks:
@@ -201,6 +203,9 @@ class ControlServer:
             self.path = None
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closing:
+            writer.close()
+            return
         talk = asyncio.current_task()
         assert talk is not None
         self._talks.add(talk)

@@ -1,0 +1,178 @@
+"""Commands over the socket: what is answered, and what is said when nothing answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.control import LINE_BYTES, ControlServer, Request, send, socket_folder
+from engine.errors import CommandRefused, EngineError, EngineUnreachable
+from sessions.files import FileLock
+from sessions.home import EngineInfo, Home, boot_id, pid_namespace, read_engine_info, write_engine_info
+
+SESSION = "20260101-000000-geak-0000"
+TOKEN = "secret"
+
+
+@asynccontextmanager
+async def running(root: Path, handled: list[Request], **changes: object) -> AsyncIterator[ControlServer]:
+    """A server that listens for a session whose lock is held, found by its `engine.json`."""
+
+    async def handle(request: Request) -> int:
+        handled.append(request)
+        if request.attempt == "refuse":
+            raise CommandRefused("not now;\n  later")
+        return 17
+
+    live = Home(root).live(SESSION)
+    live.folder.mkdir(parents=True)
+    live.token.write_text(f"{TOKEN}\n")
+    lock = FileLock(live.lock)
+    assert lock.acquire()
+    async with ControlServer(token=TOKEN, environ=os.environ, handle=handle) as server:
+        info = EngineInfo(
+            session=SESSION,
+            pid=os.getpid(),
+            process_started=0.0,
+            boot_id=boot_id(),
+            pid_namespace=pid_namespace(),
+            host=os.uname().nodename,
+            socket=str(server.path),
+            token_file=str(live.token),
+        )
+        write_engine_info(live, msgspec.structs.replace(info, **changes))
+        yield server
+    lock.release()
+
+
+async def test_a_command_is_done_and_acknowledged(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled):
+        answer = await send(Home(tmp_path), SESSION, "accept", attempt="softmax#1/2", why="fast", by="me")
+    assert (answer.ok, answer.seq) == (True, 17)
+    [request] = handled
+    assert (request.command, request.attempt, request.why, request.by) == (
+        "accept",
+        "softmax#1/2",
+        "fast",
+        "me",
+    )
+
+
+async def test_a_refusal_is_one_line(tmp_path: Path) -> None:
+    async with running(tmp_path, []):
+        answer = await send(Home(tmp_path), SESSION, "accept", attempt="refuse")
+    assert answer.ok is False
+    assert answer.error == "not now; later"
+
+
+async def test_an_unknown_command_names_the_known_ones(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled):
+        answer = await send(Home(tmp_path), SESSION, "explode")
+    assert "ping, accept, reject, undo, stop" in (answer.error or "")
+    assert handled == []
+
+
+async def test_without_the_token_nothing_is_done(tmp_path: Path) -> None:
+    handled: list[Request] = []
+    async with running(tmp_path, handled):
+        Home(tmp_path).live(SESSION).token.write_text("guess\n")
+        answer = await send(Home(tmp_path), SESSION, "stop")
+    assert (answer.ok, answer.error) == (False, "wrong token")
+    assert handled == []
+
+
+async def test_several_lines_on_one_connection_are_answered_in_order(tmp_path: Path) -> None:
+    async with running(tmp_path, []) as server:
+        reader, writer = await asyncio.open_unix_connection(server.path)
+        ping = msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n"
+        writer.write(ping + b"not json\n" + ping)
+        oks = [msgspec.json.decode(await reader.readline())["ok"] for _ in range(3)]
+        writer.close()
+    assert oks == [True, False, True]
+
+
+async def test_a_line_that_is_too_long_closes_the_connection(tmp_path: Path) -> None:
+    async with running(tmp_path, []) as server:
+        reader, writer = await asyncio.open_unix_connection(server.path)
+        writer.write(b"x" * (LINE_BYTES + 2))
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_talker_who_hangs_on_does_not_keep_the_server_open(tmp_path: Path) -> None:
+    async with asyncio.timeout(10):
+        async with running(tmp_path, []) as server:
+            reader, writer = await asyncio.open_unix_connection(server.path)
+            writer.write(msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n")
+            assert await reader.readline()
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_socket_that_was_cleaned_away_is_made_again(tmp_path: Path) -> None:
+    async with running(tmp_path, []) as server:
+        first = server.path
+        assert first is not None
+        assert await server.listen() is False
+        first.unlink()
+        assert await server.listen() is True
+        live = Home(tmp_path).live(SESSION)
+        info = read_engine_info(live)
+        assert info is not None
+        write_engine_info(live, msgspec.structs.replace(info, socket=str(server.path)))
+        assert (await send(Home(tmp_path), SESSION, "ping")).ok
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"protocol": 2}, "speaks protocol 2"),
+        ({"host": "elsewhere"}, "runs on elsewhere"),
+        ({"boot_id": "before"}, "wavedeck resume"),
+        ({"socket": "/nonexistent/socket"}, "does not answer at /nonexistent/socket"),
+        ({"token_file": "/nonexistent/token"}, "cannot be read"),
+    ],
+)
+async def test_an_engine_that_cannot_be_reached_is_told_why(
+    tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
+    async with running(tmp_path, [], **changes):
+        with pytest.raises(EngineUnreachable, match=words) as caught:
+            await send(Home(tmp_path), SESSION, "ping")
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_session_that_nothing_runs_names_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(EngineUnreachable, match=f"not running; go on with: wavedeck resume {SESSION}"):
+        await send(Home(tmp_path), SESSION, "ping")
+
+
+async def test_a_stale_engine_file_is_not_believed(tmp_path: Path) -> None:
+    async with running(tmp_path, []):
+        pass
+    with pytest.raises(EngineUnreachable, match="not running"):
+        await send(Home(tmp_path), SESSION, "ping")
+
+
+def test_the_sockets_folder_is_this_users_alone(tmp_path: Path) -> None:
+    folder = socket_folder({"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert folder == tmp_path / "wavedeck"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)
+    with pytest.raises(EngineError, match="yours alone"):
+        socket_folder({"XDG_RUNTIME_DIR": str(tmp_path)})
+
+
+def test_a_run_time_folder_that_is_too_deep_is_not_used(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    assert socket_folder({"XDG_RUNTIME_DIR": str(deep)}) == Path(f"/tmp/wavedeck-{os.getuid()}")

@@ -1,0 +1,145 @@
+"""GEAK's loop: which prompt follows which verdict, for any sequence of verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.methods.geak import Geak
+from engine.methods.progress import TRAP
+from harness import Verdict
+from sessions.events import Origin, Role
+from tests.support.scripted_context import ScriptedContext, Told
+
+FAILING = ("wrong", "call_error", "compile_error", "rejected", "timeout", "crash", "unsupported")
+VERDICTS = st.one_of(
+    st.sampled_from((*FAILING, "prose", "turned_down", "correct")),
+    st.floats(min_value=0.1, max_value=9, allow_nan=False).map(lambda speedup: f"correct {speedup:.2f}"),
+)
+
+
+def run(*verdicts: str, why: str = "too clever") -> list[Told]:
+    context = ScriptedContext(*verdicts, why=why)
+    asyncio.run(Geak().run(context))
+    return context.attempts
+
+
+def roles(attempt: Told) -> list[Role]:
+    return [role for role, _ in attempt.calls]
+
+
+def speed(attempt: Told) -> float:
+    return attempt.evaluation.speedup or 0.0 if attempt.evaluation else 0.0
+
+
+@given(st.lists(VERDICTS, min_size=1, max_size=16))
+def test_the_rules_hold_for_any_verdicts(verdicts: list[str]) -> None:
+    attempts = run(*verdicts)
+    assert len(attempts) == len(verdicts)
+    by_name = {attempt.name: attempt for attempt in attempts}
+    failures = 0
+    best: Told | None = None
+    for place, (attempt, verdict) in enumerate(zip(attempts, verdicts, strict=True)):
+        # Only what came before can be an ancestor, so none is its own.
+        assert attempt.base is None or attempts.index(by_name[attempt.base]) < place
+        if attempt.origin is Origin.REPAIR:
+            assert 0 < failures < TRAP, "a line is repaired at most until the trap"
+        if attempt.origin is Origin.OPTIMIZE:
+            assert best is not None
+            assert attempt.base == best.name, "the best is never lost"
+        if attempt.origin is Origin.FRESH:
+            assert best is None, "nothing starts anew once something works"
+        failures = 0 if failures >= TRAP else failures
+        passed = verdict.startswith("correct")
+        failures = 0 if passed else failures + 1
+        if passed and (best is None or speed(attempt) > speed(best)):
+            best = attempt
+        reflected = roles(attempt).count(Role.REFLECTOR)
+        last = place == len(attempts) - 1
+        assert reflected == (0 if passed or verdict == "prose" or last else 1)
+        assert len(attempt.calls) - reflected == (2 if verdict == "prose" else 1)
+
+
+def test_a_failure_is_reflected_on_and_repaired_with_code_error_and_reflection() -> None:
+    first, second = run("wrong", "correct")
+    assert roles(first) == [Role.GENERATOR, Role.REFLECTOR]
+    assert (second.origin, second.base) == (Origin.REPAIR, first.name)
+    assert "# judge: wrong" in second.prompt
+    assert "told to be wrong" in second.prompt
+    assert "Cause 1.2." in second.prompt
+
+
+def test_the_last_failure_is_not_reflected_on() -> None:
+    [only] = run("wrong")
+    assert roles(only) == [Role.GENERATOR]
+
+
+def test_a_correct_candidate_is_optimized_against_the_best_so_far() -> None:
+    _, _, third = run("correct 2.0", "correct 1.5", "correct 3.0")
+    assert roles(third) == [Role.OPTIMIZER]
+    assert third.base == "vector_add#1/1"
+    assert third.rival is not None
+    assert "# 1.1" in third.rival
+    worse, better = third.prompt.index("# judge: correct 1.5"), third.prompt.index("# judge: correct 2.0")
+    assert worse < better, "the best comes last"
+
+
+def test_five_failures_in_a_row_drop_the_line_and_ask_for_another_approach() -> None:
+    attempts = run(*["wrong"] * 7)
+    assert [attempt.origin for attempt in attempts] == [
+        Origin.FRESH,
+        *[Origin.REPAIR] * 4,
+        Origin.FRESH,
+        Origin.REPAIR,
+    ]
+    escape = attempts[5]
+    assert escape.base is None
+    assert "Idea 5.1." in escape.prompt
+    assert "Start anew with a different" in escape.prompt
+
+
+def test_after_a_trap_the_optimizer_goes_on_from_the_history() -> None:
+    attempts = run("correct 1.2", *["wrong"] * 5, "correct 2.0")
+    escape = attempts[6]
+    assert (escape.origin, escape.base) == (Origin.OPTIMIZE, "vector_add#1/1")
+    assert roles(escape) == [Role.OPTIMIZER]
+    assert "given up" in escape.prompt
+
+
+def test_replies_without_code_are_corrected_once_then_counted_as_failures() -> None:
+    attempts = run(*["prose"] * 6)
+    assert [roles(attempt) for attempt in attempts] == [[Role.GENERATOR] * 2] * 6
+    assert {attempt.evaluation.verdict for attempt in attempts if attempt.evaluation} == {Verdict.NO_CODE}
+    corrective = attempts[0].calls[1][1]
+    assert [message.role for message in corrective] == ["system", "user", "assistant", "user"]
+    assert "python" in corrective[-1].content
+
+
+def test_a_reply_without_code_leaves_the_line_as_it_was() -> None:
+    first, _, third = run("wrong", "prose", "correct")
+    assert (third.origin, third.base) == (Origin.REPAIR, first.name)
+    assert "Cause 1.2." in third.prompt
+
+
+def test_a_person_who_turns_a_candidate_down_is_heard() -> None:
+    attempts = run("correct 1.1", "turned_down", "correct 1.3", why="it only works for powers of two")
+    assert all(attempt.reviewed for attempt in attempts)
+    assert roles(attempts[1]) == [Role.OPTIMIZER, Role.REFLECTOR]
+    assert "it only works for powers of two" in attempts[1].calls[1][1][-1].content
+    assert "it only works for powers of two" in attempts[2].prompt
+    assert (attempts[2].origin, attempts[2].base) == (Origin.REPAIR, attempts[1].name)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_rounds_without_gain_ask_for_another_strategy(rounds: int) -> None:
+    attempts = run("correct 2.0", *["correct 1.0"] * rounds, "correct 1.5")
+    assert ("choose a different strategy" in attempts[-1].prompt) == (rounds == 2)
+
+
+def test_without_timing_the_prompt_says_so() -> None:
+    _, second = run("correct", "correct")
+    assert "measured" in second.prompt
+    assert "no latency" in second.prompt.lower() or "not measured" in second.prompt.lower()

@@ -1,0 +1,105 @@
+"""From what is asked for to what is run."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from engine.errors import UsageProblem
+from engine.plan import Price, RunPlan, SessionPlan, resolve
+from harness import HarnessError
+from sessions import Home
+from sessions.names import SESSION
+from suites import SuiteError, load_suite
+
+KEY = {"ANTHROPIC_API_KEY": "key"}
+
+
+def resolved(home: Path, **asked: object) -> SessionPlan:
+    fields = {"model": "anthropic:test", **asked}
+    return resolve(RunPlan(**fields), home=Home(home), environ=KEY)  # type: ignore[arg-type]
+
+
+def write_recording(home: Path, **chains: list[int]) -> None:
+    """`recorded:small` with so many attempts by chain and task."""
+    folder = home / "recordings" / "small"
+    lines = ['schema = 1\nname = "small"\nmodel = "anthropic:test"\ndate = "2026-01-01"\nsession = "s"']
+    for task, attempts in chains.items():
+        for chain, count in enumerate(attempts, start=1):
+            lines.append(f'[[chains]]\ntask = "starter/{task}"\nchain = {chain}\nattempts = {count}')
+            file = folder / "chains" / "starter" / task / f"{chain}.jsonl"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("")
+    (folder / "recording.toml").write_text("\n".join(lines))
+
+
+def test_what_was_not_asked_for_is_what_is_usual(tmp_path: Path) -> None:
+    plan = resolved(tmp_path)
+    assert plan.tasks == tuple(task.id for task in load_suite("starter"))
+    assert (plan.instances, plan.iterations) == (4, 10)
+    assert (plan.devices, plan.targets, plan.review) == (("cpu",), ("gfx942",), "auto")
+    assert SESSION.fullmatch(plan.session)
+
+
+def test_a_session_is_named_by_its_start_in_utc(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    plan = resolve(RunPlan(model="anthropic:test"), home=Home(tmp_path), environ=KEY, now=now)
+    assert re.fullmatch(r"20260102-030405-geak-[0-9a-f]{4}", plan.session)
+
+
+def test_a_task_named_twice_runs_once(tmp_path: Path) -> None:
+    assert resolved(tmp_path, tasks=("softmax", "starter/softmax")).tasks == ("starter/softmax",)
+
+
+def test_a_recording_says_how_much_there_is(tmp_path: Path) -> None:
+    write_recording(tmp_path, softmax=[3, 5], vector_add=[4, 4])
+    plan = resolved(tmp_path, model="recorded:small")
+    assert plan.tasks == ("starter/softmax", "starter/vector_add")
+    assert (plan.instances, plan.iterations) == (2, 5)
+
+
+def test_fewer_than_recorded_may_be_asked_for(tmp_path: Path) -> None:
+    write_recording(tmp_path, softmax=[3, 5])
+    plan = resolved(tmp_path, model="recorded:small", instances=1, iterations=2)
+    assert (plan.instances, plan.iterations) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"instances": 0}, "--instances is at least 1, not 0"),
+        ({"iterations": -3}, "--iterations is at least 1, not -3"),
+        ({"seed": -1}, "--seed is at least 0"),
+        ({"budget_tokens": 0}, "--budget-tokens is at least 1"),
+        ({"budget_usd": -1.0}, "--budget-usd is more than 0"),
+        ({"budget_usd": float("nan")}, "--budget-usd is more than 0"),
+        ({"budget_usd": 5.0}, r'\[prices\."anthropic:test"\]'),
+        ({"review": "never"}, "auto, manual"),
+        ({"method": "gaek"}, "there are: geak"),
+        ({"model": "antropic:x"}, "did you mean anthropic:x"),
+        ({"tasks": ("sofmax",)}, "softmax"),
+        ({"suite": "unknown"}, "no suite is called"),
+        ({"tasks": ("softmax",), "suite": "other"}, "not in suite other"),
+        ({"targets": ("gfx94",)}, "did you mean"),
+        ({"devices": ("7",)}, "no device '7'"),
+        ({"model": "recorded:none"}, "no recording is called 'none'"),
+        ({"model": "recorded:small", "instances": 3}, "more than the 2 that recorded:small holds"),
+        ({"model": "recorded:small", "tasks": ("flip",)}, "holds nothing for flip; it holds softmax"),
+    ],
+)
+def test_what_cannot_be_is_one_line_with_the_remedy(
+    tmp_path: Path, asked: dict[str, object], words: str
+) -> None:
+    write_recording(tmp_path, softmax=[3, 5])
+    with pytest.raises((UsageProblem, SuiteError, HarnessError), match=words) as caught:
+        resolved(tmp_path, **asked)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_budget_in_usd_takes_its_price_along(tmp_path: Path) -> None:
+    price = Price(input=1.0, output=2.0)
+    plan = resolved(tmp_path, budget_usd=5.0, prices={"anthropic:test": price})
+    assert plan.price == price
