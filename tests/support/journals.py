@@ -1,0 +1,486 @@
+"""A believable session, told as events: two tasks, three agents, failures, a repair, an optimisation, decisions.
+
+Times, names and numbers are fixed, so that screens drawn from them can be compared as pictures. They are told for tests and
+measured nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from harness import (
+    STAGES,
+    ErrorReport,
+    Estimate,
+    Evaluation,
+    KernelResources,
+    Latency,
+    Layer,
+    Mismatch,
+    Stage,
+    Traffic,
+    Verdict,
+)
+from sessions import events as ev
+from sessions.codec import encode
+from sessions.home import Home
+
+SESSION = "20261120-140300-geak-5f0a"
+STARTED_WALL = 1_795_183_380.0
+MODEL = "recorded:starter"
+
+WRONG_SOURCE = '''\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, n_cols, stride, BLOCK: tl.constexpr):
+    """One program a row."""
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + cols, mask=cols < n_cols, other=0.0)
+    e = tl.exp(x)
+    y = e / tl.sum(e, axis=0)
+    tl.store(y_ptr + row * stride + cols, y, mask=cols < n_cols)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    rows, n_cols = x.shape
+    BLOCK = triton.next_power_of_2(n_cols)
+    softmax_kernel[(rows,)](x, y, n_cols, x.stride(0), BLOCK=BLOCK)
+    return y
+'''
+RIGHT_SOURCE = WRONG_SOURCE.replace("other=0.0)\n", 'other=-float("inf"))\n').replace(
+    "    e = tl.exp(x)\n",
+    "    # Subtract the row's maximum: exp overflows without it.\n    x = x.to(tl.float32)\n    e = tl.exp(x - tl.max(x, axis=0))\n",
+)
+FAST_SOURCE = RIGHT_SOURCE.replace("BLOCK=BLOCK)", "BLOCK=BLOCK, num_warps=8)").replace(
+    '    """One program a row."""\n',
+    '    """One program a row, eight waves."""\n    tl.assume(stride % 16 == 0)\n',
+)
+BROKEN_SOURCE = RIGHT_SOURCE.replace("tl.max(x, axis=0)", "tl.maximum(x, axis=0)")
+
+REASONING = (
+    "The row fits into one block when n_cols is at most 4096, so one program a row is enough.\n"
+    "I have to subtract the row maximum before exp, otherwise fp16 inputs with outliers overflow to inf and the division "
+    "gives NaN. Masked lanes must load -inf so that they do not count in the maximum and become 0 in the sum.\n"
+)
+REPLY = "The kernel below handles one row a program; masked lanes load `-inf`.\n\n```python\n{source}```\n"
+TRACE = """\
+Traceback (most recent call last):
+  File "kernel.py", line 25, in softmax
+    softmax_kernel[(rows,)](x, y, n_cols, x.stride(0), BLOCK=BLOCK)
+  File "kernel.py", line 14, in softmax_kernel
+    e = tl.exp(x - tl.maximum(x, axis=0))
+TypeError: maximum() got an unexpected keyword argument 'axis'
+"""
+
+
+def stages(passed: int, *, failed: bool, detail: str = "") -> tuple[Stage, ...]:
+    """Six stages, so many of them passed, the next one failed or not reached."""
+    details = (
+        "entry point softmax(x)",
+        "3 launches captured",
+        "gfx942: 4 kernels",
+        "6 cases match",
+        "nothing odd",
+        "",
+    )
+    told = []
+    for place, name in enumerate(STAGES):
+        if place < passed:
+            told.append(Stage(name, True, 0.012 * 6**place % 9, details[place]))
+        elif place == passed and failed:
+            told.append(Stage(name, False, 1.31, detail))
+        else:
+            told.append(
+                Stage(
+                    name,
+                    None,
+                    0.0,
+                    "no latency on device cpu" if name == "performance" and not failed else "",
+                )
+            )
+    return tuple(told)
+
+
+def resources(
+    *, waves: float = 8, vgprs: int = 38, spills: int = 0
+) -> dict[str, tuple[KernelResources, ...]]:
+    """Two kernels for one target."""
+    shared = {
+        "kernel": "softmax_kernel",
+        "autotune_index": None,
+        "binary": "gfx942",
+        "binary_sha256": "0" * 64,
+        "grid": (4096, 1, 1),
+        "agprs": 0,
+        "sgprs": 24,
+        "vgpr_spills": spills,
+        "sgpr_spills": 0,
+        "scratch_bytes": 0,
+        "lds_bytes": 256,
+        "occupancy_limit": "waves",
+        "matrix_instructions": 0,
+        "compile_seconds": 0.4,
+    }
+    first = KernelResources(
+        case="fp32",
+        config={"BLOCK": "4096", "num_warps": "4"},
+        vgprs=vgprs,
+        occupancy=waves,
+        load_widths={128: 8},
+        **shared,
+    )
+    second = KernelResources(
+        case="fp16 outliers",
+        config={"BLOCK": "2048", "num_warps": "4"},
+        vgprs=vgprs - 14,
+        occupancy=waves,
+        load_widths={128: 4, 16: 1},
+        **shared,
+    )
+    return {"gfx942": (first, second)}
+
+
+def correct(
+    *, speed: tuple[Latency, ...] = (), waste: float = 1.0, task: str = "starter/softmax"
+) -> Evaluation:
+    """A right answer; `waste` scales the bytes requested."""
+    minimal = 131_072
+    traffic = tuple(
+        Traffic(
+            case=case,
+            sizes={"rows": 16, "cols": 1000},
+            requested_read_bytes=int(minimal * waste),
+            requested_write_bytes=minimal // 2,
+            unique_read_bytes=minimal // 2,
+            unique_write_bytes=minimal // 2,
+            minimal_bytes=minimal,
+            dot_flops=0,
+            flops=80_000,
+            launches=1,
+            programs=16,
+        )
+        for case in ("fp32", "fp16 outliers")
+    )
+    estimate = tuple(
+        Estimate(
+            target="gfx942",
+            case=each.case,
+            sizes={"rows": 4096, "cols": 4096},
+            low_us=25.3,
+            high_us=25.3 * (0.5 + waste),
+            bound_low="memory",
+            bound_high="memory",
+            basis="5.3 TB/s, 163 TFLOP/s fp32 (MI300X peaks)",
+        )
+        for each in traffic
+    )
+    ratios = [each.speedup for each in speed]
+    return Evaluation(
+        schema=1,
+        task=task,
+        device="0" if speed else "cpu",
+        verdict=Verdict.CORRECT,
+        call=True,
+        execution=True,
+        stages=stages(6 if speed else 5, failed=False),
+        latency=speed,
+        speedup=sum(ratios) / len(ratios) if ratios else None,
+        speedup_geomean=sum(ratios) / len(ratios) if ratios else None,
+        resources=resources(),
+        traffic=traffic,
+        estimate=estimate,
+        sandbox=(Layer("landlock", "active"), Layer("seccomp", "absent", "not built into this kernel")),
+        versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
+        evidence={"launches": "softmax_kernel 6"},
+    )
+
+
+def wrong(task: str = "starter/softmax") -> Evaluation:
+    """A wrong answer, told whole."""
+    mismatch = Mismatch(
+        case="fp16 outliers",
+        output="y",
+        index=(3, 517),
+        expected="0.0009765625",
+        got="nan",
+        max_abs=0.98211,
+        max_rel=1.0,
+        wrong_share=0.0625,
+        nan_got=1000,
+        nan_expected=0,
+        inf_got=0,
+        inf_expected=0,
+        shape=(16, 1000),
+        expected_shape=(16, 1000),
+        dtype="float16",
+        expected_dtype="float16",
+    )
+    return Evaluation(
+        schema=1,
+        task=task,
+        device="cpu",
+        verdict=Verdict.WRONG,
+        call=True,
+        execution=False,
+        stages=stages(3, failed=True, detail="fp16 outliers: y differs in 6.25 % of its elements"),
+        error=ErrorReport(
+            "mismatch",
+            "output y of case fp16 outliers is NaN where 0.0009765625 was expected",
+            mismatch=mismatch,
+        ),
+        resources=resources(),
+        versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
+        notes=("the mask's other value is 0.0: masked lanes count in the sum",),
+    )
+
+
+def call_error(task: str = "starter/softmax") -> Evaluation:
+    """A kernel that does not run, with frames of its own."""
+    return Evaluation(
+        schema=1,
+        task=task,
+        device="cpu",
+        verdict=Verdict.CALL_ERROR,
+        call=False,
+        execution=False,
+        stages=stages(1, failed=True, detail="TypeError at kernel.py line 14"),
+        error=ErrorReport(
+            "exception",
+            "TypeError: maximum() got an unexpected keyword argument 'axis'",
+            trace=TRACE,
+            line=14,
+        ),
+        versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
+    )
+
+
+def latencies() -> tuple[Latency, ...]:
+    """Two cases timed on one device."""
+    return (
+        Latency("0", "fp32", 0.0412, 0.0288, 1.43, (1.39, 1.47), "graph"),
+        Latency("0", "fp16 outliers", 0.0251, 0.0248, 1.01, (0.98, 1.04), "graph"),
+    )
+
+
+@dataclass(slots=True)
+class Teller:
+    """Gives events their numbers and times, as a journal does."""
+
+    wall: float = STARTED_WALL
+    told: list[ev.AnyEvent] = field(default_factory=list)
+
+    def tell(self, event: ev.AnyEvent, *, after_s: float = 0.0) -> None:
+        """The next event, so many seconds after the last."""
+        self.wall += after_s
+        number = len(self.told) + 1
+        self.told.append(
+            msgspec.structs.replace(event, seq=number, wall=self.wall, mono=self.wall - STARTED_WALL)
+        )
+
+    def open(self, *, review: str = "auto", devices: tuple[str, ...] = ("cpu",), iterations: int = 5) -> None:
+        """The session's first events."""
+        self.tell(
+            ev.SessionStarted(
+                session=SESSION,
+                method="geak",
+                model=MODEL,
+                tasks=("starter/softmax", "starter/vector_add"),
+                instances=2,
+                iterations=iterations,
+                seed=7,
+                devices=devices,
+                targets=("gfx942",),
+                review=review,
+            )
+        )
+        self.tell(ev.EngineStarted(host="node17", pid=4242), after_s=0.2)
+
+    def device(self, name: str, *busy: str, share: float | None = None) -> None:
+        """A sample of a device."""
+        gpu = name != "cpu"
+        self.tell(
+            ev.DeviceSampled(
+                device=name,
+                description="MI300X gfx942" if gpu else "Triton's interpreter",
+                busy_with=busy,
+                utilisation=share,
+                memory_used_bytes=(12 << 30) if gpu else None,
+                memory_total_bytes=(192 << 30) if gpu else None,
+                temperature_c=54.0 if gpu else None,
+                power_w=312.0 if gpu else None,
+                clock_mhz=2100.0 if gpu else None,
+            ),
+            after_s=0.3,
+        )
+
+    def ask(
+        self,
+        attempt: str,
+        role: ev.Role,
+        *,
+        text: str | None,
+        reasoning: str = REASONING,
+        stream_s: float = 6.0,
+        price: float | None = None,
+    ) -> None:
+        """A call and its reply, streamed in pieces; without `text` the reply is still being written."""
+        call = f"{attempt}/{role.value}/1"
+        messages = (
+            ev.Message("system", "You write Triton kernels."),
+            ev.Message("user", f"Solve {attempt.partition('#')[0]}."),
+        )
+        self.tell(
+            ev.CallStarted(call=call, attempt=attempt, role=role, model=MODEL, messages=messages), after_s=0.4
+        )
+        whole = text or "Masked lanes load -inf, so that they vanish in"
+        for kind, words in (("reasoning", reasoning), ("text", whole)):
+            size = max(1, len(words) // 4 + 1)
+            for start in range(0, len(words), size):
+                self.tell(
+                    ev.ReplyPiece(call=call, kind=kind, text=words[start : start + size]),
+                    after_s=stream_s / 8,
+                )
+        if text is not None:
+            usage = ev.Usage(input_tokens=1840, output_tokens=612, cached_tokens=1024)
+            self.tell(
+                ev.CallFinished(
+                    call=call,
+                    text=text,
+                    reasoning=reasoning,
+                    stop_reason="end",
+                    usage=usage,
+                    cost_usd=price,
+                    seconds=stream_s,
+                    temperature=1.0,
+                ),
+                after_s=0.1,
+            )
+
+    def attempt(
+        self,
+        name: str,
+        source: str,
+        evaluation: Evaluation,
+        *,
+        origin: ev.Origin = ev.Origin.FRESH,
+        base: str | None = None,
+        strategy: str = "",
+        price: float | None = None,
+    ) -> None:
+        """A whole attempt, from the question to the commit."""
+        role = ev.Role.OPTIMIZER if origin is ev.Origin.OPTIMIZE else ev.Role.GENERATOR
+        self.tell(ev.AttemptStarted(attempt=name, origin=origin, base=base), after_s=0.2)
+        self.ask(name, role, text=REPLY.format(source=source), price=price)
+        self.tell(ev.CandidateProposed(attempt=name, source=source, strategy=strategy), after_s=0.1)
+        for stage in evaluation.stages:
+            if stage.ok is not None:
+                self.tell(
+                    ev.StageStarted(attempt=name, stage=stage.name, device=evaluation.device), after_s=0.05
+                )
+                self.tell(ev.StageFinished(attempt=name, stage=stage), after_s=stage.seconds)
+        self.tell(ev.AttemptJudged(attempt=name, evaluation=evaluation), after_s=0.1)
+        commit = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
+        self.tell(
+            ev.AttemptCommitted(attempt=name, commit=commit, branch=f"{SESSION}/starter/x"), after_s=0.1
+        )
+
+
+def running() -> list[ev.AnyEvent]:
+    """Three agents: one repaired and optimised, one failing, one whose reply is arriving."""
+    teller = Teller()
+    teller.open()
+    for task, instance in (("starter/softmax", 1), ("starter/softmax", 2), ("starter/vector_add", 1)):
+        teller.tell(ev.InstanceStarted(task=task, instance=instance), after_s=0.1)
+    teller.device("cpu", share=0.12)
+    teller.attempt("softmax#1/1", WRONG_SOURCE, wrong())
+    teller.attempt(
+        "softmax#1/2", RIGHT_SOURCE, correct(waste=2.1), origin=ev.Origin.REPAIR, base="softmax#1/1"
+    )
+    teller.attempt("softmax#2/1", BROKEN_SOURCE, call_error())
+    teller.attempt(
+        "softmax#1/3",
+        FAST_SOURCE,
+        correct(waste=1.2),
+        origin=ev.Origin.OPTIMIZE,
+        base="softmax#1/2",
+        strategy="Eight waves a row and an aligned stride, so that loads are 128 bits wide.",
+    )
+    teller.tell(
+        ev.DecisionMade(attempt="softmax#1/2", accepted=True, why="clean and right", by="ada"), after_s=9.0
+    )
+    teller.tell(ev.AttemptStarted(attempt="vector_add#1/1", origin=ev.Origin.FRESH), after_s=0.2)
+    teller.ask("vector_add#1/1", ev.Role.GENERATOR, text=None)
+    teller.tell(
+        ev.AttemptStarted(attempt="softmax#2/2", origin=ev.Origin.REPAIR, base="softmax#2/1"), after_s=0.2
+    )
+    teller.ask(
+        "softmax#2/2", ev.Role.REFLECTOR, text=None, reasoning="tl.maximum is element-wise; tl.max reduces."
+    )
+    teller.device("cpu", "softmax#1/4", share=0.87)
+    return teller.told
+
+
+def finished() -> list[ev.AnyEvent]:
+    """`running`, taken to its end, with measured speed on one device and a decision undone."""
+    teller = Teller()
+    teller.told = running()
+    teller.wall = teller.told[-1].wall
+    call = "vector_add#1/1/generator/1"
+    source = RIGHT_SOURCE.replace("softmax", "vector_add")
+    teller.tell(
+        ev.CallFinished(
+            call=call, text=REPLY.format(source=source), reasoning=REASONING, stop_reason="end", seconds=7.5
+        )
+    )
+    teller.tell(ev.CandidateProposed(attempt="vector_add#1/1", source=source))
+    teller.tell(
+        ev.AttemptJudged(
+            attempt="vector_add#1/1", evaluation=correct(speed=latencies(), task="starter/vector_add")
+        ),
+        after_s=4.0,
+    )
+    teller.tell(
+        ev.DecisionMade(attempt="softmax#1/3", accepted=False, why="the assume is not checked", by="ada"),
+        after_s=5.0,
+    )
+    teller.tell(ev.DecisionUndone(attempt="softmax#1/3", by="ada"), after_s=3.0)
+    teller.tell(
+        ev.CallFailed(
+            call="softmax#2/2/reflector/1", reason="recording_exhausted", message="no more replies"
+        ),
+        after_s=1.0,
+    )
+    for task, instance, best, reason in (
+        ("starter/softmax", 1, "softmax#1/3", "iterations"),
+        ("starter/softmax", 2, None, "recording_exhausted"),
+        ("starter/vector_add", 1, "vector_add#1/1", "iterations"),
+    ):
+        teller.tell(ev.InstanceFinished(task=task, instance=instance, reason=reason, best=best), after_s=0.2)
+    teller.tell(ev.SessionFinished(solved=("starter/softmax", "starter/vector_add")), after_s=0.5)
+    return teller.told
+
+
+def write_live(home: Home, events: Iterable[ev.AnyEvent], *, session: str = SESSION) -> Path:
+    """Put events down as the journal of a live session; returns the journal."""
+    journal = home.live(session).journal
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    append(journal, list(events))
+    return journal
+
+
+def append(journal: Path, events: Sequence[ev.AnyEvent]) -> None:
+    """Add events to a journal."""
+    with journal.open("ab") as file:
+        for event in events:
+            file.write(encode(event) + b"\n")

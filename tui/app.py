@@ -1,0 +1,436 @@
+"""The cockpit: a full-screen view of one home and its sessions. It watches; engines run without it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual import work
+from textual.app import App, InvalidThemeError
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
+
+from sessions.home import Home
+from sessions.state import AttemptState
+from tui import terminal, themes
+from tui.decider import Decider, DecisionFailed, SessionDecider
+from tui.diagnostics import Complaint, write_crash
+from tui.feed import EVERYTHING, Feed
+from tui.governor import Governor
+from tui.lines import Line, Span, clean
+from tui.palette_commands import SessionCommands
+from tui.replays import Replay, Story, read_story
+from tui.screens.agent import AgentScreen
+from tui.screens.base import SessionScreen
+from tui.screens.dialogs import ReasonDialog, TextDialog, help_lines
+from tui.screens.fleet import FleetScreen
+from tui.screens.home import HomeScreen
+from tui.sources import LiveTail, Source
+from tui.widgets.key_bar import active_hints
+
+if TYPE_CHECKING:
+    from sessions.catalog import SessionInfo
+    from sessions.events import AnyEvent
+
+Mode = Literal["live", "replay", "home"]
+FRAME_S = 0.05
+"""How often it is asked whether a frame is due; the governor says when."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitNote:
+    """What to tell the person after the screen is theirs again."""
+
+    lines: tuple[str, ...] = ()
+    failed: bool = False
+    """The cockpit ended over an error of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where a cockpit's data come from; tests put their own in."""
+
+    list_sessions: Callable[[], Sequence[SessionInfo]]
+    load_story: Callable[[str], Story]
+    """Reads a whole session; runs in a thread."""
+    open_live: Callable[[str], Source]
+    clock: Callable[[], float] = time.monotonic
+
+
+def doors_of(home: Home) -> Doors:
+    """The real ones. git is loaded when something is read from the store, not before."""
+
+    def list_sessions() -> Sequence[SessionInfo]:
+        from sessions.catalog import list_sessions as listed
+
+        return listed(home)
+
+    def stored(home: Home, session: str) -> Sequence[AnyEvent]:
+        from sessions.catalog import journal_of
+
+        return journal_of(home, session).events
+
+    def load_story(session: str) -> Story:
+        from sessions.catalog import journal_of
+
+        journal = journal_of(home, session)
+        return read_story(session, [*journal.events, *journal.skipped])
+
+    return Doors(list_sessions, load_story, partial(LiveTail, home, stored=stored))
+
+
+class Cockpit(App[ExitNote], inherit_bindings=False):
+    """Wires sources, screens and decisions; draws nothing itself."""
+
+    CSS_PATH = "cockpit.tcss"
+    TITLE = "Wavedeck"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS = App.COMMANDS | {SessionCommands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "explain", "help", id="app.help", key_display="?"),
+        Binding("ctrl+p", "command_palette", "go to", id="app.palette", priority=True),
+        Binding("y", "copy", "copy", id="app.copy"),
+        Binding("m", "mouse", "mouse", id="app.mouse"),
+        Binding("q", "quit", "quit", id="app.quit"),
+        Binding("ctrl+q", "quit", "quit", id="app.quit_always", show=False, priority=True),
+        Binding("ctrl+c", "help_quit", "how to quit", show=False, system=True),
+    ]
+
+    def __init__(
+        self,
+        home: Home,
+        *,
+        session: str | None = None,
+        mode: Mode = "home",
+        readonly: bool = False,
+        speed: float = 1.0,
+        decider: Decider | None = None,
+        keymap: Mapping[str, str] | None = None,
+        mouse: bool = True,
+        doors: Doors | None = None,
+    ) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.feed: Feed | None = None
+        self._home = home
+        self._first = (session, mode)
+        self._readonly = readonly
+        self._speed = speed
+        self._decider = decider or SessionDecider(home)
+        self._keys = dict(keymap or {})
+        self._mouse = mouse
+        self._doors = doors or doors_of(home)
+        self._governor = Governor(FleetScreen.PERIOD_S)
+        self._undrawn: set[str] = set()
+        self.register_theme(themes.DARK)
+        self.register_theme(themes.LIGHT)
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The theme's variables, and the palette's worked out from them."""
+        variables = super().get_css_variables()
+        return variables | themes.palette(variables, ansi=self.current_theme.ansi)
+
+    def on_mount(self) -> None:
+        """Open what was asked for and start drawing."""
+        self.set_keymap(self._keys)
+        self.push_screen(HomeScreen(self._doors.list_sessions, where=str(self._home.root)))
+        session, mode = self._first
+        if session is not None and mode == "live":
+            self._watch(self._doors.open_live(session))
+        elif session is not None and mode == "replay":
+            self._load(session, playing=True)
+        self.set_interval(FRAME_S, self._tick)
+
+    # Sessions
+
+    def open_session(self, session: str) -> None:
+        """From the list: a session with live files as it is now, any other as a replay standing at its end."""
+        if self._home.live(session).journal.exists():
+            self._watch(self._doors.open_live(session))
+        else:
+            self._load(session, playing=False)
+
+    @work(thread=True, exclusive=True, group="load", exit_on_error=False, name="reading the session")
+    def _load(self, session: str, *, playing: bool) -> None:
+        self.call_from_thread(self.notify, f"reading {session} ...", timeout=2)
+        story = self._doors.load_story(session)
+        replay = Replay(story, speed=self._speed, playing=playing)
+        if not playing:
+            replay.seek(len(story.events))
+        self.call_from_thread(self._watch, replay)
+
+    def _watch(self, source: Source) -> None:
+        self._close_feed()
+        self.feed = Feed(source)
+        source.start()
+        self.feed.drain(self._doors.clock())
+        self.push_screen(FleetScreen())
+
+    def leave_session(self) -> None:
+        """Back to the list of sessions."""
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, HomeScreen):
+            self.pop_screen()
+        self._close_feed()
+
+    def _close_feed(self) -> None:
+        if self.feed is not None:
+            self.feed.source.close()
+            self.feed = None
+        self._undrawn.clear()
+
+    def open_agent(self, key: str, number: int | None = None) -> None:
+        """The screen of one agent, over the fleet."""
+        if isinstance(self.screen, AgentScreen):
+            self.pop_screen()
+        instance = self.feed.state.instances.get(key) if self.feed is not None else None
+        waiting = [each for each in instance.attempts if each.waiting] if instance is not None else []
+        if number is None and waiting:
+            number = waiting[-1].number
+        newest = instance.attempts[-1].number if instance is not None and instance.attempts else None
+        self.push_screen(AgentScreen(key, None if number == newest else number))
+
+    # Frames
+
+    def _tick(self) -> None:
+        now = self._doors.clock()
+        if self._governor.due(now):
+            self.frame()
+            self._governor.drew(self._doors.clock(), queued=terminal.queued_writes(self._driver))
+
+    def frame(self) -> None:
+        """Fold what is due and repaint what it changed."""
+        if self.feed is None:
+            return
+        self._undrawn |= self.feed.drain(self._doors.clock())
+        screen = next((each for each in reversed(self.screen_stack) if isinstance(each, SessionScreen)), None)
+        if screen is None or not screen.is_mounted:
+            return
+        self._governor.want(screen.PERIOD_S)
+        dirty = frozenset(self._undrawn)
+        self._undrawn.clear()
+        with self.batch_update():
+            screen.repaint(dirty)
+
+    def remarks(self) -> list[Span]:
+        """What the header says of the cockpit itself."""
+        said = []
+        if self.feed is not None and self.feed.replay is not None:
+            said.append("replay")
+        if self._readonly:
+            said.append("read only")
+        if not self._mouse:
+            said.append("mouse off")
+        return [Span(", ".join(said), "warn")] if said else []
+
+    # Decisions
+
+    @property
+    def can_decide(self) -> bool:
+        """A replay and a read-only view write nothing."""
+        return not self._readonly and self.feed is not None and self.feed.replay is None
+
+    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool) -> None:
+        """Ask for a reason, then decide."""
+        verdict = attempt.verdict.value.replace("_", " ") if attempt.verdict is not None else "no verdict"
+
+        def answered(why: str | None) -> None:
+            if why is not None:
+                self._send_decision(attempt.attempt, accepted=accepted, why=why)
+
+        self.push_screen(ReasonDialog(attempt.attempt, accepted=accepted, verdict=verdict), answered)
+
+    def undo_decision(self, attempt: str) -> None:
+        """Take a decision back."""
+        self._send_decision(attempt, accepted=None)
+
+    @work(group="decide", exit_on_error=False, name="sending the decision")
+    async def _send_decision(self, attempt: str, *, accepted: bool | None, why: str = "") -> None:
+        feed = self.feed
+        if feed is None:
+            return
+        try:
+            if accepted is None:
+                await self._decider.undo(feed.session, attempt)
+            else:
+                await self._decider.decide(feed.session, attempt, accepted=accepted, why=why)
+        except DecisionFailed as error:
+            self.notify(
+                clean(str(error)), title=f"{attempt}: not decided", severity="error", timeout=15, markup=False
+            )
+            return
+        if feed.live is not None and not feed.live.health.running:
+            feed.live.look_again()
+
+    # Keys that work everywhere
+
+    def action_explain(self) -> None:
+        """Help for the focused pane."""
+        focused = self.focused
+        explained = ""
+        node: Widget | None = focused
+        while node is not None and not explained:
+            explained = node.HELP or ""
+            node = node.parent if isinstance(node.parent, Widget) else None
+        panes = getattr(self.screen, "PANES", ())
+        keys: list[tuple[str, str]] = []
+        for hint in active_hints(self.screen, hidden=True):
+            place = hint.name.removeprefix("pane.")
+            keys.append((hint.key, panes[int(place) - 1][1] if place != hint.name else hint.words))
+        name = focused.id if focused is not None and focused.id else "this screen"
+        self.push_screen(TextDialog(f"help: {name}", help_lines(explained or "Wavedeck.", keys)))
+
+    def action_copy(self) -> None:
+        """Copy what the focused pane is about, from its source and not from the screen."""
+        text = self.screen.get_selected_text() or getattr(self.focused, "copy_text", "")
+        if text:
+            self.copy_to_clipboard(text)
+        else:
+            self.notify("nothing to copy here", timeout=2)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Send text to the terminal and say what was done."""
+        self._clipboard = text
+        self.notify(terminal.copy(self._driver, text, tmux="TMUX" in os.environ), timeout=6, markup=False)
+
+    def action_mouse(self) -> None:
+        """Take the mouse, or leave it to the terminal for its own selection."""
+        self._mouse = not self._mouse
+        terminal.set_mouse(self._driver, on=self._mouse)
+        said = "mouse on" if self._mouse else "mouse off: the terminal selects text itself"
+        self.notify(said, timeout=4)
+        if isinstance(self.screen, SessionScreen):
+            self.screen.repaint(frozenset())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Copying only where there is something to copy."""
+        if action == "copy":
+            return hasattr(self.focused, "copy_text") or bool(self.screen.get_selected_text())
+        return super().check_action(action, parameters)
+
+    async def action_quit(self) -> None:
+        """Leave. Engines go on without a cockpit."""
+        self.exit(self._note())
+
+    def _note(self) -> ExitNote:
+        feed = self.feed
+        if feed is None:
+            return ExitNote()
+        name = feed.session
+        if feed.replay is not None:
+            return ExitNote((f"replay again with: wavedeck replay {name}",))
+        if feed.state.finished:
+            return ExitNote((f"{name} is finished; replay it with: wavedeck replay {name}",))
+        if feed.live is not None and feed.live.health.running:
+            return ExitNote((f"{name} goes on without the cockpit; come back with: wavedeck attach {name}",))
+        return ExitNote((f"{name} is not running; go on with: wavedeck resume {name}",))
+
+    # What went wrong
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A thread or task of ours failed: say so, keep the rest alive."""
+        error = event.worker.error
+        if event.state is not WorkerState.ERROR or error is None:
+            return
+        from sessions.errors import SessionsError
+
+        cause = error.__cause__ or error
+        if isinstance(cause, SessionsError):
+            self.notify(
+                clean(str(cause)), title=event.worker.name, severity="error", timeout=20, markup=False
+            )
+            return
+        file = write_crash(cause, self._home.root / "crashes")
+        told: list[Line | str] = [
+            f"{event.worker.name} failed: {type(cause).__name__}: {clean(str(cause))}",
+            (),
+            f"The traceback is in {file}",
+            "The cockpit goes on; agents are not touched.",
+        ]
+        self.push_screen(TextDialog("something went wrong", told))
+
+    def _fatal_error(self) -> None:
+        """Textual's last word on an error that nobody foresaw: leave its traceback in a file, not on the screen."""
+        error = self._exception
+        if self.is_headless or not isinstance(error, Exception):
+            super()._fatal_error()
+            return
+        file = write_crash(error, self._home.root / "crashes")
+        said = f"the cockpit failed: {type(error).__name__}: {clean(str(error))}; the traceback is in {file}"
+        note = self._note()
+        self.exit(ExitNote((said, *note.lines), failed=True), return_code=3)
+
+
+def run_cockpit(
+    *,
+    home: Path,
+    session: str | None,
+    mode: Mode,
+    readonly: bool = False,
+    speed: float = 1.0,
+    decider: Decider | None = None,
+    keymap: Mapping[str, str] | None = None,
+    theme: str | None = None,
+    mouse: bool = True,
+) -> ExitNote:
+    """
+    Draw until the person quits; returns what to tell them then.
+
+    `session` is a whole name. `Complaint` for a theme that does not exist or a key that is bound to nothing.
+    """
+    app = Cockpit(
+        Home(home),
+        session=session,
+        mode=mode,
+        readonly=readonly,
+        speed=speed,
+        decider=decider,
+        keymap=keymap,
+        mouse=mouse,
+    )
+    # Textual's grey filter still sends colours; only the terminal's own palette is truly without.
+    chosen = theme or ("ansi-dark" if app.no_color else themes.DARK.name)
+    try:
+        app.theme = chosen
+    except InvalidThemeError as error:
+        raise Complaint(
+            f"unknown theme {chosen!r}; themes are {', '.join(sorted(app.available_themes))}"
+        ) from error
+    check_keymap(keymap or {})
+    return app.run(mouse=mouse) or ExitNote()
+
+
+def binding_ids() -> list[str]:
+    """Names of all bindings that a keymap may give other keys."""
+    from tui.widgets.line_view import LineView
+    from tui.widgets.table import LineTable
+    from tui.widgets.tail import Tail
+
+    found: set[str] = set()
+    owners: list[type[App[ExitNote] | Screen[None] | Widget]] = [
+        Cockpit, HomeScreen, FleetScreen, AgentScreen, LineView, LineTable, Tail,
+    ]  # fmt: skip
+    for owner in (*owners, ReasonDialog, TextDialog):
+        for bindings in owner._merge_bindings().key_to_bindings.values():
+            found |= {binding.id for binding in bindings if binding.id}
+    return sorted(found)
+
+
+def check_keymap(keymap: Mapping[str, str]) -> None:
+    """`Complaint` for a name that no binding has, with the nearest right one."""
+    known = binding_ids()
+    for name in keymap:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"names are {', '.join(known)}"
+            raise Complaint(f"[keys] {name!r} is no key's name; {hint}")
+
+
+__all__ = ["EVERYTHING", "Cockpit", "Doors", "ExitNote", "run_cockpit"]

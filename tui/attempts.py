@@ -1,0 +1,449 @@
+"""One attempt, picked out of the state for its panes: words, verdict, resources, speed, stages, prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from harness import STAGES, Evaluation, KernelResources, Latency, Mismatch, Stage, Verdict
+from sessions.state import AttemptState, CallState, InstanceState, SessionState
+from tui import wording
+from tui.grid import Cell, Column, Row
+from tui.lines import EMPTY, Line, Span, clean, line, wrap
+
+FRAME = re.compile(r'^\s*File "(?:[^"]*/)?kernel\.py", line (\d+)')
+
+
+class Passage(NamedTuple):
+    """A stretch of what a model said, or a line about it."""
+
+    key: str
+    """Stays the same while the passage grows."""
+    text: str
+    style: str
+    whole: bool = False
+    """Will not grow any more."""
+
+
+def passages(attempt: AttemptState) -> list[Passage]:
+    """All that was said in an attempt's calls, in order."""
+    found: list[Passage] = []
+    for call in attempt.calls:
+        found.append(Passage(f"{call.call} head", _call_head(call), "rule", True))
+        if call.retries:
+            found.append(
+                Passage(
+                    f"{call.call} retry {call.retries}",
+                    f"try {call.retries + 1}, after {call.last_retry}",
+                    "warn",
+                    True,
+                )
+            )
+        done = not call.live
+        if call.reasoning:
+            found.append(
+                Passage(
+                    f"{call.call} reasoning {call.retries}",
+                    call.reasoning,
+                    "reasoning",
+                    done or bool(call.text),
+                )
+            )
+        if call.text:
+            found.append(Passage(f"{call.call} text {call.retries}", call.text, "", done))
+        if call.failed:
+            found.append(Passage(f"{call.call} failed", f"no reply: {call.failed}", "bad", True))
+        elif call.finished and call.stop_reason not in ("", "end"):
+            found.append(
+                Passage(f"{call.call} stop", f"the reply ended early: {call.stop_reason}", "warn", True)
+            )
+    if not attempt.calls:
+        found.append(Passage("none", "Nothing was asked yet.", "dim", True))
+    return found
+
+
+def _call_head(call: CallState) -> str:
+    number = call.call.rpartition("/")[2]
+    parts = [f"{call.role.value} {number}", call.model]
+    if call.seconds is not None:
+        parts.append(wording.seconds(call.seconds))
+    usage = call.usage
+    if usage.input_tokens or usage.output_tokens:
+        cached = f" ({wording.count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
+        parts.append(
+            f"{wording.count(usage.input_tokens or 0)}{cached} in {wording.count(usage.output_tokens or 0)} out"
+        )
+    if call.cost_usd is not None:
+        parts.append(wording.cost(call.cost_usd))
+    if call.live:
+        parts.append("writing")
+    return " · ".join(part for part in parts if part)
+
+
+def strip_cells(instance: InstanceState, selected: int | None) -> list[Span]:
+    """One cell an attempt: number, verdict letter, a person's mark; the selected one in brackets."""
+    found: list[Span] = []
+    for attempt in instance.attempts:
+        text = f"{attempt.number}{wording.letter(attempt.verdict)}{wording.decision_mark(attempt)}"
+        chosen = attempt.number == selected
+        best = "*" if attempt.attempt == instance.best and attempt.verdict is Verdict.CORRECT else ""
+        style = wording.verdict_style(attempt.verdict)
+        found.append(
+            Span(f"[{text}{best}]" if chosen else f" {text}{best} ", f"{style} cursor" if chosen else style)
+        )
+    return found
+
+
+class Told(NamedTuple):
+    """Lines, and which of them lead to which line of the candidate."""
+
+    lines: list[Line]
+    links: list[tuple[int, int]]
+    """(index of the line, 1-based line of the candidate)."""
+
+
+def verdict_lines(attempt: AttemptState, target: str | None, width: int) -> Told:
+    """The verdict, why, by how much, and where in the candidate."""
+    lines: list[Line] = []
+    links: list[tuple[int, int]] = []
+    evaluation = attempt.evaluation
+    decision = attempt.decision
+    if decision is not None:
+        style = "good" if decision.accepted else "bad"
+        said = "+ accepted" if decision.accepted else "! rejected"
+        why = f": {clean(decision.why)}" if decision.why else ""
+        text = f"{said} by {decision.by or 'a person'} at {wording.moment(decision.wall)} UTC{why}"
+        lines += [line(each, style) for each in wrap(text, width)]
+    elif attempt.waiting:
+        lines.append(line("? waits for your decision", "warn"))
+    if evaluation is None:
+        lines.append(line(f"judging: {attempt.stage}" if attempt.stage else "no verdict yet", "dim"))
+        if attempt.stages or attempt.stage:
+            lines += [EMPTY, *cascade_lines(attempt, width)]
+        return Told(lines, links)
+    head = wording.standing(evaluation, target)
+    name = (
+        Span(f"  {wording.words(evaluation.verdict)}", head.style)
+        if evaluation.verdict is Verdict.CORRECT
+        else Span("")
+    )
+    lines.append((Span(head.text, f"{head.style} bold"), name, Span(f"  on {evaluation.device}", "dim")))
+    if attempt.strategy:
+        lines += [line(each, "dim") for each in wrap(f"set out to: {clean(attempt.strategy)}", width)]
+    error = evaluation.error
+    if error is None:
+        lines += [EMPTY, *cascade_lines(attempt, width)]
+    else:
+        lines.append(EMPTY)
+        at = f" at kernel.py line {error.line}" if error.line else ""
+        lines.append((Span(error.kind, "bad bold"), Span(at, "bad")))
+        if error.line:
+            links.append((len(lines) - 1, error.line))
+        lines += [line(each) for each in wrap(clean(error.message), width)]
+        if error.mismatch is not None:
+            lines += [EMPTY, *mismatch_lines(error.mismatch)]
+        if error.trace:
+            lines.append(EMPTY)
+            for text in clean(error.trace).rstrip("\n").split("\n"):
+                frame = FRAME.match(text)
+                if frame:
+                    links.append((len(lines), int(frame.group(1))))
+                lines += [_trace_line(each, is_frame=bool(frame)) for each in wrap(text, width)]
+    for target_name, message in evaluation.compile_errors.items():
+        lines += [EMPTY, line(f"does not compile for {target_name}", "warn")]
+        lines += [line(each) for each in wrap(clean(message), width)]
+    for title, texts in (("notes", evaluation.notes), ("printed", (evaluation.printed,))):
+        told = [each for text in texts for each in wrap(clean(text.strip("\n")), width - 2) if text]
+        if told:
+            lines += [EMPTY, line(title, "head"), *(line(f"  {each}", "dim") for each in told)]
+    return Told(lines, links)
+
+
+def _trace_line(text: str, *, is_frame: bool) -> Line:
+    bare = text.lstrip(" ")
+    return Span(text[: len(text) - len(bare)]), Span(bare, "link" if is_frame else "dim")
+
+
+def mismatch_lines(mismatch: Mismatch) -> list[Line]:
+    """The first wrong element and the extent of the error, one fact a line."""
+    index = ", ".join(map(str, mismatch.index))
+    facts = [
+        ("case", mismatch.case),
+        ("first wrong", f"{mismatch.output}[{index}]"),
+        ("expected", mismatch.expected),
+        ("got", mismatch.got),
+        ("largest error", f"{_maybe(mismatch.max_abs)} absolute, {_maybe(mismatch.max_rel)} relative"),
+        ("wrong elements", f"{mismatch.wrong_share:.3%}"),
+        (
+            "NaN, Inf",
+            f"got {mismatch.nan_got}, {mismatch.inf_got}; expected {mismatch.nan_expected}, {mismatch.inf_expected}",
+        ),
+        ("shape", _both(str(list(mismatch.shape)), str(list(mismatch.expected_shape)))),
+        ("dtype", _both(mismatch.dtype, mismatch.expected_dtype)),
+    ]
+    facts += [(name, f"{value:.6g}") for name, value in mismatch.metrics.items()]
+    width = max(len(name) for name, _ in facts)
+    return [
+        (Span(f"  {name:<{width}}  ", "dim"), Span(clean(value), "bad" if name == "got" else ""))
+        for name, value in facts
+    ]
+
+
+def _maybe(value: float | None) -> str:
+    return "no finite pair" if value is None else f"{value:.4g}"
+
+
+def _both(got: str, expected: str) -> str:
+    return got if got == expected else f"{got}, expected {expected}"
+
+
+RESOURCE_COLUMNS = (
+    Column("target", 6, 8),
+    Column("kernel", 10, 32),
+    Column("case", 6, 22, drop=6),
+    Column("config", 16, 40, drop=7),
+    Column("vgprs", 5, 5, right=True),
+    Column("agprs", 5, 5, right=True, drop=5),
+    Column("sgprs", 5, 5, right=True, drop=4),
+    Column("spills", 6, 8, right=True),
+    Column("LDS", 5, 8, right=True),
+    Column("waves", 5, 5, right=True),
+    Column("limit", 5, 9, drop=3),
+    Column("matrix", 6, 6, right=True, drop=1),
+    Column("loads", 10, 22, drop=2),
+)
+
+
+def resource_rows(evaluation: Evaluation) -> list[Row]:
+    """One row a kernel, case and configuration compiled, by target."""
+    return [
+        Row(f"{target}/{number}", _resource_cells(target, kernel))
+        for target, kernels in evaluation.resources.items()
+        for number, kernel in enumerate(kernels)
+    ]
+
+
+def _resource_cells(target: str, kernel: KernelResources) -> tuple[Cell, ...]:
+    amd = kernel.vgprs is not None
+    registers = kernel.vgprs if amd else kernel.registers
+    spills = [value for value in (kernel.vgpr_spills, kernel.sgpr_spills) if value is not None]
+    spilled = sum(spills) if spills else kernel.spill_bytes
+    config = " ".join(f"{name}={value}" for name, value in kernel.config.items())
+    loads = " ".join(
+        f"{bits}:{times}" for bits, times in sorted(kernel.load_widths.items(), key=lambda each: int(each[0]))
+    )
+    tuned = "" if kernel.autotune_index is None else f" @{kernel.autotune_index}"
+    return (
+        Cell(target, "key"),
+        Cell(clean(kernel.kernel) + tuned),
+        Cell(kernel.case, "dim"),
+        Cell(clean(config), "dim"),
+        _number(registers),
+        _number(kernel.agprs),
+        _number(kernel.sgprs),
+        Cell(
+            f"{spilled}{'' if spills or not spilled else ' B'}" if spilled is not None else "-",
+            "bad" if spilled else "dim",
+        ),
+        _number(kernel.lds_bytes),
+        Cell(
+            "-" if kernel.occupancy is None else f"{kernel.occupancy:g}",
+            "" if kernel.occupancy is not None else "dim",
+        ),
+        Cell(kernel.occupancy_limit or "-", "dim"),
+        _number(kernel.matrix_instructions),
+        Cell(loads or "-", "dim"),
+    )
+
+
+def _number(value: int | None) -> Cell:
+    return Cell("-", "dim") if value is None else Cell(str(value))
+
+
+LATENCY_COLUMNS = (
+    Column("device", 6, 10),
+    Column("case", 8, 24),
+    Column("baseline", 9, 9, right=True, drop=2),
+    Column("candidate", 9, 9, right=True, drop=1),
+    Column("speedup", 7, 7, right=True),
+    Column("95 % interval", 13, 13, right=True),
+    Column("", 12, 12),
+    Column("confirmed", 9, 9, drop=3),
+)
+TRAFFIC_COLUMNS = (
+    Column("case", 12, 24),
+    Column("sizes", 16, 30, drop=7),
+    Column("requested", 9, 9, right=True),
+    Column("unique", 9, 9, right=True, drop=2),
+    Column("minimal", 9, 9, right=True, drop=1),
+    Column("req/min", 7, 7, right=True),
+    Column("dot FLOPs", 9, 9, right=True, drop=3),
+    Column("launches", 8, 8, right=True, drop=5),
+    Column("programs", 8, 8, right=True, drop=6),
+)
+ESTIMATE_COLUMNS = (
+    Column("target", 6, 8),
+    Column("case", 12, 24),
+    Column("sizes", 18, 30, drop=4),
+    Column("no faster than", 14, 14, right=True),
+    Column("bound", 7, 7, drop=2),
+    Column("if all went to memory", 21, 21, right=True),
+    Column("bound", 7, 7, drop=3),
+)
+
+
+def latency_rows(latency: Iterable[Latency]) -> list[Row]:
+    """One row a device and case. *Faster* and *slower* only where the interval excludes 1."""
+    rows = []
+    for each in latency:
+        low, high = each.ci
+        word, style = (
+            ("faster", "good") if low > 1 else ("slower", "bad") if high < 1 else ("not resolved", "dim")
+        )
+        rows.append(
+            Row(
+                f"{each.device}/{each.case}",
+                (
+                    Cell(each.device, "key"),
+                    Cell(each.case),
+                    Cell(wording.microseconds(each.baseline_ms * 1e3)),
+                    Cell(wording.microseconds(each.candidate_ms * 1e3)),
+                    Cell(wording.times(each.speedup), style),
+                    Cell(f"{low:.3f}-{high:.3f}"),
+                    Cell(word, style),
+                    Cell(each.confirmed, "dim"),
+                ),
+            )
+        )
+    return rows
+
+
+def traffic_rows(evaluation: Evaluation) -> list[Row]:
+    """One row a case: bytes that the interpreter counted at `cpu` sizes."""
+    rows = []
+    for each in evaluation.traffic:
+        requested = each.requested_read_bytes + each.requested_write_bytes
+        share = requested / each.minimal_bytes if each.minimal_bytes else None
+        stray = f" {len(each.out_of_bounds)} out of bounds" if each.out_of_bounds else ""
+        rows.append(
+            Row(
+                each.case,
+                (
+                    Cell(each.case + stray, "bad" if stray else ""),
+                    Cell(_sizes(each.sizes), "dim"),
+                    Cell(wording.size(requested)),
+                    Cell(wording.size(each.unique_read_bytes + each.unique_write_bytes)),
+                    Cell(wording.size(each.minimal_bytes)),
+                    Cell("-" if share is None else f"{share:.2f}"),
+                    Cell(wording.count(each.dot_flops) if each.dot_flops else "-"),
+                    Cell(str(each.launches)),
+                    Cell(str(each.programs)),
+                ),
+            )
+        )
+    return rows
+
+
+def estimate_rows(evaluation: Evaluation) -> list[Row]:
+    """One row a target and case: two bounds, never one figure."""
+    return [
+        Row(
+            f"{each.target}/{each.case}",
+            (
+                Cell(each.target, "key"),
+                Cell(each.case),
+                Cell(_sizes(each.sizes), "dim"),
+                Cell(wording.microseconds(each.low_us)),
+                Cell(each.bound_low, "dim"),
+                Cell(wording.microseconds(each.high_us)),
+                Cell(each.bound_high, "dim"),
+            ),
+        )
+        for each in evaluation.estimate
+    ]
+
+
+def _sizes(sizes: dict[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sizes.items())
+
+
+def cascade_lines(attempt: AttemptState, width: int) -> list[Line]:
+    """The six stages with seconds and detail, as far as they have come."""
+    known = {stage.name: stage for stage in attempt.stages}
+    return [
+        row
+        for name in STAGES
+        for row in _stage(name, known.get(name), running=attempt.stage == name, width=width)
+    ]
+
+
+def stage_lines(attempt: AttemptState, width: int) -> list[Line]:
+    """The six stages, then sandbox layers, evidence, versions."""
+    lines = cascade_lines(attempt, width)
+    evaluation = attempt.evaluation
+    if evaluation is None:
+        return lines
+    layers = [(each.name, each.state + (f": {each.why}" if each.why else "")) for each in evaluation.sandbox]
+    evidence = [(name, value) for name, value in evaluation.evidence.items()]
+    for title, facts in (
+        ("sandbox of the guest", layers),
+        ("evidence (learned inside the guest, believed less than proof)", evidence),
+        ("versions", list(evaluation.versions.items())),
+    ):
+        if facts:
+            lines += [EMPTY, line(title, "head"), *_facts(facts, width)]
+    return lines
+
+
+def _stage(name: str, stage: Stage | None, *, running: bool, width: int) -> Iterator[Line]:
+    if running:
+        mark = Span("..  ", "busy")
+    elif stage is None or stage.ok is None:
+        mark = Span("-   ", "dim")
+    else:
+        mark = Span("ok  ", "good") if stage.ok else Span("FAIL", "bad")
+    took = (
+        wording.seconds(stage.seconds)
+        if stage is not None and (stage.ok is not None or stage.seconds)
+        else ""
+    )
+    head = (mark, Span(f" {name:<12}"), Span(f"{took:>8}  ", "dim"))
+    detail = clean(stage.detail) if stage is not None else "running" if running else "not reached"
+    for place, text in enumerate(wrap(detail, width - 27)):
+        yield (*head, Span(text, "dim")) if not place else (Span(" " * 27), Span(text, "dim"))
+
+
+def _facts(facts: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
+    names = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        for place, text in enumerate(wrap(clean(value), width - names - 4)):
+            yield Span(f"  {name if not place else '':<{names}}  ", "dim"), Span(text)
+
+
+def prompt_lines(attempt: AttemptState, width: int) -> list[Line]:
+    """Exactly what was sent to the model, call by call."""
+    lines: list[Line] = []
+    for call in attempt.calls:
+        for message in call.messages:
+            if lines:
+                lines.append(EMPTY)
+            lines.append(line(f"{call.role.value} {call.call.rpartition('/')[2]} · {message.role}", "rule"))
+            lines += [line(each) for each in wrap(clean(message.content), width)]
+    return lines or [line("Nothing was asked yet.", "dim")]
+
+
+def lineage(attempt: AttemptState) -> str:
+    """How the attempt came to be: `repair of 3`, `fresh`."""
+    base = f" of {attempt.base.rpartition('/')[2]}" if attempt.base else ""
+    return f"{attempt.origin.value}{base}"
+
+
+def find(state: SessionState, key: str, number: int | None) -> AttemptState | None:
+    """An instance's attempt of this number, or its newest; `None` when there is none."""
+    instance = state.instances.get(key)
+    if instance is None or not instance.attempts:
+        return None
+    if number is None:
+        return instance.attempts[-1]
+    return next((each for each in instance.attempts if each.number == number), instance.attempts[-1])

@@ -1,0 +1,55 @@
+"""How a person's decision leaves the cockpit."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.errors import EngineError
+from sessions.errors import SessionsError
+from sessions.home import Home
+from tui.diagnostics import Complaint
+
+
+class DecisionFailed(Exception):
+    """A decision was not taken; the message is one line that says why and what to do."""
+
+
+class Decider(Protocol):
+    """Carries decisions to whoever holds the session.
+
+    Each method returns when the decision is durable and raises `DecisionFailed` when it is not. What changed is seen through the
+    session's events alone.
+    """
+
+    async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
+        """Accept or reject an attempt (`softmax#2/7`)."""
+        ...
+
+    async def undo(self, session: str, attempt: str) -> None:
+        """Take the standing decision about an attempt back."""
+        ...
+
+
+class SessionDecider:
+    """Asks the session's engine while one runs, else writes to the store. Loads git at the first decision, not before."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
+        """Accept or reject an attempt."""
+        from tui.deciding import decide, login_name
+
+        try:
+            await decide(self._home, session, attempt, accepted=accepted, why=why, by=login_name())
+        except (EngineError, SessionsError, Complaint) as error:
+            raise DecisionFailed(str(error)) from error
+
+    async def undo(self, session: str, attempt: str) -> None:
+        """Take the standing decision back."""
+        from tui.deciding import login_name, undo
+
+        try:
+            await undo(self._home, session, attempt, by=login_name())
+        except (EngineError, SessionsError, Complaint) as error:
+            raise DecisionFailed(str(error)) from error

@@ -1,0 +1,75 @@
+"""One source, one state: what every screen of a session draws from."""
+
+from __future__ import annotations
+
+from sessions.fold import apply
+from sessions.state import SessionState
+from tui.lines import Span
+from tui.replays import Replay
+from tui.sources import LiveTail, Source
+from tui.views import Leaders
+from tui.wording import session_word
+
+EVERYTHING = "*"
+"""Dirty key that stands for all of them."""
+
+
+class Feed:
+    """Takes what is due from a source and folds it. Nobody else changes the state."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.state = SessionState()
+        self.leaders = Leaders()
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return self.source.session
+
+    @property
+    def replay(self) -> Replay | None:
+        """The replay, when this is one."""
+        return self.source if isinstance(self.source, Replay) else None
+
+    @property
+    def live(self) -> LiveTail | None:
+        """The live tail, when this is one."""
+        return self.source if isinstance(self.source, LiveTail) else None
+
+    def drain(self, now: float) -> frozenset[str]:
+        """Fold what is due by `now` (monotonic seconds); returns the keys of what changed."""
+        batch = self.source.take(now)
+        if batch.state is not None:
+            self.state = batch.state
+            self.leaders = Leaders()
+            return frozenset((EVERYTHING,))
+        dirty: set[str] = set()
+        for event in batch.events:
+            dirty |= apply(self.state, event)
+        return frozenset(dirty)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether a live session has no engine, and all that one wrote is folded."""
+        live = self.live
+        return live is not None and not live.health.running and not live.behind and not self.state.finished
+
+    def word(self) -> Span:
+        """What the session does. A stop is an event; a crash is not."""
+        if self.abandoned and self.state.stopped is None:
+            return Span("engine gone", "bad")
+        return session_word(self.state)
+
+    def trouble(self) -> str:
+        """What the person must know about the engine behind a live session; one line, or nothing."""
+        live = self.live
+        if live is None:
+            return ""
+        if live.health.error:
+            return live.health.error
+        if not self.abandoned:
+            return ""
+        if self.state.stopped is not None:
+            return f"Stopped. Go on with: wavedeck resume {self.session}"
+        return f"The engine is gone. Go on with: wavedeck resume {self.session}"

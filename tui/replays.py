@@ -1,0 +1,185 @@
+"""A session played again from its events: a clock with a speed, steps, jumps, and any moment's state on demand."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from harness import Verdict
+from sessions.codec import Skipped
+from sessions.events import (
+    AnyEvent,
+    AttemptJudged,
+    AttemptStarted,
+    CallFinished,
+    DecisionMade,
+    DecisionUndone,
+    ReplyPiece,
+)
+from sessions.fold import apply
+from sessions.names import split_attempt
+from sessions.state import SessionState
+from tui.sources import MOST_EVENTS, Batch
+
+SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+LONGEST_GAP_S = 30.0
+"""A stretch in which nothing happened (a night between crash and resume) plays as this long at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Places worth jumping to: how many events have happened right after each, rising."""
+
+    attempts: tuple[int, ...] = ()
+    verdicts: tuple[int, ...] = ()
+    bests: tuple[int, ...] = ()
+    decisions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A session's events, ready to be played; made by `read_story`."""
+
+    session: str
+    events: tuple[AnyEvent | Skipped, ...]
+    offsets: tuple[float, ...]
+    """Seconds from the session's start to each event, long silences cut."""
+    marks: Marks
+    spoken: dict[str, int] = field(default_factory=dict)
+    """By call: place of the event that holds the whole reply, so that its pieces need not be folded after it."""
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the whole."""
+        return self.offsets[-1] if self.offsets else 0.0
+
+    def state_after(self, count: int) -> SessionState:
+        """The state after the first `count` events, the same that folding each of them gives."""
+        state = SessionState()
+        for place, event in enumerate(self.events[:count]):
+            if isinstance(event, ReplyPiece) and place < self.spoken.get(event.call, count) < count:
+                state.last_seq, state.last_wall = max(state.last_seq, event.seq), event.wall
+                continue
+            apply(state, event)
+        return state
+
+
+def read_story(session: str, events: Iterable[AnyEvent | Skipped]) -> Story:
+    """Fold once to find the places worth jumping to; takes some seconds for a million events."""
+    known = tuple(events)
+    state = SessionState()
+    attempts: list[int] = []
+    verdicts: list[int] = []
+    bests: list[int] = []
+    decisions: list[int] = []
+    spoken: dict[str, int] = {}
+    offsets: list[float] = []
+    offset, last_wall = 0.0, None
+    for place, event in enumerate(known):
+        wall = getattr(event, "wall", None)
+        if wall:
+            offset += min(max(wall - last_wall, 0.0), LONGEST_GAP_S) if last_wall is not None else 0.0
+            last_wall = wall
+        offsets.append(offset)
+        match event:
+            case AttemptStarted():
+                attempts.append(place + 1)
+            case DecisionMade() | DecisionUndone():
+                decisions.append(place + 1)
+            case ReplyPiece():
+                continue
+            case CallFinished():
+                spoken[event.call] = place
+            case AttemptJudged():
+                verdicts.append(place + 1)
+                key = split_attempt(event.attempt).instance
+                before = state.instances[key].best if key in state.instances else None
+                apply(state, event)
+                now = state.instances[key].best
+                if now == event.attempt != before and event.evaluation.verdict is Verdict.CORRECT:
+                    bests.append(place + 1)
+                continue
+            case _:
+                pass
+        apply(state, event)
+    marks = Marks(tuple(attempts), tuple(verdicts), tuple(bests), tuple(decisions))
+    return Story(session, known, tuple(offsets), marks, spoken)
+
+
+class Replay:
+    """A story being played. It reads, and writes nothing."""
+
+    def __init__(self, story: Story, *, speed: float = 1.0, playing: bool = True) -> None:
+        self.story = story
+        self.speed = min(max(speed, SPEEDS[0]), SPEEDS[-1])
+        self.playing = playing
+        self.position = 0
+        """Events that have happened."""
+        self.offset_s = 0.0
+        """Where the clock stands."""
+        self._shown = 0
+        self._last_now: float | None = None
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return self.story.session
+
+    @property
+    def at_end(self) -> bool:
+        """Whether everything has happened."""
+        return self.position >= len(self.story.events)
+
+    def start(self) -> None:
+        """Nothing to do: all is read."""
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+    def take(self, now: float) -> Batch:
+        """What happened since the last call, at the clock's speed; after a jump a whole state."""
+        if self.playing and not self.at_end:
+            passed = 0.0 if self._last_now is None else max(0.0, now - self._last_now)
+            self.offset_s = min(self.offset_s + passed * self.speed, self.story.duration_s)
+            due = bisect_right(self.story.offsets, self.offset_s)
+            self.position = max(self.position, min(due, self.position + MOST_EVENTS))
+            if self.at_end:
+                self.playing = False
+        self._last_now = now
+        shown, self._shown = self._shown, self.position
+        if self.position == shown:
+            return Batch()
+        if shown < self.position <= shown + MOST_EVENTS:
+            return Batch(self.story.events[shown : self.position])
+        return Batch(state=self.story.state_after(self.position))
+
+    def toggle(self) -> None:
+        """Play or pause; at the end, play again from the start."""
+        if self.at_end and not self.playing:
+            self.seek(0)
+        self.playing = not self.playing
+
+    def faster(self, steps: int) -> None:
+        """Up or down the ladder of speeds."""
+        place = bisect_left(SPEEDS, self.speed)
+        self.speed = SPEEDS[min(max(place + steps, 0), len(SPEEDS) - 1)]
+
+    def seek(self, position: int) -> None:
+        """Go to the moment after the first `position` events."""
+        self.position = min(max(position, 0), len(self.story.events))
+        self.offset_s = self.story.offsets[self.position - 1] if self.position else 0.0
+
+    def step(self, events: int) -> None:
+        """Some events on or back, paused."""
+        self.playing = False
+        self.seek(self.position + events)
+
+    def jump(self, marks: Sequence[int], *, back: bool = False) -> bool:
+        """To the next (or last) of some marks, paused; `False` when there is none."""
+        place = bisect_left(marks, self.position) - 1 if back else bisect_right(marks, self.position)
+        if not 0 <= place < len(marks):
+            return False
+        self.playing = False
+        self.seek(marks[place])
+        return True

@@ -1,0 +1,351 @@
+"""One agent: what it says, what it wrote, what the judge made of it, attempt by attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+
+from sessions.state import AttemptState, InstanceState
+from tui import attempts, details, views
+from tui.feed import EVERYTHING
+from tui.lines import Line, Span, cells
+from tui.screens.base import SessionScreen
+from tui.widgets.bar import Bar
+from tui.widgets.code import CodePane, Side
+from tui.widgets.line_view import LineView
+from tui.widgets.tail import Tail
+
+ABOVE = ("words", "code")
+"""Panes that are always there where there is room."""
+
+
+class DetailPane(LineView):
+    """What the judge says: verdict, resources, speed, stages; or the prompt."""
+
+    HELP = """\
+What the judge made of the attempt; the digits choose.
+
+verdict    why, where and by how much; `e` goes through the lines of the
+           candidate that the error names
+resources  per target and kernel: registers, spills, LDS, waves and what
+           limits them, matrix instructions, widths of loads
+speed      measured latencies against the baseline; where there are none,
+           bytes counted by the interpreter and the roofline estimate: two
+           bounds, never a measurement
+stages     the six stages, sandbox, evidence, versions
+prompt     exactly what was sent to the model
+"""
+
+
+class AgentScreen(SessionScreen):
+    """The instance `key`; follows its newest attempt until the person walks to another."""
+
+    CSS_PATH = "agent.tcss"
+    PERIOD_S = 0.125
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("words", "words"),
+        ("code", "code"),
+        ("verdict", "verdict"),
+        ("resources", "resources"),
+        ("speed", "speed"),
+        ("stages", "stages"),
+        ("prompt", "prompt"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "accept", "accept", id="agent.accept"),
+        Binding("r", "reject", "reject", id="agent.reject"),
+        Binding("u", "undo", "undo", id="agent.undo"),
+        Binding("left_square_bracket", "walk(-1)", "attempts", id="agent.previous", key_display="[]"),
+        Binding("right_square_bracket", "walk(1)", "next attempt", id="agent.next", show=False),
+        Binding("d", "diff", "diff", id="agent.diff"),
+        Binding(
+            "left_curly_bracket", "other(-1)", "compare with", id="agent.other_previous", key_display="{}"
+        ),
+        Binding("right_curly_bracket", "other(1)", "compare with later", id="agent.other_next", show=False),
+        Binding("s", "columns", "columns", id="agent.columns"),
+        Binding("e", "error", "error", id="agent.error"),
+        Binding("z", "zoom", "zoom", id="agent.zoom"),
+        Binding("escape", "back", "fleet", id="agent.back"),
+    ]
+
+    def __init__(self, key: str, number: int | None = None) -> None:
+        super().__init__()
+        self.key = key
+        self.number = number
+        """The attempt looked at; `None` follows the newest."""
+        self.compared_with: int | None = None
+        """The other side of the diff; `None` is the base, else the attempt before."""
+        self.shows_diff = False
+        self.zoomed = False
+        """One pane alone, though there is room for more."""
+        self._pane = "words"
+        self._detail = "verdict"
+        self._frame = -1
+        self.strip = Bar(id="strip")
+        self.words = Tail(id="words")
+        self.code = CodePane(id="code")
+        self.body = Horizontal(self.words, self.code, id="body")
+        self.lower_tabs = Bar(id="lower-tabs")
+        self.detail = DetailPane(id="detail")
+
+    @property
+    def instance(self) -> InstanceState | None:
+        """The instance; `None` before it started, which happens in a replay."""
+        return self.feed.state.instances.get(self.key)
+
+    @property
+    def attempt(self) -> AttemptState | None:
+        """The attempt looked at."""
+        return attempts.find(self.feed.state, self.key, self.number)
+
+    @property
+    def tabbed(self) -> bool:
+        """One pane alone: no room for more, or zoomed."""
+        return self.zoomed or super().tabbed
+
+    def middle(self) -> Iterable[Widget]:
+        """Strip, words and code, details."""
+        yield self.strip
+        yield self.tab_bar
+        yield self.body
+        yield self.lower_tabs
+        yield self.detail
+
+    def on_mount(self) -> None:
+        """Draw, and put the keys on the words."""
+        super().on_mount()
+        self._choose("words")
+
+    def draw(self, dirty: frozenset[str]) -> None:
+        """All panes of this instance; each paints its changed lines alone."""
+        if EVERYTHING not in dirty and self.key not in dirty:
+            return
+        self._place()
+        instance, attempt = self.instance, self.attempt
+        self.strip.show(self._strip(instance, attempt))
+        self._draw_words(attempt)
+        self._draw_code(instance, attempt)
+        self._draw_detail(attempt)
+        self.refresh_bindings()
+
+    def _strip(self, instance: InstanceState | None, attempt: AttemptState | None) -> Line:
+        head = Span(f" {self.key} ", "key")
+        if instance is None or attempt is None:
+            return head, Span(" not started", "dim")
+        doing = views.doing(instance)
+        tail = (Span(f"  {doing.text}", doing.style),)
+        room = self.size.width - cells((head, *tail))
+        chosen = attempt.number
+        found = attempts.strip_cells(instance, chosen)
+        place = next(index for index, each in enumerate(instance.attempts) if each.number == chosen)
+        first, last = place, place + 1
+        # Cells around the chosen one, as many as fit.
+        while first > 0 or last < len(found):
+            if first > 0 and cells(found[first - 1 : last]) <= room:
+                first -= 1
+            elif last < len(found) and cells(found[first : last + 1]) <= room:
+                last += 1
+            else:
+                break
+        return (head, *found[first:last], *tail)
+
+    def _draw_words(self, attempt: AttemptState | None) -> None:
+        words = self.words
+        words.tell(attempts.passages(attempt) if attempt is not None else ())
+        title = f"words of {attempt.attempt}, {attempts.lineage(attempt)}" if attempt is not None else "words"
+        hold = "" if words.following else ", held: f follows"
+        _title(words, f"{title}{hold}")
+
+    def other(self, instance: InstanceState, attempt: AttemptState) -> AttemptState | None:
+        """What the attempt is compared with."""
+        if self.compared_with is not None and self.compared_with != attempt.number:
+            return next((each for each in instance.attempts if each.number == self.compared_with), None)
+        if attempt.base is not None:
+            known = [each for each in instance.attempts if each.attempt == attempt.base]
+            if known:
+                return known[0]
+        earlier = [each for each in instance.attempts if each.number < attempt.number]
+        return earlier[-1] if earlier else None
+
+    def _draw_code(self, instance: InstanceState | None, attempt: AttemptState | None) -> None:
+        code = self.code
+        if instance is None or attempt is None:
+            code.show_code(None, marked_line=None, missing="")
+            return
+        if not self.shows_diff:
+            error = attempt.evaluation.error if attempt.evaluation is not None else None
+            missing = "no code in this attempt" if attempt.evaluation is not None else "no code yet"
+            code.show_code(
+                _side(attempt), marked_line=error.line if error is not None else None, missing=missing
+            )
+            _title(code, f"code of {attempt.attempt}  {code.summary}")
+            return
+        other = self.other(instance, attempt)
+        missing = (
+            "nothing to compare with: this is the first attempt"
+            if other is None
+            else "no code on one side yet"
+        )
+        code.show_diff(_side(other) if other is not None else None, _side(attempt), missing=missing)
+        before = other.number if other is not None else "-"
+        _title(code, f"diff {self.key}/{before} -> /{attempt.number}  {code.summary}")
+
+    def _draw_detail(self, attempt: AttemptState | None) -> None:
+        pane = self.detail
+        width = pane.scrollable_content_region.width - 1
+        if attempt is None or width <= 0:
+            pane.show(())
+            return
+        name = self._detail
+        told = details.told(name, attempt, views.target(self.feed.state), width)
+        lines = list(told.lines)
+        if name == "verdict" and 0 <= self._frame < len(told.links):
+            at = told.links[self._frame][0]
+            lines[at] = (Span("> ", "bad"), *lines[at])
+        pane.show(
+            lines,
+            copy_text=details.copy_text(name, attempt)
+            or "\n".join("".join(s.text for s in row) for row in lines),
+        )
+
+    def _place(self) -> None:
+        tabbed = self.tabbed
+        names = [name for name, _ in self.PANES]
+        self.tab_bar.display = tabbed
+        self.tab_bar.show(self.tabs(self._pane, names))
+        lower = self.lower_tabs
+        lower.display = not tabbed
+        lower.show(self.tabs(self._detail, [name for name in names if name not in ABOVE]))
+        self.words.display = not tabbed or self._pane == "words"
+        self.code.display = not tabbed or self._pane == "code"
+        self.body.display = not tabbed or self._pane in ABOVE
+        self.detail.display = not tabbed or self._pane not in ABOVE
+
+    def _choose(self, name: str) -> None:
+        self._pane = name
+        if name not in ABOVE:
+            self._detail = name
+        self._place()
+        pane = {"words": self.words, "code": self.code}.get(name, self.detail)
+        pane.focus()
+        # Panes that were hidden have no size before the next layout.
+        self.call_after_refresh(self.draw, frozenset((EVERYTHING,)))
+
+    def _look_at(self, number: int | None) -> None:
+        self.number = number
+        self._frame = -1
+        self.draw(frozenset((EVERYTHING,)))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Decisions only where they can be made."""
+        if action in ("accept", "reject", "undo"):
+            attempt = self.attempt if self.cockpit.can_decide else None
+            if attempt is None or attempt.evaluation is None:
+                return False
+            return attempt.decision is not None if action == "undo" else True
+        if action in ("other", "columns"):
+            return self.shows_diff
+        if action == "error":
+            return self.attempt is not None and bool(self._links(self.attempt))
+        return super().check_action(action, parameters)
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        self._choose(self.PANES[number - 1][0])
+
+    def action_walk(self, steps: int) -> None:
+        """To another attempt; past the last one, follow the newest again."""
+        instance, attempt = self.instance, self.attempt
+        if instance is None or attempt is None:
+            return
+        numbers = [each.number for each in instance.attempts]
+        place = numbers.index(attempt.number) + steps
+        if place >= len(numbers) - 1:
+            self._look_at(None)
+        else:
+            self._look_at(numbers[max(place, 0)])
+
+    def action_other(self, steps: int) -> None:
+        """Compare with another attempt."""
+        instance, attempt = self.instance, self.attempt
+        if instance is None or attempt is None:
+            return
+        numbers = [each.number for each in instance.attempts if each.number != attempt.number]
+        other = self.other(instance, attempt)
+        if other is None or not numbers:
+            return
+        place = numbers.index(other.number) + steps
+        self.compared_with = numbers[min(max(place, 0), len(numbers) - 1)]
+        self.draw(frozenset((EVERYTHING,)))
+
+    def action_diff(self) -> None:
+        """Turn between code and diff."""
+        self.shows_diff = not self.shows_diff
+        if self.tabbed and self._pane != "code":
+            self._choose("code")
+        self.draw(frozenset((EVERYTHING,)))
+
+    def action_columns(self) -> None:
+        """One column or two."""
+        self.code.toggle_columns()
+
+    def action_zoom(self) -> None:
+        """One pane alone, and back."""
+        self.zoomed = not self.zoomed
+        self.set_class(self.zoomed, "-zoomed")
+        names: dict[Widget | None, str] = {self.words: "words", self.code: "code", None: self._pane}
+        self._choose(names.get(self.focused, self._detail))
+
+    def _links(self, attempt: AttemptState) -> list[tuple[int, int]]:
+        return attempts.verdict_lines(attempt, None, 80).links
+
+    def action_error(self) -> None:
+        """To the next line of the candidate that the error names."""
+        attempt = self.attempt
+        if attempt is None:
+            return
+        links = self._links(attempt)
+        self._frame = (self._frame + 1) % len(links)
+        self.shows_diff = False
+        if self.tabbed:
+            self._choose("code")
+        self.draw(frozenset((EVERYTHING,)))
+        self.call_after_refresh(self.code.go_to, links[self._frame][1])
+
+    def action_back(self) -> None:
+        """Out of the zoom, else to the fleet."""
+        if self.zoomed:
+            self.action_zoom()
+        else:
+            self.dismiss()
+
+    def action_accept(self) -> None:
+        """Accept the attempt looked at."""
+        self._decide(accepted=True)
+
+    def action_reject(self) -> None:
+        """Reject the attempt looked at."""
+        self._decide(accepted=False)
+
+    def _decide(self, *, accepted: bool) -> None:
+        if self.attempt is not None:
+            self.cockpit.ask_and_decide(self.attempt, accepted=accepted)
+
+    def action_undo(self) -> None:
+        """Take the decision back."""
+        if self.attempt is not None:
+            self.cockpit.undo_decision(self.attempt.attempt)
+
+
+def _side(attempt: AttemptState) -> Side | None:
+    return Side(attempt.attempt, attempt.source, attempt.commit) if attempt.source else None
+
+
+def _title(pane: Widget, title: str) -> None:
+    escaped = title.replace("[", "\\[")
+    if pane.border_title != escaped:
+        pane.border_title = escaped

@@ -1,0 +1,170 @@
+"""All agents of a session at a glance: a row an instance, a row a device, the best attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+
+from tui import views
+from tui.feed import EVERYTHING
+from tui.grid import Row
+from tui.lines import line
+from tui.screens.base import SessionScreen
+from tui.widgets.table import LineTable
+
+
+class AgentTable(LineTable):
+    """One row an instance."""
+
+    HELP = """\
+One row an agent: an instance of a task with its own chain of attempts.
+Rows never change places. `enter` opens the agent.
+
+doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far
+best    its best attempt
+        C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases
+        C est 1-2.1x roof    not measured: an estimate, between the roofline
+                             bound and 2.1 times it
+last    the newest verdict; + accepted, ! rejected, ? waits for a person
+tokens  of finished calls, as the provider counted them
+cost    only where prices are configured
+
+C correct      W wrong    E compile error   X call error   R rejected by judge
+T timeout      K crash    N no code         U unsupported here
+I our failure  - cancelled
+"""
+
+
+class DeviceTable(LineTable):
+    """One row a device."""
+
+    HELP = """\
+One row a device that judges candidates.
+`not visible` and `-` stand for what this machine does not tell, never for zero.
+"""
+
+
+class LeaderTable(LineTable):
+    """The best attempts at each task."""
+
+    HELP = """\
+The best correct attempts at each task; `enter` opens one.
+Measured speedups come before all that is only estimated. Where nothing was
+measured the order is a guess from estimate, bytes, spills and occupancy.
+"""
+
+
+class NoticeTable(LineTable):
+    """What a person should know."""
+
+    HELP = "Notices of the engine, newest first."
+
+
+class FleetScreen(SessionScreen):
+    """The session's first screen."""
+
+    CSS_PATH = "fleet.tcss"
+    PANES: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("agents", "agents"),
+        ("leaders", "best"),
+        ("devices", "devices"),
+        ("notices", "notices"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "sessions", id="fleet.back"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pane = "agents"
+        self._rows: dict[str, Row] = {}
+        self.agents = AgentTable(views.AGENT_COLUMNS, empty="No agent has started yet.", id="agents")
+        self.leaders = LeaderTable(views.LEADER_COLUMNS, empty="No attempt yet.", id="leaders")
+        self.devices = DeviceTable(views.DEVICE_COLUMNS, empty="No device was sampled yet.", id="devices")
+        self.notices = NoticeTable(views.NOTICE_COLUMNS, empty="Nothing to report.", id="notices")
+        self._panes: dict[str, LineTable] = {
+            "agents": self.agents,
+            "leaders": self.leaders,
+            "devices": self.devices,
+            "notices": self.notices,
+        }
+        self.right = Vertical(self.devices, self.notices, id="right")
+        self.below = Horizontal(self.leaders, self.right, id="below")
+
+    def middle(self) -> Iterable[Widget]:
+        """Agents over best, devices and notices."""
+        yield self.tab_bar
+        yield self.agents
+        yield self.below
+
+    def on_mount(self) -> None:
+        """Draw, and put the keys where the agents are."""
+        for name, title in self.PANES[1:]:
+            self._panes[name].border_title = title
+        super().on_mount()
+        self._choose("agents")
+
+    def draw(self, dirty: frozenset[str]) -> None:
+        """Rows of what changed."""
+        state = self.feed.state
+        everything = EVERYTHING in dirty
+        changed = [each for each in state.instances.values() if everything or each.key in dirty]
+        if everything:
+            self._rows.clear()
+        for instance in changed:
+            self._rows[instance.key] = views.agent_row(state, instance)
+        if changed or everything:
+            ordered = views.ordered_instances(state)
+            rows = [self._rows.get(each.key) or views.agent_row(state, each) for each in ordered]
+            self.agents.set_rows(rows)
+            self.leaders.set_rows(self.feed.leaders.rows(state))
+        if everything or any(key.startswith("device:") for key in dirty):
+            self.devices.set_rows([views.device_row(each) for each in state.devices.values()])
+        self.notices.set_rows(views.notice_rows(state))
+        self._place()
+
+    def _place(self) -> None:
+        """One pane where there is no room for all."""
+        tabbed = self.tabbed
+        self.tab_bar.display = tabbed
+        self.tab_bar.show(self.tabs(self._pane, [name for name, _ in self.PANES]))
+        for name, _ in self.PANES:
+            self._panes[name].display = not tabbed or name == self._pane
+        self.below.display = not tabbed or self._pane != "agents"
+        self.right.display = not tabbed or self._pane in ("devices", "notices")
+
+    def _choose(self, name: str) -> None:
+        self._pane = name
+        self._place()
+        self._panes[name].focus()
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        self._choose(self.PANES[number - 1][0])
+
+    def action_leave(self) -> None:
+        """Back to the sessions."""
+        self.cockpit.leave_session()
+
+    @on(LineTable.Opened, "#agents")
+    def open_agent(self, message: LineTable.Opened) -> None:
+        """The agent's own screen."""
+        self.cockpit.open_agent(message.key)
+
+    @on(LineTable.Opened, "#leaders")
+    def open_attempt(self, message: LineTable.Opened) -> None:
+        """The agent's screen, at that attempt."""
+        key, _, number = message.key.rpartition("/")
+        if key in self.feed.state.instances:
+            self.cockpit.open_agent(key, int(number))
+
+    @on(LineTable.Opened, "#notices")
+    def tell_notice(self, message: LineTable.Opened) -> None:
+        """A long notice, whole."""
+        level, text = self.feed.state.notices[int(message.key)]
+        self.notify(line(text)[0].text if text else "", title=level, timeout=20, markup=False)

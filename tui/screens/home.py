@@ -1,0 +1,132 @@
+"""The sessions of this home: running and past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from sessions.names import short_task
+from tui import wording
+from tui.grid import Cell, Column, Row
+from tui.lines import Line, Span, line
+from tui.widgets.bar import Bar
+from tui.widgets.key_bar import KeyBar
+from tui.widgets.table import LineTable
+
+if TYPE_CHECKING:
+    from sessions.catalog import SessionInfo
+    from tui.app import Cockpit
+
+COLUMNS = (
+    Column("session", 20, 34),
+    Column("state", 8, 8),
+    Column("tasks", 10, 30, drop=2),
+    Column("solved", 6, 6, right=True),
+    Column("attempts", 8, 8, right=True, drop=3),
+    Column("best", 8, 22, drop=4),
+    Column("model", 12, 28, drop=6),
+    Column("tokens", 17, 20, drop=7),
+    Column("cost", 7, 9, right=True, drop=5),
+    Column("started, UTC", 16, 16, drop=1),
+)
+EMPTY_HOME = """
+No session yet. Start one in a shell:
+
+  wavedeck run
+      plays a recorded session; needs no key and no GPU
+
+  wavedeck run softmax --model anthropic:NAME
+      agents on one task, with a model of your own choice"""
+READING = "\nReading the sessions ..."
+STYLES = {"running": "busy", "finished": "good", "stopped": "warn", "crashed": "bad"}
+
+
+def session_row(info: SessionInfo) -> Row:
+    """One session in one line."""
+    tasks = ", ".join(short_task(task) for task in info.tasks)
+    fastest = max(info.speedups.items(), key=lambda each: each[1], default=None)
+    best = "-" if fastest is None else f"{short_task(fastest[0])} {wording.times(fastest[1])}"
+    return Row(
+        info.name,
+        (
+            Cell(info.name),
+            Cell(info.state.value, STYLES[info.state.value]),
+            Cell(tasks or "-", "dim"),
+            Cell(f"{len(info.solved)}/{len(info.tasks)}" if info.tasks else "-"),
+            Cell(str(info.attempts)),
+            Cell(best, "good" if fastest else "dim"),
+            Cell(info.model or "-", "dim"),
+            Cell(wording.tokens(info.input_tokens, info.output_tokens), "dim"),
+            Cell(wording.cost(info.cost_usd), "dim"),
+            Cell(wording.moment(info.started), "dim"),
+        ),
+    )
+
+
+class SessionTable(LineTable):
+    """One row a session."""
+
+    HELP = """\
+One row a session, newest first. `enter` opens it: a running one live, a
+finished one as a replay standing at its end (`space` plays from the start).
+Stopped and crashed ones go on with `wavedeck resume SESSION`.
+"""
+
+
+class HomeScreen(Screen[None]):
+    """Lists sessions; reading them happens in a thread."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5", "reload", "reload", id="home.reload"),
+    ]
+
+    def __init__(self, list_sessions: Callable[[], Sequence[SessionInfo]], *, where: str) -> None:
+        super().__init__()
+        self._list = list_sessions
+        self._where = where
+
+    @property
+    def cockpit(self) -> Cockpit:
+        """The app."""
+        return cast("Cockpit", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Header, table, keys."""
+        yield Bar(id="header", classes="header")
+        yield SessionTable(COLUMNS, empty=READING, id="sessions")
+        yield KeyBar(id="keys")
+
+    def on_screen_resume(self) -> None:
+        """Read anew whenever the person comes here."""
+        self._head(())
+        self.action_reload()
+
+    def _head(self, told: Line) -> None:
+        self.query_one("#header", Bar).show(
+            (Span("Wavedeck  ", "key"), Span(f"{self._where}  ", "dim"), *told)
+        )
+
+    @work(thread=True, exclusive=True, exit_on_error=False, name="reading the list of sessions")
+    def action_reload(self) -> None:
+        """Read the list of sessions."""
+        infos = self._list()
+        self.app.call_from_thread(self.tell, infos)
+
+    def tell(self, infos: Sequence[SessionInfo]) -> None:
+        """Show these sessions."""
+        table = self.query_one(SessionTable)
+        table.empty = EMPTY_HOME
+        table.set_rows([session_row(info) for info in infos])
+        table.refresh()
+        running = sum(info.state.value == "running" for info in infos)
+        self._head(line(f"{len(infos)} sessions, {running} running") if infos else ())
+
+    @on(LineTable.Opened)
+    def open_session(self, message: LineTable.Opened) -> None:
+        """Go to the session's fleet."""
+        self.cockpit.open_session(message.key)

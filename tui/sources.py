@@ -1,0 +1,144 @@
+"""Where events come from: a running session's journal, or the whole of a session that is on disk.
+
+Both sides hand over what is due and nothing else; who draws does not know which one it has. A `LiveTail` reads in a thread of its
+own, so that a slow file system never holds the screen.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from sessions.codec import Skipped
+from sessions.events import AnyEvent
+from sessions.home import Home
+from sessions.journal import JournalTail
+from sessions.state import SessionState
+
+POLL_S = 0.1
+ALIVE_EVERY_S = 1.0
+MOST_EVENTS = 4000
+"""Events folded in one turn of the screen: some 20 ms."""
+
+
+class Batch(NamedTuple):
+    """What is due now."""
+
+    events: Sequence[AnyEvent | Skipped] = ()
+    state: SessionState | None = None
+    """A whole other state to go on from, after a jump."""
+
+
+class Source(Protocol):
+    """Events of one session, at the pace they should be shown."""
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        ...
+
+    def start(self) -> None:
+        """Begin; nothing is read before."""
+        ...
+
+    def take(self, now: float) -> Batch:
+        """What is due by `now` (seconds of a monotonic clock), in order; never waits."""
+        ...
+
+    def close(self) -> None:
+        """Let files and threads go."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What is known of the engine behind a live session."""
+
+    running: bool
+    error: str = ""
+    """Why the journal could not be read; one line."""
+
+
+class LiveTail:
+    """The journal of a session as it grows, whether its engine still runs, and what the store has after it ended."""
+
+    def __init__(
+        self,
+        home: Home,
+        session: str,
+        *,
+        poll_s: float = POLL_S,
+        stored: Callable[[Home, str], Sequence[AnyEvent]] | None = None,
+    ) -> None:
+        self._home = home
+        self._session = session
+        self._poll_s = poll_s
+        self._stored = stored
+        self._queue: deque[AnyEvent | Skipped] = deque()
+        self._stop = threading.Event()
+        self._look_in_store = threading.Event()
+        self._last_seq = 0
+        self._thread: threading.Thread | None = None
+        self.health = Health(running=home.live(session).running)
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return self._session
+
+    @property
+    def behind(self) -> int:
+        """Events read and not yet taken."""
+        return len(self._queue)
+
+    def start(self) -> None:
+        """Start reading."""
+        self._thread = threading.Thread(target=self._read, name=f"tail {self._session}", daemon=True)
+        self._thread.start()
+
+    def take(self, now: float) -> Batch:
+        """What was read since."""
+        taken: list[AnyEvent | Skipped] = []
+        while self._queue and len(taken) < MOST_EVENTS:
+            taken.append(self._queue.popleft())
+        return Batch(taken)
+
+    def look_again(self) -> None:
+        """A decision was made on a session without an engine: it may stand in the store alone."""
+        self._look_in_store.set()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=2.0)
+
+    def _read(self) -> None:
+        live = self._home.live(self._session)
+        turns = max(1, round(ALIVE_EVERY_S / self._poll_s))
+        turn = 0
+        with JournalTail(live.journal) as tail:
+            while not self._stop.wait(self._poll_s if turn else 0.0):
+                # Asked before reading: an engine that is gone by now has written all that it ever will.
+                running = live.running if turn % turns == 0 else self.health.running
+                error = ""
+                try:
+                    self._put(tail.read_new(), tail.skipped)
+                    if self._look_in_store.is_set() and self._stored is not None:
+                        self._look_in_store.clear()
+                        self._put(self._stored(self._home, self._session), [])
+                except OSError as problem:
+                    error = f"cannot read the journal: {problem.strerror or problem}"
+                self.health = Health(running, error)
+                turn += 1
+
+    def _put(self, events: Sequence[AnyEvent], skipped: list[Skipped]) -> None:
+        self._queue.extend(skipped)
+        skipped.clear()
+        for event in events:
+            if event.seq > self._last_seq:
+                self._last_seq = event.seq
+                self._queue.append(event)

@@ -1,0 +1,57 @@
+"""What the terminal is asked for beside drawing. Reaches into Textual 8.2.8's driver, in this file alone."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from textual.driver import Driver
+
+CLIPBOARD_BYTES = 74_000
+"""What terminals and multiplexers take in one OSC 52 sequence, by the smallest common limit that programs use."""
+
+
+def queued_writes(driver: Driver | None) -> int:
+    """Writes that wait for the terminal to take them; 0 where that cannot be seen."""
+    writer: Any = getattr(driver, "_writer_thread", None)
+    return int(writer._queue.qsize()) if writer is not None else 0
+
+
+def set_mouse(driver: Driver | None, *, on: bool) -> None:
+    """Ask the terminal for mouse events, or leave the mouse to it (its own selection works then)."""
+    change: Any = getattr(driver, "_enable_mouse_support" if on else "_disable_mouse_support", None)
+    if change is not None:
+        before = getattr(driver, "_mouse", True)
+        # Both methods do nothing in a driver that was started without a mouse.
+        driver._mouse = True  # type: ignore[union-attr]
+        change()
+        driver._mouse = on or before  # type: ignore[union-attr]
+        driver.flush()  # type: ignore[union-attr]
+
+
+def copy(driver: Driver | None, text: str, *, tmux: bool) -> str:
+    """Hand text to the terminal's clipboard, or to a file when it is too long; returns what was done, in words.
+
+    A terminal does not answer whether it took the text, so nobody may say "copied".
+    """
+    data = text.encode("utf-8", "replace")
+    encoded = base64.b64encode(data).decode("ascii")
+    if len(encoded) > CLIPBOARD_BYTES or driver is None:
+        return f"{len(data):,} B is too much for a terminal's clipboard: written to {to_file(data)}"
+    sequence = f"\x1b]52;c;{encoded}\a"
+    if tmux:
+        # Passed through to the outer terminal where tmux allows it; tmux itself takes the plain one.
+        driver.write("\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\")
+    driver.write(sequence)
+    return f"{len(data):,} B sent to the terminal's clipboard"
+
+
+def to_file(data: bytes) -> Path:
+    """Put data in a new file of the person's own."""
+    descriptor, name = tempfile.mkstemp(prefix="wavedeck-", suffix=".txt")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    return Path(name)

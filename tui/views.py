@@ -1,0 +1,263 @@
+"""Rows of the fleet, picked out of the state. Pure functions: the same state gives the same rows, live and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness import Evaluation, Verdict
+from sessions.metrics import Rank, rank
+from sessions.names import short_task
+from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState
+from tui import wording
+from tui.grid import Cell, Column, Row
+from tui.lines import Line, Span, cells, joined, line
+
+AGENT_COLUMNS = (
+    Column("agent", 8, 24),
+    Column("doing", 14, 16),
+    Column("attempt", 7, 7, right=True, drop=3),
+    Column("best", 18, 26),
+    Column("last", 8, 15, drop=2),
+    Column("tokens", 17, 20, drop=4),
+    Column("cost", 7, 8, right=True, drop=5),
+    Column("commit", 8, 8, drop=6),
+)
+DEVICE_COLUMNS = (
+    Column("device", 6, 8),
+    Column("what it is", 8, 22, drop=4),
+    Column("busy with", 11, 26),
+    Column("use", 4, 11, right=True),
+    Column("memory", 8, 17, right=True, drop=1),
+    Column("temp", 5, 5, right=True, drop=3),
+    Column("power", 6, 6, right=True, drop=2),
+    Column("clock", 8, 8, right=True, drop=5),
+)
+LEADER_COLUMNS = (
+    Column("", 1, 2, right=True),
+    Column("attempt", 10, 26),
+    Column("result", 18, 28),
+    Column("decision", 8, 18, drop=1),
+    Column("made by", 8, 8, drop=2),
+)
+NOTICE_COLUMNS = (Column("", 7, 7), Column("notice", 20, 200))
+LEADERS_A_TASK = 3
+
+ENDINGS = {
+    "recording_exhausted": "recording ended",
+    "budget": "budget spent",
+    "infra_error": "our own failure",
+}
+"""Reasons why an instance ended before its last iteration, in a column's width."""
+AT_WORK = frozenset({"generate", "optimize", "reflect"})
+"""Words of instances that wait for a model's words."""
+
+
+def target(state: SessionState) -> str | None:
+    """The target whose estimates stand in short places: the session's first."""
+    return state.started.targets[0] if state.started and state.started.targets else None
+
+
+def live_call(instance: InstanceState) -> CallState | None:
+    """The call whose words are arriving."""
+    calls = instance.attempts[-1].calls if instance.attempts else ()
+    return calls[-1] if calls and calls[-1].live else None
+
+
+def ordered_instances(state: SessionState) -> list[InstanceState]:
+    """Instances by the session's order of tasks, then by number: a row never changes its place."""
+    tasks = {task: place for place, task in enumerate(state.started.tasks)} if state.started else {}
+    return sorted(
+        state.instances.values(),
+        key=lambda each: (tasks.get(each.task, len(tasks)), each.task, each.instance),
+    )
+
+
+def doing(instance: InstanceState) -> Cell:
+    """The instance's word, with thousands of characters streamed while a model writes."""
+    call = live_call(instance)
+    if call is not None and instance.word in AT_WORK:
+        if call.retries and not (call.text or call.reasoning):
+            return Cell(f"{instance.word} try {call.retries + 1}", "warn")
+        written = len(call.text) + len(call.reasoning)
+        return Cell(f"{instance.word} {written / 1000:.1f}k" if written else instance.word, "busy")
+    if instance.finished and instance.finished != "iterations":
+        said = ENDINGS.get(instance.finished, instance.finished.replace("_", " "))
+        return Cell(said, "bad" if instance.word == "failed" else "dim")
+    style = {"person": "warn", "done": "dim", "wait": "dim", "failed": "bad"}.get(instance.word, "busy")
+    return Cell("waits for you" if instance.word == "person" else instance.word, style)
+
+
+def agent_row(state: SessionState, instance: InstanceState) -> Row:
+    """One instance in one line."""
+    judged = [attempt for attempt in instance.attempts if attempt.evaluation is not None]
+    best = next((each for each in judged if each.attempt == instance.best), None)
+    last = judged[-1] if judged else None
+    calls = [call for attempt in instance.attempts for call in attempt.calls]
+    read = sum(call.usage.input_tokens or 0 for call in calls)
+    written = sum(call.usage.output_tokens or 0 for call in calls)
+    prices = [call.cost_usd for call in calls if call.cost_usd is not None]
+    number = instance.attempts[-1].number if instance.attempts else 0
+    planned = str(state.started.iterations) if state.started else "?"
+    commit = next((attempt.commit for attempt in reversed(instance.attempts) if attempt.commit), None)
+    return Row(
+        instance.key,
+        (
+            Cell(instance.key),
+            doing(instance),
+            Cell(f"{number}/{planned}"),
+            Cell("-", "dim")
+            if best is None or best.evaluation is None
+            else _standing(state, best.evaluation),
+            Cell("-", "dim") if last is None else _verdict(last),
+            Cell(wording.tokens(read, written), "dim"),
+            Cell(wording.cost(sum(prices) if prices else None), "dim"),
+            Cell((commit or "-")[:8], "dim"),
+        ),
+    )
+
+
+def _standing(state: SessionState, evaluation: Evaluation) -> Cell:
+    if evaluation.verdict is not Verdict.CORRECT:
+        return Cell("none correct yet", "dim")
+    return Cell(*wording.standing(evaluation, target(state)))
+
+
+def _verdict(attempt: AttemptState) -> Cell:
+    assert attempt.verdict is not None
+    mark = wording.decision_mark(attempt)
+    text = f"{wording.letter(attempt.verdict)} {wording.words(attempt.verdict)}"
+    return Cell(f"{text} {mark}".rstrip(), wording.verdict_style(attempt.verdict))
+
+
+def device_row(device: DeviceState) -> Row:
+    """One device in one line; what it does not tell is said to be not visible."""
+    unseen = Cell(wording.UNKNOWN, "dim")
+    memory = unseen
+    if device.memory_used_bytes is not None and device.memory_total_bytes is not None:
+        used, total = device.memory_used_bytes / 2**30, device.memory_total_bytes / 2**30
+        memory = Cell(f"{used:.1f}/{total:.0f} GiB")
+    elif device.memory_total_bytes is not None:
+        memory = Cell(f"?/{device.memory_total_bytes / 2**30:.0f} GiB", "dim")
+    busy = ", ".join(device.busy_with)
+    known = device.utilisation is not None
+    return Row(
+        device.device,
+        (
+            Cell(device.device),
+            Cell(device.description, "dim"),
+            Cell(busy or "idle", "busy" if busy else "dim"),
+            Cell(f"{device.utilisation:.0%}")
+            if known and device.utilisation is not None
+            else Cell(wording.NOT_VISIBLE, "dim"),
+            memory,
+            unseen if device.temperature_c is None else Cell(f"{device.temperature_c:.0f} C"),
+            unseen if device.power_w is None else Cell(f"{device.power_w:.0f} W"),
+            unseen if device.clock_mhz is None else Cell(f"{device.clock_mhz:.0f} MHz"),
+        ),
+    )
+
+
+class Leaders:
+    """The best attempts at each task. Keeps the ranks it worked out, since an evaluation never changes."""
+
+    def __init__(self) -> None:
+        self._ranks: dict[str, tuple[Evaluation, Rank]] = {}
+
+    def rank(self, attempt: AttemptState) -> Rank | None:
+        """The attempt's rank; `None` while it has no evaluation."""
+        evaluation = attempt.evaluation
+        if evaluation is None:
+            return None
+        known = self._ranks.get(attempt.attempt)
+        if known is None or known[0] is not evaluation:
+            known = self._ranks[attempt.attempt] = (evaluation, rank(evaluation))
+        return known[1]
+
+    def rows(self, state: SessionState) -> list[Row]:
+        """Per task the best correct attempts, best first; equals in order of appearance."""
+        by_task: dict[str, list[tuple[Rank, AttemptState]]] = {}
+        for instance in ordered_instances(state):
+            found = by_task.setdefault(instance.task, [])
+            for attempt in instance.attempts:
+                place = self.rank(attempt)
+                if place is not None and attempt.verdict is Verdict.CORRECT:
+                    found.append((place, attempt))
+        rows: list[Row] = []
+        for task, found in by_task.items():
+            best = sorted(found, key=lambda each: each[0], reverse=True)[:LEADERS_A_TASK]
+            rows += [self._row(state, number, attempt) for number, (_, attempt) in enumerate(best, start=1)]
+            if not best:
+                none = (
+                    Cell(""),
+                    Cell(short_task(task), "dim"),
+                    Cell("none correct yet", "dim"),
+                    Cell(""),
+                    Cell(""),
+                )
+                rows.append(Row(f"task:{task}", none))
+        return rows
+
+    @staticmethod
+    def _row(state: SessionState, number: int, attempt: AttemptState) -> Row:
+        assert attempt.evaluation is not None
+        decision = attempt.decision
+        said = "" if decision is None else "+ accepted" if decision.accepted else "! rejected"
+        style = "" if decision is None else "good" if decision.accepted else "bad"
+        return Row(
+            attempt.attempt,
+            (
+                Cell(str(number), "dim"),
+                Cell(attempt.attempt),
+                Cell(*wording.standing(attempt.evaluation, target(state))),
+                Cell(
+                    said or ("? waits" if attempt.waiting else "-"),
+                    style or ("warn" if attempt.waiting else "dim"),
+                ),
+                Cell(attempt.origin.value, "dim"),
+            ),
+        )
+
+
+def notice_rows(state: SessionState) -> list[Row]:
+    """What a person should know, newest first."""
+    styles = {"warning": "warn", "error": "bad"}
+    return [
+        Row(
+            str(number),
+            (Cell(level, styles.get(level, "dim")), Cell(line(message)[0].text if message else "")),
+        )
+        for number, (level, message) in reversed(list(enumerate(state.notices)))
+    ]
+
+
+def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span], width: int) -> Line:
+    """The session in one line; what matters least goes first when it does not fit.
+
+    `word` says what the session does; `extra` (mouse off, read only, replay) stays longest.
+    """
+    started = state.started
+    since = (state.last_wall or 0.0) - (state.started_wall or state.last_wall or 0.0)
+    correct = {each.task for each in state.instances.values() if _solved(each)}
+    unpriced = (
+        f" + {state.unpriced_calls} unpriced" if state.cost_usd is not None and state.unpriced_calls else ""
+    )
+    parts: list[tuple[int, Line]] = [
+        (0, (Span(name, "key"),)),
+        (0, (word,)),
+        (1, tuple(extra)),
+        (4, line(f"{started.method} {started.model}") if started else ()),
+        (3, line(wording.clock(since)) if started else ()),
+        (2, line(f"{len(correct)}/{len(started.tasks)} tasks correct") if started else ()),
+        (5, line(wording.tokens(state.input_tokens, state.output_tokens))),
+        (6, line(f"cost {wording.cost(state.cost_usd)}{unpriced}") if state.cost_usd is not None else ()),
+        (7, line(f"{state.skipped_events} events unread", "warn") if state.skipped_events else ()),
+    ]
+    kept = [part for part in parts if part[1]]
+    while len(kept) > 1 and cells(joined([spans for _, spans in kept])) > width:
+        kept.remove(max(kept, key=lambda part: part[0]))
+    return joined([spans for _, spans in kept])
+
+
+def _solved(instance: InstanceState) -> bool:
+    best = next((each for each in instance.attempts if each.attempt == instance.best), None)
+    return best is not None and best.verdict is Verdict.CORRECT

@@ -1,0 +1,1 @@
+"""Widgets that draw lines: each repaints only what changed."""

@@ -1,0 +1,34 @@
+"""One line of text that repaints only when it changes."""
+
+from __future__ import annotations
+
+from textual.strip import Strip
+
+from tui.lines import EMPTY, Line, plain
+from tui.widgets.palette import COMPONENTS, Styled
+
+
+class Bar(Styled):
+    """A line as high as it is: header, strip of attempts, tabs, time line."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = COMPONENTS
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.line: Line = EMPTY
+
+    @property
+    def text(self) -> str:
+        """What stands there."""
+        return plain(self.line)
+
+    def show(self, line: Line) -> None:
+        """Draw a line, unless it stands there already."""
+        if line != self.line:
+            self.line = line
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line, and blanks below."""
+        return self.strip(self.line if y == 0 else EMPTY, width=self.size.width)

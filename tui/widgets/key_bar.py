@@ -1,0 +1,90 @@
+"""The last line: keys that do something here and now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from textual import events
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.screen import Screen
+
+from tui.lines import Line, Span, cells
+from tui.widgets.bar import Bar
+
+ALWAYS = ("app.help", "app.quit")
+"""Room is kept for these two."""
+
+
+class KeyHint(NamedTuple):
+    """A key and what it does."""
+
+    name: str
+    """The binding's."""
+    key: str
+    words: str
+
+
+def key_line(hints: Sequence[KeyHint], width: int) -> Line:
+    """As many hints as fit whole; what is left out is behind `?`."""
+    kept: set[str] = set()
+    used = 0
+    for hint in sorted(hints, key=lambda each: each.name not in ALWAYS):
+        room = cells(_item(hint))
+        if used + room <= width:
+            kept.add(hint.name)
+            used += room
+    return tuple(span for hint in hints if hint.name in kept for span in _item(hint))
+
+
+def _item(hint: KeyHint) -> Line:
+    return Span(f" {hint.key}", "key"), Span(f" {hint.words} ", "dim")
+
+
+def declared(owner: type[DOMNode]) -> Iterable[Binding]:
+    """A class's bindings in the order of their declaration, those of its bases first."""
+    for base in reversed(owner.__mro__):
+        for binding in base.__dict__.get("BINDINGS", ()):
+            if isinstance(binding, Binding):
+                yield binding
+
+
+def active_hints(screen: Screen[object], *, hidden: bool = False) -> list[KeyHint]:
+    """Named bindings that do something now: the focused widget's, the screen's, the app's; with `hidden` all of them."""
+    order: dict[str | None, int] = {}
+    for owner in (
+        type(screen.focused) if screen.focused is not None else None,
+        type(screen),
+        type(screen.app),
+    ):
+        for binding in declared(owner) if owner is not None else ():
+            order.setdefault(binding.id, len(order))
+    found: dict[str, KeyHint] = {}
+    for active in screen.active_bindings.values():
+        binding = active.binding
+        if binding.id is None or not active.enabled or not (binding.show or hidden):
+            continue
+        key = screen.app.get_key_display(binding)
+        before = found.get(binding.id)
+        if before is not None and key not in before.key.split():
+            key = f"{before.key} {key}"
+        if before is None or hidden:
+            found[binding.id] = KeyHint(binding.id, key, binding.description)
+    return sorted(found.values(), key=lambda each: order.get(each.name, len(order)))
+
+
+class KeyBar(Bar):
+    """Shows the bindings that are shown and enabled, in the order of their declaration."""
+
+    def on_mount(self) -> None:
+        """Keep in step with what works."""
+        self.screen.bindings_updated_signal.subscribe(self, self._redraw)
+        self._redraw(self.screen)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """More or fewer fit."""
+        self._redraw(self.screen)
+
+    def _redraw(self, screen: Screen[object]) -> None:
+        self.show(key_line(active_hints(screen), self.size.width))

@@ -1,0 +1,120 @@
+"""Many styled lines, scrolled, selected and copied; unchanged lines are never painted again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from tui.lines import Line, cells, plain
+from tui.widgets.palette import COMPONENTS, Styled
+
+
+class LineView(ScrollView, Styled, can_focus=True):
+    """Lines that somebody else made. `copy_text` is what `y` copies."""
+
+    COMPONENT_CLASSES = COMPONENTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "scroll_down", "down", show=False, id="view.down"),
+        Binding("k,up", "scroll_up", "up", show=False, id="view.up"),
+        Binding("g,home", "scroll_home", "top", show=False, id="view.top"),
+        Binding("G,end", "scroll_end", "end", show=False, id="view.end"),
+        Binding("h", "scroll_left", "left", show=False, id="view.left"),
+        Binding("l", "scroll_right", "right", show=False, id="view.right"),
+    ]
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.lines: Sequence[Line] = ()
+        self.copy_text = ""
+        self._strips: dict[int, Strip] = {}
+
+    @property
+    def text(self) -> str:
+        """All lines, as plain text."""
+        return "\n".join(plain(line) for line in self.lines)
+
+    def notify_style_update(self) -> None:
+        """The theme changed."""
+        self._strips.clear()
+        super().notify_style_update()
+
+    def show(self, lines: Sequence[Line], *, copy_text: str = "") -> None:
+        """Draw these lines; those that stand where they stood are left alone."""
+        self.copy_text = copy_text
+        old, self.lines = self.lines, lines
+        for y, (before, after) in enumerate(zip_longest(old, lines)):
+            if before != after:
+                self._changed(y)
+        width = max((cells(line) for line in lines), default=0)
+        self._resize(Size(width, len(lines)))
+
+    def _resize(self, size: Size) -> None:
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def _changed(self, y: int) -> None:
+        self._strips.pop(y, None)
+        if 0 <= y - self.scroll_offset.y < self.size.height:
+            self.refresh_line(y)
+
+    def render_line(self, y: int) -> Strip:
+        """The line at this height of the window."""
+        scroll_x, scroll_y = self.scroll_offset
+        y += scroll_y
+        width = self.size.width
+        if y >= len(self.lines):
+            return Strip.blank(width, self.rich_style)
+        whole = self._whole(y)
+        return whole.crop_extend(scroll_x, scroll_x + width, self.rich_style).apply_offsets(scroll_x, y)
+
+    def _whole(self, y: int) -> Strip:
+        selection = self.text_selection
+        span = selection.get_span(y) if selection is not None else None
+        if span is not None:
+            return self._selected(self.lines[y], *span)
+        known = self._strips.get(y)
+        if known is None:
+            line = self.lines[y]
+            if len(self._strips) > 2000:
+                self._strips.clear()
+            known = self._strips[y] = Strip(self.segments(line), cells(line))
+        return known
+
+    def _selected(self, line: Line, start: int, end: int) -> Strip:
+        chosen = self.screen.get_component_rich_style("screen--selection")
+        stop = len(plain(line)) if end == -1 else end
+        drawn: list[Segment] = []
+        at = 0
+        for span in line:
+            style = self.style_of(span.style)
+            text = span.text
+            first, last = max(start - at, 0), max(min(stop - at, len(text)), 0)
+            for part, part_style in (
+                (text[:first], style),
+                (text[first:last], style + chosen),
+                (text[max(first, last) :], style),
+            ):
+                if part:
+                    drawn.append(Segment(part, part_style))
+            at += len(text)
+        return Strip(drawn, cells(line))
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """What the mouse selected, as plain text."""
+        return selection.extract(self.text), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Paint the selection."""
+        self.refresh()
+
+    def show_line(self, y: int) -> None:
+        """Scroll until a line is in the upper third of the window."""
+        self.scroll_to(y=max(0, y - self.size.height // 3), animate=False)

@@ -1,0 +1,205 @@
+"""A table with a cursor that paints only the cells that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.grid import Column, Place, Row, heading, places, row_line
+from tui.lines import Line, Span, cells, line, plain
+from tui.widgets.palette import COMPONENTS, Styled
+
+MARGIN = 2
+"""Cells left of the first column, where the cursor's mark stands."""
+
+
+class LineTable(ScrollView, Styled, can_focus=True):
+    """Rows under fixed titles. The row under the cursor keeps it by its key, wherever it moves."""
+
+    COMPONENT_CLASSES = COMPONENTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "cursor(1)", "down", show=False, id="table.down"),
+        Binding("k,up", "cursor(-1)", "up", show=False, id="table.up"),
+        Binding("g,home", "cursor(-100000)", "first", show=False, id="table.first"),
+        Binding("G,end", "cursor(100000)", "last", show=False, id="table.last"),
+        Binding("pagedown", "page(1)", "page down", show=False, id="table.page_down"),
+        Binding("pageup", "page(-1)", "page up", show=False, id="table.page_up"),
+        Binding("enter", "open", "open", id="table.open"),
+    ]
+
+    class Opened(Message):
+        """Enter, or a second click, on a row."""
+
+        def __init__(self, table: LineTable, key: str) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> LineTable:
+            """The table."""
+            return self.table
+
+    def __init__(
+        self, columns: Sequence[Column], *, empty: str = "", id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.columns = tuple(columns)
+        self.rows: list[Row] = []
+        self.empty = empty
+        """What stands there while there are no rows."""
+        self._key: str | None = None
+        self._places: tuple[Place, ...] = ()
+        self._drawn: list[Line] = []
+
+    @property
+    def text(self) -> str:
+        """Titles and rows, as plain text."""
+        return "\n".join([plain(heading(self.columns, self._places)), *(plain(each) for each in self._drawn)])
+
+    @property
+    def copy_text(self) -> str:
+        """All cells, columns apart by tabs: what `y` copies."""
+        titles = "\t".join(column.title for column in self.columns)
+        return "\n".join([titles, *("\t".join(cell.text for cell in row.cells) for row in self.rows)])
+
+    @property
+    def cursor(self) -> int:
+        """The row under the cursor, 0 while there is none."""
+        return next((place for place, row in enumerate(self.rows) if row.key == self._key), 0)
+
+    @property
+    def cursor_key(self) -> str | None:
+        """Key of the row under the cursor."""
+        return self.rows[self.cursor].key if self.rows else None
+
+    def set_rows(self, rows: Sequence[Row], columns: Sequence[Column] | None = None) -> None:
+        """Show these rows; cells that stay the same are left alone."""
+        if columns is not None and tuple(columns) != self.columns:
+            self.columns = tuple(columns)
+            self._places = ()
+        if list(rows) == self.rows and self._places:
+            return
+        self.rows = list(rows)
+        self._lay_out()
+
+    def replace_row(self, row: Row) -> None:
+        """Show one row anew, at the place of its key."""
+        place = next((index for index, known in enumerate(self.rows) if known.key == row.key), None)
+        if place is not None and self.rows[place] != row:
+            self.rows[place] = row
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        width = max(self.scrollable_content_region.width - MARGIN, 0)
+        placed = places(self.columns, self.rows, width)
+        drawn = [row_line(self.columns, placed, row) for row in self.rows]
+        before, self._drawn = self._drawn, drawn
+        if placed != self._places or len(drawn) != len(before):
+            self._places = placed
+            self.refresh()
+        else:
+            for y, (old, new) in enumerate(zip(before, drawn, strict=True)):
+                if old != new:
+                    self._refresh_cells(y, old, new)
+        size = Size(0, len(drawn) + 1)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def _refresh_cells(self, y: int, old: Line, new: Line) -> None:
+        """Ask for the changed stretch of a row alone: what is asked for is what travels to the terminal."""
+        window_y = y + 1 - self.scroll_offset.y
+        if not 1 <= window_y < self.size.height:
+            return
+        left, right, x = -1, 0, 0
+        if len(old) != len(new):
+            left, right = 0, self.size.width
+        else:
+            for before, after in zip(old, new, strict=True):
+                width = cells([after])
+                if before != after:
+                    left = x if left < 0 else left
+                    right = x + width
+                x += width
+        if left >= 0:
+            self.refresh(Region(left + MARGIN, window_y, right - left, 1))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other width, other columns."""
+        self._places = ()
+        self._lay_out()
+
+    def render_line(self, y: int) -> Strip:
+        """Titles at the top, then the rows in the window."""
+        width = self.size.width
+        if y == 0:
+            return self.strip((Span(" " * MARGIN, "head"), *heading(self.columns, self._places)), width=width)
+        place = y - 1 + self.scroll_offset.y
+        if not self.rows:
+            told = self.empty.split("\n")
+            return self.strip(line("  " + told[y - 1], "dim") if y <= len(told) else (), width=width)
+        if place >= len(self._drawn):
+            return self.strip((), width=width)
+        row = self._drawn[place]
+        if place != self.cursor:
+            return self.strip((Span(" " * MARGIN), *row), width=width)
+        if not self.has_focus:
+            return self.strip((Span("> ", "dim"), *row), width=width)
+        filled = width - MARGIN - cells(row)
+        under = tuple(Span(span.text, f"{span.style} cursor".strip()) for span in row)
+        return self.strip(
+            (Span("> ", "cursor key"), *under, Span(" " * max(0, filled), "cursor")), width=width
+        )
+
+    def on_focus(self) -> None:
+        """Draw the cursor as the one that keys move."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Draw the cursor faintly."""
+        self.refresh()
+
+    def select(self, key: str) -> None:
+        """Put the cursor on a row."""
+        self._key = key
+        self.refresh()
+        self._into_view()
+
+    def action_cursor(self, steps: int) -> None:
+        """Move the cursor."""
+        if self.rows:
+            self.select(self.rows[min(max(self.cursor + steps, 0), len(self.rows) - 1)].key)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by what is visible."""
+        self.action_cursor(pages * max(1, self.size.height - 2))
+
+    def action_open(self) -> None:
+        """Open the row under the cursor."""
+        if self.cursor_key is not None:
+            self.post_message(self.Opened(self, self.cursor_key))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click puts the cursor there; a click where it is opens."""
+        place = event.y - 1 + self.scroll_offset.y
+        if not (event.y >= 1 and 0 <= place < len(self.rows)):
+            return
+        if event.chain > 1:
+            self.action_open()
+        else:
+            self.select(self.rows[place].key)
+
+    def _into_view(self) -> None:
+        visible = max(1, self.size.height - 1)
+        top = self.scroll_offset.y
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif self.cursor >= top + visible:
+            self.scroll_to(y=self.cursor - visible + 1, animate=False)

@@ -1,0 +1,172 @@
+"""How values are said on screen: short, in fixed forms, and never by colour alone."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from harness import Evaluation, Verdict
+from sessions.state import AttemptState, SessionState
+from tui.lines import Span
+
+UNKNOWN = "-"
+NOT_VISIBLE = "not visible"
+
+LETTERS: dict[Verdict, str] = {
+    Verdict.CORRECT: "C",
+    Verdict.WRONG: "W",
+    Verdict.COMPILE_ERROR: "E",
+    Verdict.CALL_ERROR: "X",
+    Verdict.REJECTED: "R",
+    Verdict.TIMEOUT: "T",
+    Verdict.CRASH: "K",
+    Verdict.NO_CODE: "N",
+    Verdict.UNSUPPORTED: "U",
+    Verdict.CANCELLED: "-",
+    Verdict.INFRA_ERROR: "I",
+}
+RUNNING = "."
+"""The letter of an attempt that has no verdict yet."""
+
+
+def letter(verdict: Verdict | None) -> str:
+    """One letter a verdict."""
+    return RUNNING if verdict is None else LETTERS[verdict]
+
+
+def verdict_style(verdict: Verdict | None) -> str:
+    """The style word that goes with a verdict's letter."""
+    if verdict is None:
+        return "busy"
+    if verdict is Verdict.CORRECT:
+        return "good"
+    return "bad" if verdict.counted else "dim"
+
+
+def words(verdict: Verdict) -> str:
+    """`compile error`."""
+    return verdict.value.replace("_", " ")
+
+
+def count(number: int) -> str:
+    """A count in at most five characters: `950`, `12.3k`, `4.56M`."""
+    if number < 1000:
+        return str(number)
+    for unit, size in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
+        scaled = number / size
+        if scaled < 999.5:
+            return f"{scaled:.3g}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
+    return f"{number:.2e}"
+
+
+def size(number: float | None) -> str:
+    """Bytes in binary units: `1.5 MiB`."""
+    if number is None:
+        return UNKNOWN
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return (
+                f"{number:.0f} {unit}"
+                if unit == "B"
+                else f"{number:.3g} {unit}"
+                if number < 100
+                else f"{number:.0f} {unit}"
+            )
+        number /= 1024
+    return f"{number:.3g} TiB"
+
+
+def seconds(value: float | None) -> str:
+    """A duration: `0.42 s`, `12.3 s`, `3:05`, `1:02:03`."""
+    if value is None:
+        return UNKNOWN
+    if value < 10:
+        return f"{value:.2f} s"
+    if value < 60:
+        return f"{value:.1f} s"
+    return clock(value)
+
+
+def clock(value: float) -> str:
+    """A time since a start: `0:07`, `12:31`, `1:02:03`."""
+    minutes, second = divmod(max(0, int(value)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def moment(wall: float | None) -> str:
+    """An instant in UTC: `2026-11-20 14:03`."""
+    return UNKNOWN if wall is None else datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def cost(value: float | None) -> str:
+    """US dollars, or `-` where no price is known."""
+    return UNKNOWN if value is None else f"${value:.2f}" if value >= 0.1 or value == 0 else f"${value:.4f}"
+
+
+def tokens(read: int, written: int) -> str:
+    """`12.3k in 4.5k out`, or `-` while nothing was counted."""
+    return f"{count(read)} in {count(written)} out" if read or written else UNKNOWN
+
+
+def times(value: float) -> str:
+    """A ratio: `1.42x`."""
+    return f"{value:.2f}x" if value < 99.5 else f"{value:.0f}x"
+
+
+def interval(evaluation: Evaluation) -> str:
+    """The widest of the cases' 95 % intervals of the speedup, or nothing where none was measured."""
+    if not evaluation.latency:
+        return ""
+    low = min(each.ci[0] for each in evaluation.latency)
+    high = max(each.ci[1] for each in evaluation.latency)
+    return f"{low:.2f}-{high:.2f}"
+
+
+def microseconds(value: float) -> str:
+    """A latency of any size in three digits: `4.21 us`, `1.20 ms`."""
+    if value < 1000:
+        return f"{value:.3g} us" if value < 99.95 else f"{value:.0f} us"
+    return f"{value / 1000:.3g} ms" if value < 1e6 else f"{value / 1e6:.3g} s"
+
+
+def roof_factor(evaluation: Evaluation, target: str | None) -> float | None:
+    """Upper over lower bound of the roofline estimates, geometric mean over cases: an estimate, never a measurement.
+
+    Only cases of `target` count, or of the first target there is an estimate for when it has none. `None` without estimates.
+    """
+    known = [each for each in evaluation.estimate if each.low_us > 0 and each.high_us > 0]
+    names = [each.target for each in known]
+    chosen = target if target in names else names[0] if names else None
+    ratios = [each.high_us / each.low_us for each in known if each.target == chosen]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+
+def standing(evaluation: Evaluation, target: str | None) -> Span:
+    """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one."""
+    mark = letter(evaluation.verdict)
+    if evaluation.verdict is not Verdict.CORRECT:
+        return Span(f"{mark} {words(evaluation.verdict)}", verdict_style(evaluation.verdict))
+    if evaluation.speedup is not None:
+        return Span(f"{mark} {times(evaluation.speedup)} [{interval(evaluation)}]", "good")
+    factor = roof_factor(evaluation, target)
+    return Span(f"{mark} est 1-{factor:.2g}x roof" if factor is not None else mark, "good")
+
+
+def decision_mark(attempt: AttemptState) -> str:
+    """`+` accepted, `!` rejected by a person, `?` waiting for one, else nothing."""
+    if attempt.decision is not None:
+        return "+" if attempt.decision.accepted else "!"
+    return "?" if attempt.waiting else ""
+
+
+def session_word(state: SessionState) -> Span:
+    """What the session does, as the events tell it."""
+    if state.finished:
+        return Span("finished", "good")
+    if state.stopped is not None:
+        return Span(f"stopped ({state.stopped})", "warn")
+    if state.started is None:
+        return Span("no events yet", "dim")
+    waiting = sum(instance.word == "person" for instance in state.instances.values())
+    return Span(f"running, {waiting} wait for you", "warn") if waiting else Span("running", "busy")
