@@ -21,6 +21,7 @@ class Narrator:
 
     def __init__(self) -> None:
         self.state = SessionState()
+        self._failure = ""
 
     def tell(self, event: AnyEvent) -> list[str]:
         """The lines for one event; often none. Events of a resumed session may come again from the start."""
@@ -47,6 +48,7 @@ class Narrator:
                     f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
                 )
             case ev.CallFailed():
+                self._failure = event.message
                 return event.call.partition("/")[0], f"no reply ({event.reason}): {event.message}"
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)
@@ -61,7 +63,8 @@ class Narrator:
                 return event.attempt, f"decision undone by {event.by}"
             case ev.InstanceFinished():
                 best = f", best {event.best}" if event.best else ""
-                message = f" ({event.message})" if event.message else ""
+                # A call that failed was told with this message just before.
+                message = f" ({event.message})" if event.message not in ("", self._failure) else ""
                 return f"{self._key(event)}", f"ends: {event.reason}{best}{message}"
             case ev.Notice():
                 return event.level, event.message

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 from harness import STAGES, ErrorReport, Evaluation, Stage, Verdict
 from sessions import Home
 from sessions import events as ev
 from sessions.journal import Clock
 from sessions.recorder import Recorder
+from sessions.recording import write_recording
+from tests.tui.running import ROOT
 
 FIRST = "20260102-030405-geak-aaaa"
 SECOND = "20260102-040506-geak-bbbb"
@@ -122,3 +125,51 @@ def stopped(home: Home, session: str = FIRST) -> str:
     recorder.flush_now()
     recorder.close()
     return session
+
+
+def call(recorder: Recorder, attempt_name: str, role: ev.Role, text: str) -> None:
+    """A finished call of an attempt."""
+    name = f"{attempt_name}/{role}/1"
+    messages = (ev.Message("user", "go on"),)
+    recorder.record(
+        ev.CallStarted(call=name, attempt=attempt_name, role=role, model="openai:m", messages=messages)
+    )
+    usage = ev.Usage(input_tokens=100, output_tokens=50)
+    recorder.record(ev.CallFinished(call=name, text=text, stop_reason="end", usage=usage, seconds=1.0))
+
+
+def vector_add_recording(home: Home, name: str) -> Path:
+    """A recording of one chain on vector_add: a wrong kernel, a reflection, and the task's own baseline as its repair."""
+    good = (ROOT / "suites/starter/vector_add/baseline.py").read_text()
+    wrong = good.replace("x + y, mask", "x - y, mask")
+    assert wrong != good
+    started = ev.SessionStarted(
+        session="20260101-000000-geak-0000",
+        method="geak",
+        model="openai:m",
+        tasks=("starter/vector_add",),
+        instances=1,
+        iterations=2,
+        seed=1,
+        devices=("cpu",),
+        targets=("gfx942",),
+        review="auto",
+    )
+    recorder = Recorder.begin(home, started, clock=ticking())
+    recorder.record(ev.InstanceStarted(task="starter/vector_add", instance=1))
+    for number, source, origin in ((1, wrong, ev.Origin.FRESH), (2, good, ev.Origin.REPAIR)):
+        attempt_name = f"vector_add#1/{number}"
+        recorder.record(ev.AttemptStarted(attempt=attempt_name, origin=origin))
+        call(recorder, attempt_name, ev.Role.GENERATOR, f"```python\n{source}```\n")
+        recorder.record(ev.CandidateProposed(attempt=attempt_name, source=source))
+        verdict = Verdict.WRONG if number == 1 else Verdict.CORRECT
+        recorder.record(ev.AttemptJudged(attempt=attempt_name, evaluation=evaluation(verdict)))
+        if verdict is Verdict.WRONG:
+            call(recorder, attempt_name, ev.Role.REFLECTOR, "It subtracts; it should add.")
+    recorder.record(ev.SessionFinished())
+    folder = write_recording(recorder.state, name, home.recordings)
+    recorder.close()
+    for file in sorted(recorder.live.folder.iterdir()):
+        file.unlink()
+    recorder.live.folder.rmdir()
+    return folder

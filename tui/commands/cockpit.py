@@ -9,7 +9,7 @@ from typing import Literal
 from sessions.home import home_from
 from tui.app import run_cockpit
 from tui.config import load
-from tui.diagnostics import ExitCode, say
+from tui.diagnostics import Complaint, ExitCode, say
 
 
 def open_cockpit(
@@ -24,16 +24,21 @@ def open_cockpit(
     configured = load({}, environ=environ, folder=Path.cwd())
     settings = configured.settings
     home = home_from(environ)
-    note = run_cockpit(
-        home=home.root,
-        session=session,
-        mode=mode,
-        readonly=readonly,
-        speed=speed,
-        keymap=settings.keys,
-        theme=settings.theme,
-        mouse=settings.mouse,
-    )
+    try:
+        note = run_cockpit(
+            home=home.root,
+            session=session,
+            mode=mode,
+            readonly=readonly,
+            speed=speed,
+            keymap=settings.keys,
+            theme=settings.theme,
+            mouse=settings.mouse,
+        )
+    except Complaint as error:
+        if mode != "live":
+            raise
+        raise Complaint(f"{error}; {session} runs on, come back with: wavedeck attach {session}") from error
     for line in note.lines:
         say(line)
-    return ExitCode.DONE
+    return ExitCode.FAILED if note.failed else ExitCode.DONE

@@ -7,7 +7,7 @@ import os
 
 import click
 
-from engine import launch
+from engine.launch import resume
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
 from tui.commands.ending import tell_until_end
@@ -25,7 +25,7 @@ def resume_command(session: str, *, headless: bool, as_json: bool) -> ExitCode:
     home = home_from(os.environ)
     name = find_session(home, session)
     known = journal_of(home, name).events
-    launch.resume(home, name)
+    resume(home, name)
     if interactive(os.environ) and not headless and not as_json:
         from tui.commands.cockpit import open_cockpit
 

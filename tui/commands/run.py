@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from engine import launch
 from engine.environment import detach_risks
+from engine.launch import start
 from engine.models.spec import PROVIDERS
 from engine.plan import RunPlan
 from sessions.home import Home, home_from
@@ -75,7 +75,7 @@ def run_command(
     home = home_from(os.environ)
     home.ensure()
     model = model_of(configured.settings, configured.origins, os.environ)
-    session = launch.start(plan(configured.settings, tasks, model), home)
+    session = start(plan(configured.settings, tasks, model), home)
     if detach:
         return detached(home, session, as_json=as_json)
     if not lines:

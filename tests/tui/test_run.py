@@ -1,0 +1,244 @@
+"""Commands that start, follow, stop and resume real engines, with a recorded model and the real judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sessions import Home
+from sessions.catalog import find_session, list_sessions
+from sessions.home import read_engine_info
+from tests.tui import stored
+from tests.tui.running import ROOT, Shell, one_line
+from tui.diagnostics import ExitCode
+
+MINE = ("--model", "recorded:mine")
+RUN = ("run", "vector_add", *MINE)
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def recording(home: Home) -> Path:
+    """`recorded:mine` in the test's home."""
+    return stored.vector_add_recording(home, "mine")
+
+
+@pytest.fixture
+def engines(home: Home) -> Iterator[None]:
+    """Ends what a test left running."""
+    yield
+    for live in home.live_sessions():
+        info = read_engine_info(live)
+        if info is not None and live.running:
+            os.kill(info.pid, signal.SIGKILL)
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    """Return when the condition holds; the test fails when it never does."""
+    limit = time.monotonic() + LIMIT_S
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def slow_down(recording: Path) -> None:
+    """Make the first reply of each chain one that streams for some seconds."""
+    for chain in recording.glob("chains/*/*/*.jsonl"):
+        first, *rest = chain.read_text().splitlines()
+        reply = json.loads(first)
+        chain.write_text(
+            "\n".join([json.dumps(reply | {"text": reply["text"] + "\n" * 12_000}), *rest]) + "\n"
+        )
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """A command in a process of its own that a test can interrupt."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tui", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+@pytest.mark.judge
+def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
+    shell: Shell, home: Home, recording: Path, engines: None
+) -> None:
+    done = shell(*RUN, "--seed", "5")
+    assert (done.code, done.err) == (ExitCode.DONE, "")
+    (info,) = list_sessions(home)
+    lines = done.out.splitlines()
+    told = [line.split(maxsplit=2)[1:] for line in lines if line.startswith("0:")]
+    assert ["vector_add#1/1", "fresh, 25 lines"] in told
+    assert any(where == "vector_add#1/1" and words.startswith("wrong: ") for where, words in told)
+    assert ["vector_add#1/2", "correct"] in told
+    assert lines[-5].split() == ["vector_add", "correct", "-", "vector_add#1/2", "1", "2"]
+    assert lines[-3].startswith(f"session   {info.name}, finished after ")
+    assert lines[-2] == "attempts  2 judged; 300 tokens in, 150 out (as recorded); nothing was spent"
+    assert lines[-1] == f"replay    wavedeck replay {info.name}"
+
+
+@pytest.mark.judge
+def test_a_run_with_json_prints_one_event_a_line_and_nothing_else(
+    shell: Shell, home: Home, recording: Path, engines: None
+) -> None:
+    done = shell(*RUN, "--headless", "--json")
+    assert done.code == ExitCode.DONE
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["type"] == "session_started"
+    assert events[-1]["type"] == "session_finished"
+    verdicts = [each["evaluation"]["verdict"] for each in events if each["type"] == "attempt_judged"]
+    assert verdicts == ["wrong", "correct"]
+    assert f"wavedeck replay {events[0]['session']}" in one_line(done)
+
+
+@pytest.mark.judge
+def test_a_detached_run_is_followed_by_attach_to_its_end(
+    shell: Shell, home: Home, recording: Path, engines: None
+) -> None:
+    slow_down(recording)
+    started = shell(*RUN, "--detach", "--json")
+    assert started.code == ExitCode.DONE
+    session = json.loads(started.out)["session"]
+    assert home.live(session).running
+    attached = shell("attach")
+    assert (attached.code, attached.err) == (ExitCode.DONE, "")
+    assert attached.out.splitlines()[0].split()[:3] == ["0:00:00", "session", f"{session}:"]
+    assert attached.out.splitlines()[-1] == f"replay    wavedeck replay {session}"
+
+
+@pytest.mark.judge
+def test_an_interrupted_run_stops_in_order_and_is_resumed(home: Home, recording: Path, engines: None) -> None:
+    slow_down(recording)
+    running = start(*RUN, "--headless")
+    with running:
+        wait_for(lambda: any(live.running for live in home.live_sessions()))
+        session = find_session(home, "2")
+        wait_for(lambda: b'"call_started"' in home.live(session).journal.read_bytes())
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == ExitCode.INTERRUPTED
+    assert f"wavedeck: stopping {session}" in err
+    assert out.splitlines()[-1] == f"resume    wavedeck resume {session}"
+    assert list_sessions(home)[0].state == "stopped"
+    resumed = start("resume", session, "--json")
+    out, err = resumed.communicate(timeout=LIMIT_S)
+    assert resumed.returncode == ExitCode.DONE, err
+    events = [json.loads(line) for line in out.splitlines()]
+    assert events[0]["type"] == "engine_started"
+    assert events[-1]["type"] == "session_finished"
+
+
+@pytest.mark.judge
+def test_an_engine_that_was_killed_is_told_and_resumed(home: Home, recording: Path, engines: None) -> None:
+    slow_down(recording)
+    running = start(*RUN, "--headless")
+    with running:
+        wait_for(lambda: any(read_engine_info(live) for live in home.live_sessions()))
+        session = find_session(home, "2")
+        wait_for(lambda: b'"call_started"' in home.live(session).journal.read_bytes())
+        info = read_engine_info(home.live(session))
+        assert info is not None
+        os.kill(info.pid, signal.SIGKILL)
+        _, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == ExitCode.FAILED
+    assert err.splitlines()[-1].endswith(f"go on with: wavedeck resume {session}")
+    # Its lock file is still there, held by nobody.
+    assert home.live(session).lock.exists()
+    assert list_sessions(home)[0].state == "crashed"
+    resumed = start("resume", session)
+    out, err = resumed.communicate(timeout=LIMIT_S)
+    assert resumed.returncode == ExitCode.DONE, err
+    assert out.splitlines()[-1] == f"replay    wavedeck replay {session}"
+
+
+@pytest.mark.judge
+def test_a_journal_with_a_bad_line_is_not_resumed_and_stays_as_it_is(shell: Shell, home: Home) -> None:
+    stored.stopped(home)
+    journal = home.live(stored.FIRST).journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:3], b'{"type": "call_st\n', *lines[3:]]))
+    before = journal.read_bytes()
+    done = shell("resume", stored.FIRST)
+    assert done.code == ExitCode.FAILED
+    assert f"{journal} line 4 cannot be read" in one_line(done)
+    assert journal.read_bytes() == before
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "sofmax", *MINE), "no task is called 'sofmax' (did you mean 'softmax'?)"),
+        (("run", "--suite", "stater", *MINE), "no suite is called 'stater' (did you mean 'starter'?)"),
+        (("run", "--instances", "-1"), "--instances must be a whole number, 1 or more, not -1"),
+        (("run", "--instances", "two"), "'two' is not a valid integer"),
+        (
+            (*RUN, "--instances", "2"),
+            "--instances 2 is more than the 1 that recorded:mine holds for vector_add",
+        ),
+        ((*RUN, "--targets", "gfx924"), "gfx942"),
+        ((*RUN, "--devices", "9"), "no device '9' on this machine"),
+        ((*RUN, "--method", "geek"), "geak"),
+        ((*RUN, "--review", "maybe"), "--review is one of auto, manual, not 'maybe'"),
+        ((*RUN, "--budget-usd", "1"), "--budget-usd needs a price for recorded:mine"),
+        (("run", "--model", "antropic:x"), "unknown model provider 'antropic': did you mean anthropic:x?"),
+        (("run", "--model", "anthropic:x"), "anthropic:x needs a key: set ANTHROPIC_API_KEY"),
+        (("run", "--model", "recorded:mime"), "no recording is called 'mime': there is recorded:mine"),
+        (("run", "softmax", "--model", "recorded:mine"), "recorded:mine holds nothing for softmax"),
+        (("eval", "nowhere.py", "--task", "vector_add"), "there is no file nowhere.py"),
+        (("eval", ".", "--task", "vector_add"), ". is a folder; give the path of one Python module"),
+        (
+            ("eval", "kernel.py", "--task", "vector_ad"),
+            "no task is called 'vector_ad' (did you mean 'vector_add'?)",
+        ),
+        (("eval", "kernel.py", "--task", "vector_add", "--device", "9"), "no device '9' on this machine"),
+        (("eval", "kernel.py", "--task", "vector_add", "--targets", "gfx924"), "gfx942"),
+        (("eval", "bytes.py", "--task", "vector_add"), "bytes.py is not UTF-8 text"),
+        (("resume", "1999"), "no session '1999'"),
+    ],
+)
+def test_what_cannot_be_started_is_one_line_and_starts_nothing(
+    shell: Shell, home: Home, recording: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    Path("kernel.py").write_text("")
+    Path("bytes.py").write_bytes(b"\xff\xfe")
+    done = shell(*arguments)
+    assert (done.code, done.out) == (ExitCode.USAGE, "")
+    assert said in done.err.splitlines()[-1]
+    assert "Traceback" not in done.err
+    assert home.live_sessions() == []
+    assert list_sessions(home) == []
+
+
+@pytest.mark.judge
+def test_a_home_that_cannot_be_written_starts_nothing(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WAVEDECK_HOME", str(tmp_path / "file" / "home"))
+    done = shell("run", "--model", "recorded:mine")
+    assert done.code == ExitCode.FAILED
+    assert "set WAVEDECK_HOME to a folder you may write" in one_line(done)
+
+
+def test_nothing_is_spent_unasked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    from tui.commands.run import model_of
+    from tui.config import Settings
+
+    assert model_of(Settings(), {}, os.environ) == "recorded:starter"
+    done = shell("run", "--instances", "0")
+    assert "sk-secret" not in done.err + done.out
