@@ -46,9 +46,6 @@ def baseline_source(task: Task) -> str:
 
 
 def _all_names(folders: dict[str, Path]) -> list[str]:
-    """Every task's name as people type it."""
-    return [
-        task if suite == DEFAULT_SUITE else f"{suite}/{task}"
-        for suite, folder in folders.items()
-        for task in task_names(folder)
-    ]
+    """Every way to name a task that is there."""
+    names = [f"{suite}/{task}" for suite, folder in folders.items() for task in task_names(folder)]
+    return [*task_names(folders[DEFAULT_SUITE]), *names]

@@ -21,13 +21,20 @@ def parse_signature(text: str) -> Signature:
 
     Only plain parameters are allowed: a judge calls by name, and a kernel's caller by place.
     """
+    refusal = f"{text!r} is no signature; write it as `name(x, y, eps=1e-5)`"
     try:
         body = ast.parse(f"def {text}: ...").body
-    except SyntaxError:
-        raise ValueError(f"{text!r} is no signature; write it as `name(x, y, eps=1e-5)`") from None
-    definition = body[0] if len(body) == 1 else None
-    if not isinstance(definition, ast.FunctionDef) or "\n" in text:
-        raise ValueError(f"{text!r} is no signature; write it as `name(x, y, eps=1e-5)`")
+    except (SyntaxError, ValueError):
+        raise ValueError(refusal) from None
+    definition = body[0]
+    if (
+        not isinstance(definition, ast.FunctionDef)
+        or definition.returns
+        or len(body) + len(definition.body) > 2
+    ):
+        raise ValueError(refusal)
+    if not text.isprintable() or "#" in text:
+        raise ValueError(refusal)
     arguments = definition.args
     if arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
         raise ValueError(f"{text!r} uses `*` or `/`; write plain parameters")
@@ -35,6 +42,8 @@ def parse_signature(text: str) -> Signature:
         if not isinstance(_literal(default), int | float | bool | str | None):
             raise ValueError(f"{text!r}: the default {ast.unparse(default)} is no plain value")
     names = tuple(one.arg for one in arguments.args)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{text!r} is no signature: a parameter stands in it twice")
     return Signature(definition.name, names, names[: len(names) - len(arguments.defaults)])
 
 

@@ -1,0 +1,144 @@
+"""Reading task folders: what a right one gives, and the line that each mistake gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites import BadTask, Distribution, Tolerance
+from suites.folder import read_task
+from suites.signature import parse_signature
+from tests.suites.folders import TASK, write_folder
+
+
+def test_a_right_folder_is_read_and_placed(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    task = read_task(folder, suite="mine")
+    assert (task.id, task.short_id, task.folder) == ("mine/double", "mine/double", folder.resolve())
+    assert task.tolerances == {"float32": Tolerance(rtol=1e-6, atol=0.0)}
+    assert [case.distribution for case in task.cases] == [Distribution.STANDARD, Distribution.OUTLIER]
+
+
+def test_reading_runs_none_of_the_folder_s_python(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path, problem="raise SystemExit", cost="raise SystemExit", baseline="raise SystemExit"
+    )
+    assert read_task(folder, suite="mine").name == "double"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "complaint"),
+    [
+        ("schema = 1", "schema = 2", "schema", "reads 1"),
+        ("schema = 1", "schema = 1\nsuite = 'x'", "suite", "is not written in the file"),
+        ("schema = 1", "schema = = 1", "", "cannot be read"),
+        ("difficulty = 1", 'difficulty = "1"', "difficulty", "Expected `int`, got `str`"),
+        ("difficulty = 1", "difficulty = 6", "difficulty", "goes from 1"),
+        ("difficulty = 1", "", "", "missing required field `difficulty`"),
+        ("difficulty = 1", "dificulty = 1", "dificulty", "unknown key (did you mean 'difficulty'?)"),
+        ("rtol = 1e-6", "rtoll = 1e-6", "tolerances[...].rtoll", "unknown key (did you mean 'rtol'?)"),
+        ('name = "double"\ntitle', 'name = "Double"\ntitle', "name", "lower-case"),
+        ('name = "double"\ntitle', 'name = "triple"\ntitle', "name", "the folder is called 'double'"),
+        ('title = "Twice a vector"', 'title = " "', "title", "is empty"),
+        ('category = "Math"', 'category = "Maths"', "category", "did you mean 'Math'?"),
+        ('outlier_inputs = ["x"]', 'outlier_inputs = ["y"]', "outlier_inputs", "'y' is no parameter"),
+        ('outlier_inputs = ["x"]', "", "outlier_inputs", "is empty, but a case has the distribution"),
+        ('outlier_inputs = ["x"]', 'in_place = ["y"]\noutlier_inputs = ["x"]', "in_place", "'y' is no parameter"),
+        ('signature = "double(x)"', 'signature = "double(x"', "entry_points[0].signature", "is no signature"),
+        ('signature = "double(x)"', 'signature = "double(*x)"', "entry_points[0].signature", "plain parameters"),
+        ('signature = "double(x)"', 'signature = "double()"', "entry_points[0].signature", "has no parameter"),
+        ('signature = "double(x)"', 'signature = "twice(x)"', "entry_points[0].name", "is that of 'twice'"),
+        ('name = "out"', 'name = "out"\ndtype = "float23"', "outputs[0].dtype", "did you mean 'float32'?"),
+        ('name = "out"', 'name = "out"\n[[outputs]]\nname = "out"', "outputs[1].name", "used twice"),
+        ('name = "outlier"', 'name = "plain"', "cases[1].name", "used twice"),
+        ('name = "plain"', 'name = "a b"', "cases[0].name", "is no name"),
+        ('name = "plain"\ndtype = "float32"', 'name = "plain"\ndtype = "half"', "cases[0].dtype", "is no dtype"),
+        ('name = "plain"\ndtype = "float32"', 'name = "plain"\ndtype = "float16"', "tolerances", "no entry for float16"),
+        ('dtype = "float32"\ncpu = { n = 100 }', 'dtype = "float32"\ncpu = {}', "cases[0].cpu", "is empty"),
+        ('dtype = "float32"\ncpu = { n = 100 }', 'dtype = "float32"\ncpu = { m = 1 }', "cases[0].gpu", "other cases have m"),
+        ('dtype = "float32"\ncpu = { n = 100 }', 'dtype = "float32"\ncpu = { n = -1 }', "cases[0].cpu.n", "not negative"),
+        ('dtype = "float32"\ncpu = { n = 100 }', 'dtype = "float32"\ncpu = { n = 1.5 }', "cases[0].cpu[...]", "Expected `int`"),
+        ('dtype = "float32"\ncpu = { n = 100 }', 'dtype = "float32"', "cases[0]", "missing required field `cpu`"),
+        ('distribution = "outlier"', 'distribution = "wild"', "cases[1].distribution", "wild"),
+        ("atol = 0.0", "atol = -1.0", "tolerances.float32.atol", "lies from 0"),
+        ("atol = 0.0", "atol = nan", "tolerances.float32.atol", "lies from 0"),
+        ("[tolerances]", "[quantization]\ncosine_min = 2.0\nrelative_l1_max = 0.1\nrmse_max = 0.1\n[tolerances]", "quantization.cosine_min", "between -1 and 1"),
+        ("[tolerances]", "[quantization]\ncosine_min = 0.9\nrelative_l1_max = 0.1\nrmse_max = nan\n[tolerances]", "quantization.rmse_max", "lies from 0"),
+    ],
+)  # fmt: skip
+def test_a_mistake_gets_one_line_with_file_key_and_problem(
+    tmp_path: Path, old: str, new: str, key: str, complaint: str
+) -> None:
+    assert TASK.count(old) == 1 or old.startswith('dtype = "float32"'), old
+    folder = write_folder(tmp_path, task=TASK.replace(old, new, 1))
+    with pytest.raises(BadTask) as caught:
+        read_task(folder, suite="mine")
+    error = caught.value
+    assert (error.file, error.key) == (folder / "task.toml", key)
+    assert complaint in error.problem
+    assert str(error).startswith(f"{folder / 'task.toml'}: ")
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("file", ["task.toml", "problem.py", "cost.py", "baseline.py"])
+def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
+    folder = write_folder(tmp_path)
+    (folder / file).unlink()
+    with pytest.raises(BadTask, match="is missing; a task folder has") as caught:
+        read_task(folder, suite="mine")
+    assert caught.value.file == folder / file
+
+
+def test_an_empty_list_of_cases_is_no_task(tmp_path: Path) -> None:
+    text = TASK[: TASK.index("[[cases]]")].replace("schema = 1", "schema = 1\ncases = []")
+    with pytest.raises(BadTask, match="at least one case"):
+        read_task(write_folder(tmp_path, task=text), suite="mine")
+
+
+def test_a_quantization_task_needs_no_tolerances(tmp_path: Path) -> None:
+    text = TASK.replace(
+        "[tolerances]\nfloat32 = { rtol = 1e-6, atol = 0.0 }",
+        "[quantization]\ncosine_min = 0.9\nrelative_l1_max = 0.1\nrmse_max = 0.1",
+    )
+    task = read_task(write_folder(tmp_path, task=text), suite="mine")
+    assert task.quantization is not None
+    assert task.quantization.rmse_max == 0.1
+
+
+def test_a_signature_gives_its_parameters_in_order() -> None:
+    signature = parse_signature("layer_norm(x, weight, bias, eps=1e-5)")
+    assert signature.name == "layer_norm"
+    assert signature.parameters == ("x", "weight", "bias", "eps")
+    assert signature.required == ("x", "weight", "bias")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "f",
+        "f(x",
+        "f(x): ...\ndef g(y)",
+        "f(x): pass; import os #(",
+        "f(x, /)",
+        "f(*, x)",
+        "f(**x)",
+        "f(x=open)",
+        "f(x, x)",
+    ],
+)
+def test_what_is_no_signature_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"signature|plain"):
+        parse_signature(text)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_signature_or_a_value_error(text: str) -> None:
+    try:
+        signature = parse_signature(text)
+    except ValueError:
+        return
+    assert signature.name.isidentifier()

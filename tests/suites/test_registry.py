@@ -1,0 +1,232 @@
+"""Finding suites and tasks by name, and adding one's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites import (
+    BadSuite,
+    UnknownSuite,
+    UnknownTask,
+    add_suite,
+    check_suite,
+    load_suite,
+    load_task,
+    suite_names,
+)
+from tests.suites.folders import TASK, write_folder
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "suites.toml"
+
+
+def test_a_bare_name_is_a_starter_task() -> None:
+    task = load_task("softmax")
+    assert task == load_task("starter/softmax")
+    assert (task.id, task.short_id) == ("starter/softmax", "softmax")
+
+
+def test_a_suite_comes_easiest_first() -> None:
+    tasks = load_suite("starter")
+    assert [task.difficulty for task in tasks] == sorted(task.difficulty for task in tasks)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("sofmax", "softmax"),
+        ("starter/matmull", "starter/matmul"),
+        ("strter/flip", "starter/flip"),
+        ("mine/doubel", "mine/double"),
+    ],
+)
+def test_an_unknown_task_is_told_with_the_nearest_right_name(
+    tmp_path: Path, registry: Path, name: str, near: str
+) -> None:
+    add_suite("mine", write_folder(tmp_path / "mine").parent, registry)
+    with pytest.raises(UnknownTask) as caught:
+        load_task(name, registry=registry)
+    assert str(caught.value) == (
+        f"no task is called '{name}' (did you mean '{near}'?); `wavedeck suites list` shows them"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/", "starter/", "../starter/softmax", "starter/../starter/softmax", "starter/softmax/"]
+)
+def test_a_name_that_is_none_finds_nothing(name: str) -> None:
+    with pytest.raises(UnknownTask):
+        load_task(name)
+
+
+def test_an_unknown_suite_is_told_with_the_nearest_right_name() -> None:
+    with pytest.raises(UnknownSuite, match=r"no suite is called 'startr' \(did you mean 'starter'\?\)"):
+        load_suite("startr")
+
+
+def test_an_added_suite_is_found_by_its_name(tmp_path: Path, registry: Path) -> None:
+    folder = write_folder(tmp_path / "my suite").parent
+    add_suite("mine", folder, registry)
+    assert suite_names(registry=registry) == ("starter", "mine")
+    task = load_task("mine/double", registry=registry)
+    assert (task.id, task.short_id, task.folder) == ("mine/double", "mine/double", folder / "double")
+    assert load_suite("mine", registry=registry) == (task,)
+    assert suite_names() == ("starter",)
+
+
+def test_adding_again_changes_nothing_and_another_folder_is_refused(tmp_path: Path, registry: Path) -> None:
+    first = write_folder(tmp_path / "first").parent
+    second = write_folder(tmp_path / "second").parent
+    add_suite("mine", first, registry)
+    add_suite("other", second, registry)
+    before = registry.read_bytes()
+    add_suite("mine", first, registry)
+    with pytest.raises(BadSuite, match="suite 'mine' is already"):
+        add_suite("mine", second, registry)
+    assert registry.read_bytes() == before
+    assert [one.name for one in registry.parent.iterdir()] == ["suites.toml"]
+
+
+def test_a_relative_folder_is_kept_absolute(
+    tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    add_suite("mine", Path("mine"), registry)
+    monkeypatch.chdir("/")
+    assert load_task("mine/double", registry=registry).folder == tmp_path / "mine" / "double"
+
+
+@pytest.mark.parametrize("name", ["starter", "Mine", "a/b", "", "a b", "-a", "a..b"])
+def test_a_suite_s_name_has_to_fit_refs_and_paths(tmp_path: Path, registry: Path, name: str) -> None:
+    with pytest.raises(BadSuite, match=r"built in|is no name"):
+        add_suite(name, write_folder(tmp_path / "mine").parent, registry)
+    assert not registry.exists()
+
+
+def test_a_folder_without_tasks_is_no_suite(tmp_path: Path, registry: Path) -> None:
+    with pytest.raises(BadSuite, match="is no folder"):
+        add_suite("mine", tmp_path / "gone", registry)
+    with pytest.raises(BadSuite, match="holds no task"):
+        add_suite("mine", tmp_path, registry)
+
+
+def test_a_suite_whose_folder_is_gone_names_the_remedy(tmp_path: Path, registry: Path) -> None:
+    folder = write_folder(tmp_path / "mine")
+    add_suite("mine", folder.parent, registry)
+    folder.parent.rename(tmp_path / "moved")
+    for name in ("mine/double", "mine/other"):
+        with pytest.raises(BadSuite, match="is gone; put it back or take its line out of"):
+            load_task(name, registry=registry)
+    assert load_task("softmax", registry=registry).name == "softmax"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[suites\n",
+        "[suites]\nmine = 1\n",
+        "[suite]\n",
+        "[suites]\nstarter = '/x'\n",
+        "[suites]\n'a b' = '/x'\n",
+    ],
+)
+def test_a_broken_registry_is_one_line(registry: Path, text: str) -> None:
+    registry.parent.mkdir(parents=True)
+    registry.write_text(text)
+    with pytest.raises(BadSuite) as caught:
+        suite_names(registry=registry)
+    assert str(caught.value).startswith(str(registry))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_registry_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file where a folder should be")
+    with pytest.raises(BadSuite, match=r"cannot be (read|written)"):
+        add_suite("mine", write_folder(tmp_path / "mine").parent, tmp_path / "home" / "suites.toml")
+
+
+@given(st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1, max_size=40))
+def test_any_folder_s_name_survives_the_registry(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    parent = tmp_path_factory.mktemp("any")
+    if name in {".", ".."} or len(name.encode()) > 200:
+        return
+    folder = write_folder(parent / name).parent
+    add_suite("mine", folder, parent / "suites.toml")
+    assert load_task("mine/double", registry=parent / "suites.toml").folder == folder / "double"
+
+
+def test_a_path_that_is_not_utf_8_is_refused_and_nothing_is_left(tmp_path: Path, registry: Path) -> None:
+    folder = write_folder(tmp_path / "bad\udcff").parent
+    with pytest.raises(BadSuite, match="not UTF-8"):
+        add_suite("mine", folder, registry)
+    assert not list(registry.parent.iterdir())
+
+
+def test_checking_a_suite_finds_every_mistake(tmp_path: Path, registry: Path) -> None:
+    suite = tmp_path / "mine"
+    write_folder(suite)
+    write_folder(
+        suite,
+        name="no_oracle",
+        task=TASK.replace('"double"', '"no_oracle"', 1),
+        problem="def make_inputs(sizes, dtype): ...\n",
+    )
+    write_folder(suite, name="bad_toml", task="schema =")
+    write_folder(
+        suite, name="bad_python", task=TASK.replace('"double"', '"bad_python"', 1), baseline="def double(x:\n"
+    )
+    write_folder(
+        suite,
+        name="other_name",
+        task=TASK.replace('"double"', '"other_name"', 1),
+        baseline="def double(x, y): ...\n",
+    )
+    write_folder(
+        suite,
+        name="no_bytes",
+        task=TASK.replace('"double"', '"no_bytes"', 1),
+        cost="from suites import Cost\ndef cost(sizes, dtype):\n    return Cost(1, 0)\n",
+    )
+    add_suite("mine", suite, registry)
+    found = {
+        (problem.file.parent.name, problem.file.name, problem.key)
+        for problem in check_suite("mine", registry=registry)
+    }
+    assert found == {
+        ("no_oracle", "problem.py", "make_inputs"),
+        ("no_oracle", "problem.py", "oracle"),
+        ("bad_toml", "task.toml", ""),
+        ("bad_python", "baseline.py", ""),
+        ("other_name", "baseline.py", "double"),
+        ("no_bytes", "cost.py", "minimal_bytes"),
+    }
+
+
+def test_checking_a_suite_whose_tasks_are_gone_says_so(tmp_path: Path, registry: Path) -> None:
+    folder = write_folder(tmp_path / "mine")
+    add_suite("mine", folder.parent, registry)
+    (folder / "task.toml").unlink()
+    with pytest.raises(BadSuite, match=r"no folder in .* has a task\.toml"):
+        check_suite("mine", registry=registry)
+
+
+def test_the_room_loads_without_torch_or_triton() -> None:
+    code = (
+        "import sys, suites\n"
+        "assert not suites.check_suite('starter')\n"
+        "assert suites.baseline_source(suites.load_task('softmax'))\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "suites" in loaded
+    assert not loaded & {"torch", "triton", "numpy", "textual", "git", "harness", "sessions", "engine", "tui"}
