@@ -34,6 +34,9 @@ GPU = torch.device("cuda", 0)
 ROCM_VERSION = "7.0.0"
 CUDA_VERSION = "12.8"
 
+REGISTERS_A_WORKGROUP = 65536
+"""What CUDA and HIP tell alike; HIP leaves the accumulation registers out, and kernels that know double it."""
+
 BUS_BITS = 8192
 """Width of the memory bus that is told; the clock told beside it makes the bandwidth right."""
 
@@ -216,9 +219,7 @@ def driver_properties(target: Target) -> dict[str, Any]:
     facts = hardware(target)
     return {
         "max_shared_mem": facts.local_bytes_workgroup,
-        "max_num_regs": facts.registers
-        if target.backend == "cuda"
-        else facts.registers * target.wave_size * 4,
+        "max_num_regs": REGISTERS_A_WORKGROUP,
         "multiprocessor_count": facts.compute_units,
         "sm_clock_rate": facts.boost_mhz * 1000,
         "mem_clock_rate": int(facts.memory_bytes_per_s * 8 / (2 * BUS_BITS) / 1e3),
