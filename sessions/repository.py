@@ -13,8 +13,8 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from io import BytesIO
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +31,6 @@ from git.exc import (
     NoSuchPathError,
     ODBError,
 )
-from gitdb.base import IStream  # type: ignore[import-untyped]
 
 from .errors import StoreBroken
 from .files import locked, sync_folder, write_all
@@ -39,42 +38,69 @@ from .files import locked, sync_folder, write_all
 AUTHOR = "Wavedeck <wavedeck@localhost>"
 FILE_MODE = 0o100644
 LOCK_WAIT_S = 60.0
+SHA_LENGTH = 40
+RENAME_TRIES = 100
+SYNCS = 8
 STALE_S = 2.0
 """A ref lock that stands this long while we hold the store's lock belongs to nobody: git holds one for milliseconds."""
 
 
-class DurableObjects(git.GitCmdObjectDB):
-    """GitPython's object database, whose `store` writes a loose object itself and syncs it before its name appears."""
+class LooseObjects:
+    """Writes git objects as loose files, many at a time.
 
-    def store(self, istream: IStream) -> IStream:
-        """Write the object unless it is there; its id stands in `istream.binsha` afterwards."""
-        data = istream.read(istream.size)
-        whole = b"%s %d\0" % (istream.type, istream.size) + data
-        name = hashlib.sha1(whole, usedforsecurity=False)
-        istream.binsha = name.digest()
-        path = Path(self.root_path()) / name.hexdigest()[:2] / name.hexdigest()[2:]
-        if not path.exists():
-            _write_object(path, zlib.compress(whole, 1))
-        return istream
+    Objects wait until `flush`, which writes them, syncs them side by side (a disk answers ten waits about as fast as two) and then
+    gives them their names: content is never behind a name, as a power cut could leave it otherwise. Names are left to the file
+    system's own order, as git does; what a power cut takes of them is made again from the journal.
+    """
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._waiting: dict[Path, bytes] = {}
 
-def _write_object(path: Path, data: bytes) -> None:
-    folder = path.parent
-    if not folder.is_dir():
-        folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
-    temporary = folder / f"tmp_obj_{os.getpid()}_{threading.get_ident()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o444)
-    try:
-        write_all(descriptor, data)
-        os.fsync(descriptor)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
-    temporary.rename(path)
-    sync_folder(folder)
+    def add(self, kind: bytes, data: bytes) -> str:
+        """Take an object in and return its id."""
+        whole = b"%s %d\0" % (kind, len(data)) + data
+        sha = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+        path = self._folder / sha[:2] / sha[2:]
+        if path not in self._waiting and not path.exists():
+            self._waiting[path] = zlib.compress(whole, 1)
+        return sha
+
+    def flush(self) -> None:
+        """Have everything that waits on disk when this returns; `OSError` when the disk refuses, nothing waits then."""
+        waiting, self._waiting = self._waiting, {}
+        written: dict[Path, Path] = {}
+        descriptors: list[int] = []
+        try:
+            for place, (path, data) in enumerate(waiting.items()):
+                temporary = self._folder / f"tmp_obj_{os.getpid()}_{threading.get_ident()}_{place}"
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                descriptors.append(os.open(temporary, flags, 0o444))
+                written[path] = temporary
+                write_all(descriptors[-1], data)
+            with ThreadPoolExecutor(max_workers=SYNCS) as pool:
+                for _ in pool.map(os.fsync, descriptors):
+                    pass
+            for path, temporary in written.items():
+                self._name(temporary, path)
+        except BaseException:
+            for temporary in written.values():
+                temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _name(self, temporary: Path, path: Path) -> None:
+        """Rename; a packing at the same time removes folders that it emptied, at any moment."""
+        for _ in range(RENAME_TRIES):
+            with suppress(FileNotFoundError):
+                temporary.rename(path)
+                return
+            path.parent.mkdir(exist_ok=True)
+        raise StoreBroken(
+            f"{temporary} vanishes while it is written; is another program cleaning {self._folder}?"
+        )
 
 
 class Commit(NamedTuple):
@@ -94,12 +120,13 @@ class Repository:
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
         """Open `path`; writing needs `lock`. `StoreBroken` when it is no repository."""
         try:
-            self._repo = git.Repo(path, odbt=DurableObjects)
+            self._repo = git.Repo(path)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             raise StoreBroken(f"{path} is not a git repository; remove it or set WAVEDECK_HOME") from error
         self.git_dir = Path(self._repo.git_dir)
         # A GIT_DIR of the person's own (inside a hook, say) must not lead our commands to another repository.
         self._repo.git.update_environment(GIT_DIR=str(self.git_dir))
+        self._objects = LooseObjects(self.git_dir / "objects")
         self._lock = lock
         self._thread_lock = threading.RLock()
 
@@ -119,14 +146,14 @@ class Repository:
         with self._thread_lock:
             self._repo.close()
 
-    # Objects
+    # Objects: those that were written are durable, and can be read, when the commit that holds them is.
 
     def write_file(self, data: bytes) -> str:
-        """Store a file's content; returns its id."""
+        """Write a file's content; returns its id."""
         return self._write(b"blob", data)
 
     def write_tree(self, files: Mapping[str, str]) -> str:
-        """Store the folders of `files` (path to id of content); returns the root's id."""
+        """Write the folders of `files` (path to id of content); returns the root's id."""
         entries: dict[str, tuple[int, str]] = {}
         folders: dict[str, dict[str, str]] = {}
         for path, sha in files.items():
@@ -145,7 +172,10 @@ class Repository:
         return self._write(b"tree", data)
 
     def write_commit(self, tree: str, *, parents: Sequence[str], message: str, wall: float) -> str:
-        """Store a commit by `AUTHOR` at `wall` (seconds since the epoch); the same arguments give the same id."""
+        """Write a commit by `AUTHOR` at `wall` (seconds since the epoch); the same arguments give the same id.
+
+        It and all that was written before it is on disk when this returns; `StoreBroken` when the disk refuses.
+        """
         who = f"{AUTHOR} {int(wall)} +0000"
         lines = [
             f"tree {tree}",
@@ -153,14 +183,26 @@ class Repository:
             f"author {who}",
             f"committer {who}",
         ]
-        return self._write(b"commit", ("\n".join(lines) + "\n\n" + message.rstrip("\n") + "\n").encode())
+        sha = self._write(b"commit", ("\n".join(lines) + "\n\n" + message.rstrip("\n") + "\n").encode())
+        with self._thread_lock, self._on_disk():
+            self._objects.flush()
+        return sha
 
     def _write(self, kind: bytes, data: bytes) -> str:
         if self._lock is None:
             raise self._only_read()
         with self._thread_lock:
-            stream = self._repo.odb.store(IStream(kind, len(data), BytesIO(data)))
-        return bytes(stream.binsha).hex()
+            return self._objects.add(kind, data)
+
+    @contextmanager
+    def _on_disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StoreBroken(
+                f"the store {self.git_dir} cannot be written ({why}); make room, then resume"
+            ) from error
 
     def has(self, sha: str) -> bool:
         """Whether the object is there."""
@@ -223,19 +265,15 @@ class Repository:
         return {name: sha for sha, name in pairs}
 
     def read_ref(self, ref: str) -> str | None:
-        """The commit that a ref names; `None` where there is none."""
-        with self._thread_lock, _translated():
-            try:
-                text = (self.git_dir / ref).read_text(encoding="ascii").strip()
-            except (OSError, UnicodeDecodeError):
-                text = ""
-            if len(text) == 40:
-                return text
-            packed = self._repo.git.for_each_ref("--format=%(objectname) %(refname)", ref)
-            for line in packed.splitlines():
-                sha, name = line.split(" ", 1)
-                if name == ref:
-                    return str(sha)
+        """The commit that a ref of this store names; `None` where there is none. A clone's refs are read by `refs`."""
+        with self._thread_lock:
+            # In this order: git writes `packed-refs` before it removes what went into it.
+            for path, name in ((self.git_dir / ref, ""), (self.git_dir / "packed-refs", ref)):
+                with suppress(OSError):
+                    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                        sha, _, named = line.partition(" ")
+                        if named == name and len(sha) == SHA_LENGTH:
+                            return sha
         return None
 
     @contextmanager
@@ -257,21 +295,23 @@ class Repository:
         The new value is written to git's own `<ref>.lock`, so that a git command of a person's never writes at the same time.
         """
         path = self.git_dir / ref
-        lock = path.with_name(path.name + ".lock")
-        descriptor = _take_ref_lock(lock)
-        try:
-            write_all(descriptor, sha.encode() + b"\n")
-            os.fsync(descriptor)
-        except BaseException:
-            lock.unlink(missing_ok=True)
-            raise
-        finally:
-            os.close(descriptor)
-        lock.rename(path)
-        folder = path.parent
-        while folder != self.git_dir:
-            sync_folder(folder)
-            folder = folder.parent
+        fresh = [folder for folder in path.parents if not folder.exists()]
+        with self._on_disk():
+            lock = path.with_name(path.name + ".lock")
+            descriptor = _take_ref_lock(lock)
+            try:
+                write_all(descriptor, sha.encode() + b"\n")
+                os.fsync(descriptor)
+                lock.rename(path)
+            except BaseException:
+                lock.unlink(missing_ok=True)
+                raise
+            finally:
+                os.close(descriptor)
+            for folder in {path.parent, *fresh, *(folder.parent for folder in fresh)}:
+                # A person's `git pack-refs` may have taken the ref, and the folder, into its own synced file.
+                with suppress(FileNotFoundError):
+                    sync_folder(folder)
 
     def delete_refs(self, refs: Sequence[str]) -> None:
         """Take refs away, packed ones too; only inside `writing`. Their objects stay until `git gc` finds them unused."""
@@ -302,6 +342,9 @@ class Repository:
             with self.writing():
                 self.clear_stale_locks()
                 self._repo.git.pack_refs("--all")
+        # Git syncs files and leaves their names to chance; after this the live files may go.
+        for folder in (self.git_dir / "objects" / "pack", self.git_dir / "refs" / "heads", self.git_dir):
+            sync_folder(folder)
 
 
 def _initialise(path: Path) -> None:

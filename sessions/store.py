@@ -177,7 +177,8 @@ class Store:
             raise StoreBroken(f"the commit {commit} holds no evaluation that can be read") from error
 
     def _head(self, branch: str) -> str | None:
-        return self.repository.read_ref(HEADS + branch) or self.repository.read_ref(REMOTES + branch)
+        # The direct way first: asking git for all of a clone's refs costs a process.
+        return self.repository.read_ref(HEADS + branch) or self.heads().get(branch)
 
     # Writing
 

@@ -1,0 +1,113 @@
+"""How fast attempts go into the store, beside GitPython's own way: `python benchmarks/store_commits.py [ATTEMPTS]`.
+
+Both write the same made-up attempts (eight files, about 34 KB) to branches of a fresh bare repository in one run, in turns, so
+that a busy machine slows both. Ours syncs every object and ref; GitPython's default object database starts a process an object
+and syncs nothing. Prints commits a second of each and the ratio.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import git
+from gitdb.base import IStream
+
+from sessions.home import Home
+from sessions.store import Store
+
+BRANCHES = 80
+ROUND = 10
+"""Attempts before it is the other's turn."""
+SIZES = {
+    "kernel.py": 4_000,
+    "attempt.json": 600,
+    "evaluation.json": 6_000,
+    "trace.txt": 400,
+    "prompt.md": 9_000,
+    "reply.md": 5_000,
+    "calls.jsonl": 7_000,
+    "reasoning.jsonl": 2_000,
+}
+
+
+def attempt(number: int) -> dict[str, bytes]:
+    """Files of one attempt: text-like, different each time."""
+    words = random.Random(number)
+    return {
+        name: b" ".join(b"%06x" % words.getrandbits(20) for _ in range(size // 7))
+        for name, size in SIZES.items()
+    }
+
+
+def our_way(root: Path) -> Callable[[int], None]:
+    """Commits through `sessions.store`."""
+    home = Home(root)
+    home.ensure()
+    store = Store.of(home)
+    last: dict[str, str] = {}
+
+    def commit(number: int) -> None:
+        branch = f"session/starter/softmax/{number % BRANCHES}"
+        parents = [last[branch]] if branch in last else []
+        message = f"softmax#{number % BRANCHES}/{number // BRANCHES + 1} correct"
+        last[branch] = store.commit(
+            branch, attempt(number), parents=parents, message=message, wall=float(number)
+        )
+
+    return commit
+
+
+def gitpythons_way(root: Path) -> Callable[[int], None]:
+    """Commits through GitPython's default object database and its commit objects."""
+    repo = git.Repo.init(root, mkdir=True, bare=True)
+    who = git.Actor("Wavedeck", "wavedeck@localhost")
+    last: dict[str, git.Commit] = {}
+
+    def store(kind: bytes, data: bytes) -> bytes:
+        return bytes(repo.odb.store(IStream(kind, len(data), BytesIO(data))).binsha)
+
+    def commit(number: int) -> None:
+        branch = f"session/starter/softmax/{number % BRANCHES}"
+        entries = b"".join(
+            b"100644 %s\0" % name.encode() + store(b"blob", data)
+            for name, data in sorted(attempt(number).items())
+        )
+        tree = git.Tree(repo, store(b"tree", entries))
+        parents = [last[branch]] if branch in last else []
+        last[branch] = git.Commit.create_from_tree(
+            repo, tree, "softmax", parent_commits=parents, author=who, committer=who
+        )
+        git.Head(repo, f"refs/heads/{branch}").set_commit(last[branch])
+
+    return commit
+
+
+def main() -> None:
+    """Run both in turns and print what came out."""
+    attempts = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    with tempfile.TemporaryDirectory() as folder:
+        ways = {
+            "wavedeck": our_way(Path(folder) / "home"),
+            "gitpython": gitpythons_way(Path(folder) / "gitpython"),
+        }
+        spent_s = dict.fromkeys(ways, 0.0)
+        for begin in range(0, attempts, ROUND):
+            for name, commit in ways.items():
+                start = time.perf_counter()
+                for number in range(begin, min(begin + ROUND, attempts)):
+                    commit(number)
+                spent_s[name] += time.perf_counter() - start
+    rates = {name: attempts / seconds for name, seconds in spent_s.items()}
+    for name, rate in rates.items():
+        sys.stdout.write(f"{name:10} {rate:8.1f} commits/s\n")
+    sys.stdout.write(f"ratio      {rates['wavedeck'] / rates['gitpython']:8.1f}\n")
+
+
+if __name__ == "__main__":
+    main()
