@@ -1,0 +1,80 @@
+"""What an import loads, in fresh interpreters: a static graph cannot tell a lazy import from an eager one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SDKS = ("anthropic", "openai")
+TORCH = ("torch", "triton")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Names of all modules that are loaded when `code` has run."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint('\\0', *sys.modules)"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        timeout=60,
+    )
+    return set(done.stdout.rpartition("\0")[2].split())
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("suites", ("harness", "sessions", "engine", "tui", *TORCH)),
+        ("harness", ("sessions", "engine", "tui", *TORCH, "numpy", "git")),
+        ("sessions", ("engine", "tui", *TORCH, "git")),
+        ("sessions.catalog", ("engine", "tui", *TORCH)),
+        ("engine.models", ("tui", *TORCH, *SDKS, "git")),
+        ("engine.plan", ("tui", *TORCH, *SDKS, "git")),
+        ("engine.launch", ("tui", *TORCH, *SDKS, "textual")),
+        (
+            "tui.cli",
+            ("rich", "textual", "git", "msgspec", "engine", "harness", "sessions", "suites", *TORCH, *SDKS),
+        ),
+        ("tui.config", ("textual", "git", *TORCH, *SDKS)),
+        ("tui.commands.run", ("textual", *TORCH, *SDKS)),
+        ("tui.commands.cockpit", (*TORCH, *SDKS, "git")),
+        ("tui.app", (*TORCH, *SDKS, "git")),
+    ],
+)
+def test_import_stays_light(module: str, unwanted: tuple[str, ...]) -> None:
+    assert loaded_by(f"import {module}").isdisjoint(unwanted)
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_help_and_version_load_click_alone(flag: str) -> None:
+    loaded = loaded_by(f"from tui.cli import main; main(['{flag}'])")
+    assert "click" in loaded
+    assert loaded.isdisjoint(("rich", "textual", "git", "msgspec", *TORCH, *SDKS))
+
+
+def test_no_module_of_ours_reads_the_environment_at_import() -> None:
+    code = """
+import collections.abc, importlib, os, pkgutil, sys
+asked = []
+class Listening(type(os.environ)):
+    def __getitem__(self, key):
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename in (os.__file__, collections.abc.__file__, "<frozen os>", "<frozen _collections_abc>"):
+            frame = frame.f_back
+        if frame.f_globals["__name__"].partition(".")[0] in ROOMS:
+            asked.append((frame.f_globals["__name__"], key))
+        return super().__getitem__(key)
+os.environ.__class__ = Listening
+ROOMS = ("suites", "harness", "sessions", "engine", "tui")
+for room in ROOMS:
+    for module in pkgutil.walk_packages([room], room + "."):
+        if not any(part in module.name for part in (".worker", "__main__", ".starter")):
+            importlib.import_module(module.name)
+assert not asked, asked
+"""
+    assert "tui.commands.run" in loaded_by(code)

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from harness import HarnessReport, Layer
+from sessions import Home
+from tests.tui import stored
+from tests.tui.running import Shell
+from tui import doctor_machine, doctor_outside, doctor_store
+from tui.doctor import Examination, section
+from tui.findings import Finding, Section, State, page, tally
+
+
+def found(findings: Iterable[Finding], subject: str) -> Finding:
+    return next(each for each in findings if each.subject == subject)
+
+
+@pytest.mark.judge
+def test_doctor_says_what_this_machine_has_and_tells_no_key(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    monkeypatch.setenv("WAVEDECK_MODLE", "x")
+    done = shell("doctor", "--json")
+    assert (done.code, done.err) == (0, "")
+    sections = {each["name"]: each["findings"] for each in json.loads(done.out)["sections"]}
+    assert list(sections) == [
+        "machine", "GPUs", "judge", "sandbox", "models", "configuration", "store", "detached engine", "terminal",
+    ]  # fmt: skip
+    assert {each["subject"] for each in sections["judge"]} == {"torch", "triton", "judging"}
+    assert {each["state"] for each in sections["judge"]} == {"ok"}
+    assert sections["sandbox"]
+    assert sections["models"][0] == {
+        "subject": "ANTHROPIC_API_KEY",
+        "state": "ok",
+        "found": "set",
+        "follows": "--model anthropic:NAME can be used, and is paid for",
+    }
+    assert "sk-ant-secret" not in done.out
+    assert "did you mean WAVEDECK_MODEL?" in sections["configuration"][0]["found"]
+
+
+@pytest.mark.judge
+def test_doctor_fits_80_columns_and_leaves_nothing_behind(shell: Shell, home: Home) -> None:
+    done = shell("doctor")
+    assert (done.code, done.err) == (0, "")
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert not home.root.exists()
+
+
+def test_what_cannot_be_looked_into_is_a_finding() -> None:
+    def look() -> Iterable[Finding]:
+        yield Finding("first", State.OK, "fine")
+        raise PermissionError(13, "Permission denied", "/sys/thing")
+
+    told = section(Examination("GPUs", look))
+    assert [each.subject for each in told.findings] == ["first", "GPUs"]
+    assert told.findings[1].state is State.WARNING
+    assert "PermissionError" in told.findings[1].found
+    assert tally([told]) == "1 ok, 0 note, 1 warning"
+
+
+def test_what_follows_stands_below_what_is() -> None:
+    told = page(Section("store", (Finding("home", State.WARNING, "overlay " * 10, "mount a volume"),)))
+    assert told.splitlines() == [
+        "store",
+        "  warning  home  overlay overlay overlay overlay overlay overlay overlay overlay",
+        "                 overlay overlay",
+        "                 -> mount a volume",
+    ]
+
+
+def test_a_home_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    home = Home(tmp_path / "file" / "home")
+    assert (
+        found(doctor_store.writable(home), "home").state is State.OK
+    )  # the folder above the file can be written
+    nowhere = Home(Path("/proc/wavedeck"))
+    warned = found(doctor_store.writable(nowhere), "home")
+    assert warned.state is State.WARNING
+    assert "set WAVEDECK_HOME" in warned.follows
+
+
+def test_the_store_section_counts_sessions_by_state(home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    stored.stopped(home, stored.SECOND)
+    told = found(doctor_store.store(os.environ), "sessions")
+    assert told.found == "1 stopped, 1 finished"
+
+
+def report(**facts: object) -> HarnessReport:
+    usual: dict[str, object] = {
+        "judges": True,
+        "why_not": "",
+        "torch": "2.13.0+cpu",
+        "triton": "3.7.1",
+        "tested_triton": ("3.7.1",),
+        "forks": True,
+        "fork_detail": "forked workers pass the self-test",
+        "sandbox": (
+            Layer("network", "active"),
+            Layer("read-allow-list", "absent", "no Landlock in this kernel"),
+        ),
+        "devices": (),
+    }
+    return HarnessReport(**(usual | facts))  # type: ignore[arg-type]
+
+
+def test_an_untested_triton_is_told_with_the_tested_ones() -> None:
+    assert found(doctor_machine.judge(report()), "triton").state is State.OK
+    untested = found(doctor_machine.judge(report(triton="3.4.0+rocm")), "triton")
+    assert (untested.state, untested.found) == (State.NOTE, "3.4.0+rocm; tested: 3.7.1")
+
+
+def test_a_machine_without_torch_says_what_still_works() -> None:
+    findings = list(doctor_machine.judge(report(judges=False, torch=None, why_not="torch not installed")))
+    assert found(findings, "torch").found == "not installed"
+    judging = found(findings, "judging")
+    assert (judging.state, judging.follows) == (State.WARNING, "replay, review and report work")
+
+
+def test_a_missing_sandbox_layer_is_told_with_its_reason() -> None:
+    findings = list(doctor_machine.sandbox(report()))
+    assert found(findings, "network").state is State.OK
+    assert found(findings, "read-allow-list").found == "absent: no Landlock in this kernel"
+
+
+def test_a_control_groups_limits_are_believed(tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    (tmp_path / "memory.max").write_text(f"{4 << 30}\n")
+    assert doctor_machine.cpu_quota(tmp_path) == 1.5
+    told = doctor_machine.memory(
+        {"MemTotal": 64 << 30, "MemAvailable": 60 << 30}, doctor_machine.memory_limit(tmp_path)
+    )
+    assert told.state is State.WARNING
+    assert told.found.startswith("4.0 GiB (a control group's limit)")
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert doctor_machine.cpu_quota(tmp_path) is None
+    assert doctor_machine.memory_limit(tmp_path) is None
+
+
+def test_meminfo_is_read_in_bytes(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal:       16384 kB\nHugePages_Total:       0\n")
+    assert doctor_machine.meminfo(tmp_path / "meminfo") == {"MemTotal": 16 << 20}
+
+
+def test_keys_and_redirections_are_told_by_name() -> None:
+    findings = list(
+        doctor_outside.models(
+            {"OPENAI_BASE_URL": "http://gateway/v1", "HTTPS_PROXY": "http://user:pass@proxy"}
+        )
+    )
+    assert found(findings, "OPENAI_BASE_URL").state is State.WARNING
+    assert found(findings, "proxy").found == "HTTPS_PROXY set"
+    assert not any("pass" in each.found + each.follows for each in findings)
+
+
+def test_a_terminal_that_is_none_is_told_with_what_happens_then() -> None:
+    (told,) = [each for each in doctor_outside.terminal({"TERM": "xterm"}) if each.subject == "cockpit"]
+    assert told.follows == "runs are headless, replay and attach print plain text"
+
+
+def test_wrong_settings_are_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wavedeck.toml").write_text("instnces = 1\n")
+    (told,) = doctor_outside.configuration({"HOME": str(tmp_path)})
+    assert told.state is State.WARNING
+    assert "did you mean 'instances'?" in told.found

@@ -1,0 +1,156 @@
+"""`wavedeck eval` with the real judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import STAGES, ErrorReport, Estimate, Evaluation, Latency, Mismatch, Stage, Verdict
+from suites import baseline_source, load_task
+from tests.tui.running import Done, Shell, run_script
+from tui.commands.evaluate import exit_code
+from tui.diagnostics import ExitCode
+from tui.judgement import headline, page
+
+FIELDS = [
+    "schema",
+    "task",
+    "verdict",
+    "call",
+    "execution",
+    "stages",
+    "error",
+    "latency",
+    "speedup",
+    "speedup_geomean",
+    "resources",
+    "traffic",
+    "estimate",
+    "sandbox",
+    "versions",
+]
+
+
+@pytest.fixture(scope="module")
+def correct() -> Done:
+    """The task's own baseline, judged for two targets."""
+    source = baseline_source(load_task("vector_add"))
+    return run_script(
+        "eval",
+        "-",
+        "--task",
+        "vector_add",
+        "--targets",
+        "gfx942,sm_90",
+        "--seed",
+        "3",
+        "--json",
+        stdin=source,
+    )
+
+
+@pytest.mark.judge
+def test_a_correct_kernel_ends_with_0_and_one_document(correct: Done) -> None:
+    assert correct.code == ExitCode.DONE
+    assert correct.out.count("\n") == 1
+    said = json.loads(correct.out)
+    assert set(FIELDS) <= set(said)
+    assert (said["verdict"], said["call"], said["execution"], said["error"]) == ("correct", True, True, None)
+    assert [stage["name"] for stage in said["stages"]] == list(STAGES)
+    assert [stage["ok"] for stage in said["stages"]] == [True] * 5 + [None]
+    assert set(said["resources"]) == {"gfx942", "sm_90"}
+    assert (said["latency"], said["speedup"]) == ([], None)
+    assert correct.err == "wavedeck: seed 3; judge these inputs again with --seed 3\n"
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize(
+    ("source", "verdict", "line"),
+    [
+        ("def vector_add(x, y:\n", "call_error", "kernel.py line 1"),
+        ("plain words, no Python", "call_error", "kernel.py line 1"),
+        ("import triton\n", "call_error", "vector_add"),
+        ("", "no_code", "no_code"),
+    ],
+)
+def test_what_is_no_kernel_is_an_answer_and_not_an_error(
+    shell: Shell, source: str, verdict: str, line: str
+) -> None:
+    Path("kernel.py").write_text(source)
+    done = shell("eval", "kernel.py", "--task", "vector_add")
+    assert done.code == ExitCode.NO
+    first = done.out.splitlines()[0]
+    assert first.startswith(f"starter/vector_add on cpu: {verdict}: ")
+    assert line in first
+    assert "Traceback (most recent call last)" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        (Verdict.CORRECT, ExitCode.DONE),
+        (Verdict.WRONG, ExitCode.NO),
+        (Verdict.UNSUPPORTED, ExitCode.NO),
+        (Verdict.TIMEOUT, ExitCode.NO),
+        (Verdict.INFRA_ERROR, ExitCode.FAILED),
+    ],
+)
+def test_exit_codes_tell_the_candidates_fault_from_ours(verdict: Verdict, code: ExitCode) -> None:
+    assert exit_code(judged(verdict)) is code
+
+
+def judged(verdict: Verdict, **facts: object) -> Evaluation:
+    stages = tuple(Stage(name, verdict is Verdict.CORRECT, 0.25) for name in STAGES)
+    return Evaluation(
+        schema=1,
+        task="starter/softmax",
+        device="cpu",
+        verdict=verdict,
+        call=True,
+        execution=verdict is Verdict.CORRECT,
+        stages=stages,
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def test_a_wrong_answer_is_told_with_where_and_by_how_much() -> None:
+    mismatch = Mismatch(
+        case="fp32-ragged",
+        output="out",
+        index=(3, 780),
+        expected="0.25",
+        got="nan",
+        max_abs=None,
+        max_rel=None,
+        wrong_share=0.125,
+        nan_got=7,
+        nan_expected=0,
+        inf_got=0,
+        inf_expected=0,
+        shape=(37, 781),
+        expected_shape=(37, 781),
+        dtype="float32",
+        expected_dtype="float32",
+    )
+    error = ErrorReport(kind="mismatch", message="output `out` is wrong", mismatch=mismatch)
+    said = page(judged(Verdict.WRONG, error=error)).splitlines()
+    assert said[0] == "starter/softmax on cpu: wrong: output `out` is wrong"
+    assert "  first wrong element [3, 780]: expected 0.25, got nan" in said
+    assert "  wrong elements: 12.50%" in said
+    assert "  NaN: 7, expected 0; Inf: 0, expected 0" in said
+
+
+def test_a_speedup_is_named_with_what_it_is_against_and_an_estimate_with_its_name() -> None:
+    measured = judged(
+        Verdict.CORRECT,
+        speedup=1.42,
+        latency=(Latency("0", "fp32", 0.0142, 0.01, 1.42, (1.40, 1.44), "graph"),),
+    )
+    assert headline(measured, baseline="triton") == "correct, 1.42x against triton"
+    assert "triton ms" in page(measured, baseline="triton")
+    estimate = Estimate("gfx942", "fp32", {"n": 1}, 1.0, 2.0, "memory", "memory", "MI300X, vendor's peaks")
+    guessed = judged(Verdict.CORRECT, estimate=(estimate,))
+    assert headline(guessed) == "correct"
+    assert "estimate (roofline between two bounds, not a measurement)" in page(guessed)
