@@ -132,8 +132,9 @@ def _compile_all_configs() -> None:
         result = None
         lost: Exception | None = None
         fatal: Exception | None = None
-        for config in self.prune_configs(options):
-            _tuning.index = next(at for at, known in enumerate(self.configs) if known is config)
+        # Triton prunes only where there is a choice; pruning may return configs of its own making.
+        for config in self.prune_configs(options) if len(self.configs) > 1 else self.configs:
+            _tuning.index = next((at for at, known in enumerate(self.configs) if known == config), None)
             self.best_config = config
             try:
                 if config.pre_hook is not None:

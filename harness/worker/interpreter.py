@@ -100,7 +100,7 @@ def _first_config() -> None:
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
-        config = self.prune_configs(kwargs)[0]
+        config = self.prune_configs(kwargs)[0] if len(self.configs) > 1 else self.configs[0]
         self.best_config = config
         if config.pre_hook is not None:
             config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})

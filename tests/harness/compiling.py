@@ -49,6 +49,7 @@ WORK = {
     "spilling": [CaseSpec("square", matrices(1024))],
     "hungry": [CaseSpec("square", matrices(1024))],
     "persistent": [CaseSpec("big", pair(1 << 24))],
+    "only_config": [CaseSpec("big", pair(1 << 24))],
     "amd_options": [CaseSpec("big", pair(1 << 24))],
     "nvidia_options": [CaseSpec("big", pair(1 << 24))],
     "misspelt_option": [CaseSpec("big", pair(1 << 24))],

@@ -126,6 +126,7 @@ def main() -> None:
                     scale=torch.zeros(64, 2, dtype=torch.uint8),
                 ),
                 "persistent": call("persistent", lambda out: torch.equal(out, x + y), x=x, y=y),
+                "only_config": call("only_config", lambda out: torch.equal(out, x + y), x=x, y=y),
                 "amd_options": call("amd_options", lambda out: torch.equal(out, x + y), x=x, y=y),
                 "broken": call("broken", anything, x=x),
                 "flipped": call("flipped", lambda out: torch.equal(out, wide.flip(1)), x=wide),

@@ -114,6 +114,11 @@ def test_all_configs_that_pruning_leaves_are_compiled(amd: Any) -> None:
     assert {row.config["EVEN"] for row in table} == {"True"}
 
 
+def test_an_only_config_is_never_pruned(amd: Any) -> None:
+    (row,) = rows(amd["only_config"])
+    assert (row.autotune_index, row.config["BLOCK"], row.grid) == (0, "512", (32768, 1, 1))
+
+
 def test_a_config_too_large_is_marked_and_does_not_fail_the_candidate(amd: Any) -> None:
     report = amd["tuned_matmul"]
     assert report["error"] is None

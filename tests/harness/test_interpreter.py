@@ -26,7 +26,8 @@ def line_of(text: str) -> int:
 @pytest.mark.parametrize(
     "name",
     ["vector_add", "softmax", "matmul", "tuned_matmul", "doubled", "described", "histogram", "locked", "gathered",
-     "tanh", "persistent", "amd_options", "narrow", "bfloat16"],
+     "tanh", "persistent", "amd_options", "narrow", "bfloat16",
+     "only_config"],
 )  # fmt: skip
 def test_honest_kernels_compute_rightly_and_inside_their_tensors(seen: Any, name: str) -> None:
     assert seen[name]["raised"] is None
