@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -54,7 +55,7 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
     live = home.live(session)
     if live.running:
         raise SessionBusy(session)
-    live.engine.unlink(missing_ok=True)
+    _clear_what_a_killed_engine_left(live)
     made = not live.folder.exists()
     live.folder.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -80,6 +81,13 @@ def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
 def plan_file(live: LiveFiles) -> Path:
     """Where a session's plan lies."""
     return live.folder / "plan.json"
+
+
+def _clear_what_a_killed_engine_left(live: LiveFiles) -> None:
+    left = read_engine_info(live)
+    if left is not None and left.host == socket.gethostname():
+        Path(left.socket).unlink(missing_ok=True)
+    live.engine.unlink(missing_ok=True)
 
 
 def _need_judge() -> None:

@@ -33,7 +33,7 @@ from sessions.events import (
 from sessions.journal import read_journal
 from sessions.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ToldJudge, plan, play, run, shared, told
+from tests.support.engines import ToldJudge, plan, play, run, shared, told, until
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
@@ -162,8 +162,7 @@ async def test_a_decision_made_while_nothing_ran_is_acted_on(tmp_path: Path) -> 
     of = plan(iterations=2, review="manual")
     with Recorder.begin(home, session_started(of)) as recorder:
         waiting = asyncio.create_task(_run(recorder, told("correct 1.0"), of))
-        while not any(attempt.waiting for attempt in recorder.state.attempts()):
-            await asyncio.sleep(0)
+        await until(lambda: any(attempt.waiting for attempt in recorder.state.attempts()))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -174,8 +173,7 @@ async def test_a_decision_made_while_nothing_ran_is_acted_on(tmp_path: Path) -> 
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
         decisions = Decisions(read_journal(recorder.live.journal).events)
         going = asyncio.create_task(run(shared(recorder, of, client, ToldJudge(), decisions)))
-        while len(client.requests) < 2:
-            await asyncio.sleep(0)
+        await until(lambda: len(client.requests) == 2)
         assert "unreadable" in "".join(message.content for message in _last(client))
         going.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -44,6 +44,12 @@ def endings(events: list[Event]) -> list[str]:
     return [event.reason for event in events if isinstance(event, InstanceFinished)]
 
 
+def shown(home: Home, what: str) -> str:
+    """What plain git shows."""
+    command = ["git", "-C", str(home.store), "show", what]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def answering(answer: Callable[[Request], Reply | Exception]) -> ScriptedClient:
     return ScriptedClient(answer=answer)  # type: ignore[arg-type]
 
@@ -69,14 +75,9 @@ async def test_every_attempt_is_a_commit_with_all_its_calls(home: Home) -> None:
     events = await play(home, told("wrong", "correct"), of=plan(iterations=2))
     attempt = fold(events).attempt("vector_add#1/1")
     assert attempt.commit is not None
-    shown = subprocess.run(
-        ["git", "-C", str(home.store), "show", f"{attempt.commit}:calls.jsonl"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert '"role":"generator"' in shown.stdout
-    assert '"role":"reflector"' in shown.stdout, "the reflection belongs to the attempt it is about"
+    calls = shown(home, f"{attempt.commit}:calls.jsonl")
+    assert '"role":"generator"' in calls
+    assert '"role":"reflector"' in calls, "the reflection belongs to the attempt it is about"
 
 
 async def test_one_instances_trouble_stays_its_own(home: Home) -> None:

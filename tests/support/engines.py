@@ -10,7 +10,7 @@ from engine.instance import Shared
 from engine.job import session_started
 from engine.judging import Judge, OnStage
 from engine.methods import open_method
-from engine.models import Client, Limits, Reply, Request, ScriptedClient, says
+from engine.models import Client, Limits, Reply, Request, ScriptedClient
 from engine.plan import Price, SessionPlan
 from engine.retrieval import Corpus
 from engine.reviewing import Decisions
@@ -130,6 +130,12 @@ async def run(with_: Shared) -> tuple[str, ...]:
     return await run_instances(with_, open_method(with_.plan.method), tasks)
 
 
+async def until(condition: Callable[[], object]) -> None:
+    """Return once the condition holds; other tasks go on meanwhile."""
+    while not condition():  # noqa: ASYNC110  # whatever is waited for here tells nobody
+        await asyncio.sleep(0)
+
+
 async def play(
     home: Home,
     client: Client,
@@ -151,17 +157,3 @@ async def play(
 
 
 PRICE = Price(input=1.0, output=10.0)
-__all__ = [
-    "BRISK",
-    "PRICE",
-    "USED",
-    "ToldJudge",
-    "answer_of",
-    "candidate",
-    "plan",
-    "play",
-    "run",
-    "says",
-    "shared",
-    "told",
-]

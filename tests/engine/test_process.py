@@ -1,0 +1,181 @@
+"""The engine as a process: started, found, commanded, stopped, resumed; the judge and the SDK are real."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine import launch
+from engine.control import send
+from engine.errors import EngineDidNotStart, EngineUnreachable
+from engine.methods import Context
+from engine.process import MACHINERY_FAILED, Engine
+from harness import Verdict
+from sessions import Home
+from sessions.errors import SessionBusy
+from sessions.events import (
+    AttemptJudged,
+    EngineStarted,
+    EngineStopped,
+    InstanceFinished,
+    Notice,
+    Origin,
+    SessionFinished,
+)
+from tests.support.engines import plan
+from tests.support.live_engines import (
+    KEY,
+    info_of,
+    journal,
+    plan_for,
+    right,
+    started,
+    until,
+    until_left,
+    wrong,
+)
+from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
+
+pytestmark = pytest.mark.judge
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def command(home: Home, session: str, name: str, **arguments: str) -> object:
+    return asyncio.run(send(home, session, name, **arguments))
+
+
+def test_a_session_runs_to_its_end_and_is_put_into_git(home: Home) -> None:
+    replies = says(wrong()), says("You subtract."), says(right())
+    with model_server(*replies) as server, started(plan_for(server), home) as session:
+        until_left(home, session)
+    events = journal(home, session)
+    verdicts = [event.evaluation.verdict for event in events if isinstance(event, AttemptJudged)]
+    assert verdicts == [Verdict.WRONG, Verdict.CORRECT]
+    assert isinstance(events[-1], SessionFinished)
+    assert events[-1].solved == ("starter/vector_add",)
+    assert not home.live(session).folder.exists()
+
+
+def test_an_engine_is_found_commanded_stopped_and_resumed(home: Home) -> None:
+    silent = True
+
+    def answer(_: Seen) -> Answer:
+        return hangs(right(), after=-1) if silent else says(right())
+
+    with model_server(answer=answer) as server:
+        plan = plan_for(server, iterations=1)
+        with started(plan, home, WAVEDECK_MODEL_KEY=KEY, ANTHROPIC_API_KEY=KEY) as session:
+            info, live = info_of(home, session), home.live(session)
+            assert os.getsid(info.pid) == info.pid, "closing the terminal does not end it"
+            assert stat.S_IMODE(live.token.stat().st_mode) == 0o600
+            assert stat.S_IMODE(Path(info.socket).parent.stat().st_mode) == 0o700
+            with pytest.raises(SessionBusy, match=f"wavedeck attach {session}"):
+                launch.resume(home, session)
+
+            until(lambda: server.requests, "the first request")
+            assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+            for child in psutil.Process(info.pid).children(recursive=True):
+                assert KEY not in child.environ().values(), "no judge and no guest gets a key"
+
+            assert getattr(command(home, session, "ping"), "seq", 0) >= 2
+            refused = command(home, session, "accept", attempt="vector_add#1/1")
+            assert "not judged yet" in str(refused)
+
+            command(home, session, "stop", reason="lunch")
+            until_left(home, session)
+            stopped = journal(home, session)[-1]
+            assert isinstance(stopped, EngineStopped)
+            assert stopped.reason == "lunch"
+            assert not Path(info.socket).exists()
+            with pytest.raises(EngineUnreachable, match=f"wavedeck resume {session}"):
+                command(home, session, "ping")
+
+            silent = False
+            launch.resume(home, session)
+            until_left(home, session)
+    events = journal(home, session)
+    assert [event.resumed for event in events if isinstance(event, EngineStarted)] == [False, True]
+    assert isinstance(events[-1], SessionFinished)
+    assert KEY not in "".join(map(str, events))
+
+
+def test_a_terminated_engine_leaves_in_order_while_its_judges_are_starting(home: Home) -> None:
+    with model_server() as server, started(plan_for(server), home) as session:
+        os.kill(info_of(home, session).pid, signal.SIGTERM)
+        until_left(home, session)
+        [*_, last] = journal(home, session)
+    assert isinstance(last, EngineStopped)
+    assert last.reason == "signal SIGTERM"
+
+
+def test_a_session_that_the_model_failed_can_be_resumed(home: Home) -> None:
+    allowed = False
+
+    def answer(_: Seen) -> Answer:
+        return says(right()) if allowed else refuses(401)
+
+    with model_server(answer=answer) as server, started(plan_for(server, iterations=1), home) as session:
+        until_left(home, session)
+        assert isinstance(journal(home, session)[-1], EngineStopped)
+        allowed = True
+        launch.resume(home, session)
+        until_left(home, session)
+    events = journal(home, session)
+    assert [event.reason for event in events if isinstance(event, InstanceFinished)] == [
+        "model_failed",
+        "iterations",
+    ]
+    assert isinstance(events[-1], SessionFinished)
+
+
+def test_an_engine_that_cannot_start_says_why_and_leaves_nothing(home: Home) -> None:
+    with pytest.raises(EngineDidNotStart, match="no session '20260101-000000-geak-0000'"):
+        launch.resume(home, "20260101-000000-geak-0000")
+    assert list((home.root / "live").iterdir()) == []
+
+
+def test_a_module_called_engine_where_the_person_stands_is_not_run(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "engine.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EngineDidNotStart, match="no session"):
+        launch.resume(home, "20260101-000000-geak-0000")
+
+
+class Broken:
+    """A method with a fault of ours in it."""
+
+    name = "geak"
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        await context.attempt(Origin.FRESH, None)
+        raise ZeroDivisionError("ours")
+
+
+async def test_a_fault_of_ours_is_told_and_leaves_the_session_resumable(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.job.open_method", lambda _: Broken())
+    home.ensure()
+    of = plan(model="openai:test@http://127.0.0.1:9/v1")
+    live = home.live(of.session)
+    live.folder.mkdir()
+    launch.write_plan(live, of)
+    assert await Engine(live, {}).run() == MACHINERY_FAILED
+    *_, notice, stopped = journal(home, of.session)
+    assert isinstance(notice, Notice)
+    assert notice.message.startswith("the engine met a fault of its own (ZeroDivisionError: ours)")
+    assert isinstance(stopped, EngineStopped)
+    assert not live.running

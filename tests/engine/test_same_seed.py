@@ -1,0 +1,49 @@
+"""The same seed, replies and device give the same verdicts, by the real judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.judging import PoolJudge
+from engine.models import Reply, Request, ScriptedClient
+from harness import DevicePool, Evaluation, target
+from sessions import Home
+from sessions.events import AttemptJudged, Role
+from tests.support.engines import plan, play
+from tests.support.judging import pool  # noqa: F401  # a fixture
+from tests.support.live_engines import right, wrong
+
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+
+
+def answer(request: Request) -> Reply:
+    if request.key.role is Role.REFLECTOR:
+        return Reply(text="It subtracts.")
+    return Reply(text=wrong() if request.key.attempt == 1 else right())
+
+
+async def verdicts(home: Home, judge: PoolJudge) -> list[Evaluation]:
+    events = await play(home, ScriptedClient(answer=answer), judge=judge, of=plan(iterations=2, instances=2))
+    judged = {event.attempt: event.evaluation for event in events if isinstance(event, AttemptJudged)}
+    return [judged[attempt] for attempt in sorted(judged)]
+
+
+def decided(evaluation: Evaluation) -> Evaluation:
+    """What does not depend on how long anything took."""
+    stages = tuple(msgspec.structs.replace(stage, seconds=0.0) for stage in evaluation.stages)
+    return msgspec.structs.replace(evaluation, stages=stages, resources={}, evidence={})
+
+
+async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, tmp_path: Path) -> None:  # noqa: F811
+    judge = PoolJudge(pool, targets=[target("gfx942")], seed=5)
+    first = await verdicts(Home(tmp_path / "first"), judge)
+    second = await verdicts(Home(tmp_path / "second"), judge)
+    assert [evaluation.verdict for evaluation in first] == ["wrong", "correct", "wrong", "correct"]
+    assert [decided(evaluation) for evaluation in first] == [decided(evaluation) for evaluation in second]
+    other = await verdicts(Home(tmp_path / "other"), PoolJudge(pool, targets=[target("gfx942")], seed=6))
+    assert first[0].error is not None
+    assert other[0].error is not None
+    assert other[0].error.mismatch != first[0].error.mismatch, "another seed draws other inputs"

@@ -1,0 +1,133 @@
+"""What a provider can do to a session: through the real SDKs, each fault ends in a clear event and the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.models import Limits
+from harness import Verdict
+from sessions import Home
+from sessions.events import AttemptJudged, CallFailed, CallFinished, CallRetried, Event, InstanceFinished
+from tests.support.engines import answer_of, plan, play
+from tests.support.model_calls import WIRES, client_of
+from tests.support.model_server import (
+    Answer,
+    Seen,
+    cuts,
+    garbage,
+    hangs,
+    model_server,
+    refuses,
+    says,
+    truncated,
+)
+
+SHORT = Limits(
+    connect_s=5, first_token_s=0.5, silence_s=0.5, reply_s=20, tries=3, wait_low_s=0.0, wait_high_s=0.0
+)
+GOOD = answer_of("correct", "good")
+
+PASSING = {
+    "429": (refuses(429, retry_after="0"), "rate_limited"),
+    "500": (refuses(500), "server_error"),
+    "529": (refuses(529, kind="overloaded_error"), "overloaded"),
+    "cut": (cuts(GOOD, after=2), "cut"),
+    "silent": (hangs(GOOD, after=2), "silent"),
+    "garbage": (garbage(), "garbage"),
+}
+"""Faults that another try gets over, and the reason that is told."""
+LASTING = {
+    "bad key": (refuses(401, kind="authentication_error"), "bad_key"),
+    "unknown model": (refuses(404, kind="not_found_error"), "unknown_model"),
+    "bad request": (refuses(400, kind="invalid_request_error"), "bad_request"),
+    "always 500": (refuses(500), "gave_up"),
+}
+"""Faults that no try gets over, and the reason of the call's failure."""
+UNUSABLE = {
+    "empty": says(""),
+    "no code": says("I would rather not."),
+    "cut off": truncated("## Strategy\n\nShort.\n\n```python\nimport triton\n"),
+}
+"""Whole replies that hold no candidate."""
+
+
+async def session(home: Home, wire: str, answer: Callable[[Seen], Answer], **changes: object) -> list[Event]:
+    with model_server(answer=answer) as server:
+        client = client_of(wire, server, SHORT)
+        try:
+            return await play(home, client, of=plan(limits=SHORT, **changes))
+        finally:
+            await client.close()
+
+
+def first_then(fault: Answer, times: int = 1) -> Callable[[Seen], Answer]:
+    """The fault so often, then good replies."""
+    faults = iter([fault] * times)
+    return lambda _: next(faults, says(GOOD))
+
+
+def of(kind: type[Event], events: list[Event]) -> list[Event]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", PASSING)
+async def test_a_passing_fault_is_told_and_got_over(tmp_path: Path, wire: str, fault: str) -> None:
+    answer, reason = PASSING[fault]
+    events = await session(Home(tmp_path), wire, first_then(answer), iterations=1)
+    [retried] = of(CallRetried, events)
+    assert isinstance(retried, CallRetried)
+    assert retried.reason == reason
+    assert retried.message
+    assert of(CallFailed, events) == []
+    [judged] = of(AttemptJudged, events)
+    assert isinstance(judged, AttemptJudged)
+    assert judged.evaluation.verdict is Verdict.CORRECT
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", LASTING)
+async def test_a_lasting_fault_ends_its_instance_with_the_reason(
+    tmp_path: Path, wire: str, fault: str
+) -> None:
+    answer, reason = LASTING[fault]
+    events = await session(Home(tmp_path), wire, lambda _: answer, iterations=1)
+    [failed] = of(CallFailed, events)
+    assert isinstance(failed, CallFailed)
+    assert failed.reason == reason
+    [ended] = of(InstanceFinished, events)
+    assert isinstance(ended, InstanceFinished)
+    assert ended.reason == "model_failed"
+    assert ended.message.startswith(reason)
+    assert "\n" not in ended.message
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", UNUSABLE)
+async def test_an_unusable_reply_is_corrected_or_ends_as_no_code(
+    tmp_path: Path, wire: str, fault: str
+) -> None:
+    once = await session(Home(tmp_path / "once"), wire, first_then(UNUSABLE[fault]), iterations=1)
+    assert len(of(CallFinished, once)) == 2
+    [judged] = of(AttemptJudged, once)
+    assert isinstance(judged, AttemptJudged)
+    assert judged.evaluation.verdict is Verdict.CORRECT
+    twice = await session(Home(tmp_path / "twice"), wire, first_then(UNUSABLE[fault], times=2), iterations=2)
+    verdicts = [event.evaluation.verdict for event in twice if isinstance(event, AttemptJudged)]
+    assert verdicts == [Verdict.NO_CODE, Verdict.CORRECT]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_one_instance_fails_and_the_others_go_on(tmp_path: Path, wire: str) -> None:
+    marked: list[str] = []
+
+    def answer(seen: Seen) -> Answer:
+        marked.append(seen.prompt)
+        return refuses(401, kind="authentication_error") if len(marked) == 2 else says(GOOD)
+
+    events = await session(Home(tmp_path), wire, answer, instances=3, iterations=2)
+    reasons = sorted(event.reason for event in events if isinstance(event, InstanceFinished))
+    assert reasons == ["iterations", "iterations", "model_failed"]
