@@ -235,11 +235,14 @@ class _Evaluating:
     async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._compile_for(target, cases), name=f"compile/{target.name}")
-                for target in self._targets
-            ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._compile_for(target, cases), name=f"compile/{target.name}")
+                    for target in self._targets
+                ]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
         reports = {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
         self._sheet.facts["resources"] = {name: one.resources for name, one in reports.items()}
         self._sheet.facts["compile_errors"] = {
@@ -353,7 +356,7 @@ class _Evaluating:
         try:
             await channel.send(ENCODER.encode(request), descriptors)
         except EOFError as error:
-            raise WorkerDied(f"the judge is gone: {self._last_words()}") from error
+            raise await self._lost_judge() from error
 
     async def _hear(self, channel: AsyncChannel) -> JudgeReport:
         try:
@@ -362,11 +365,17 @@ class _Evaluating:
         except TimeoutError:
             raise WorkerDied(f"the judge said nothing for {limits.JUDGE_SILENCE_S:g} s") from None
         except EOFError as error:
-            raise WorkerDied(f"the judge is gone: {self._last_words()}") from error
+            raise await self._lost_judge() from error
 
-    def _last_words(self) -> str:
+    async def _lost_judge(self) -> WorkerDied:
+        """Who was lost: the judge, with its last words, or the server under it."""
         judge = self._slot.judge
-        return (_last_line(judge) if judge is not None else "") or "it was killed"
+        if judge is not None:
+            await judge.wait(_LEAVE_S)
+        if not self._pool.interpreting.alive:
+            return WorkerDied("the interpreting server died; it is started again with the next evaluation")
+        said = _last_line(judge) if judge is not None else ""
+        return WorkerDied(f"the judge is gone: {said or 'it was killed'}")
 
 
 class _TargetReport(msgspec.Struct, frozen=True):

@@ -18,8 +18,8 @@ from suites.task import EntryPoint, Task
 from . import limits, refusals, signatures
 from .evaluation import ErrorReport, Verdict
 
-SLOW_IN_INTERPRETER = frozenset({"flip", "sort", "topk", "associative_scan", "histogram", "gather"})
-"""`tl` functions that the interpreter runs element by element in Python."""
+SLOW_IN_INTERPRETER = frozenset({"sort", "topk"})
+"""`tl` functions that take the interpreter tens of milliseconds a program."""
 
 
 class StaticReport(NamedTuple):
@@ -31,7 +31,7 @@ class StaticReport(NamedTuple):
     kernels: tuple[str, ...]
     """Names of the `@triton.jit` functions."""
     slow: tuple[str, ...]
-    """Calls that may be too slow for the interpreter, as `tl.flip`."""
+    """Calls that may be too slow for the interpreter, as `tl.sort`."""
 
 
 def inspect_source(source: str, task: Task) -> StaticReport:
@@ -109,7 +109,7 @@ class Module:
         return ErrorReport(kind="signature", message=message, line=bound.lineno)
 
     def slow(self) -> tuple[str, ...]:
-        """Calls that the interpreter runs element by element."""
+        """Calls that take the interpreter long."""
         called = (node.func for node in self._nodes if isinstance(node, ast.Call))
         names = {f"{one.value.id}.{one.attr}" for one in called
                  if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)

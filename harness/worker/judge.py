@@ -72,7 +72,7 @@ class Judge:
         """A stage begins."""
         self.tell(Entered(stage=stage))
 
-    def leave(self, stage: str, detail: str, *, ok: bool) -> None:
+    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
         """A stage is over."""
         self.tell(Left(stage=stage, ok=ok, detail=detail))
 

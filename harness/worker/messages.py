@@ -97,7 +97,8 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
     """The judge is done with a stage."""
 
     stage: str
-    ok: bool
+    ok: bool | None
+    """`None`: this device cannot say."""
     detail: str
 
 

@@ -96,7 +96,8 @@ class Trial:
             except GuestLied as lie:
                 raise Stop(Verdict.REJECTED, wording.lied(str(lie))) from lie
         except Stop as stop:
-            self._judge.leave(self._stage, stop.error.message.partition("\n")[0], ok=False)
+            ok = None if stop.verdict is Verdict.UNSUPPORTED else False
+            self._judge.leave(self._stage, stop.error.message.partition("\n")[0], ok=ok)
             return self._judged(stop.verdict, stop.error)
         except GuestGone:
             error = wording.gone(self._case)

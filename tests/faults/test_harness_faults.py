@@ -1,0 +1,212 @@
+"""What the harness does when its own processes are lost, and when a candidate is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+import pytest_asyncio
+
+from harness import (
+    DevicePool,
+    HarnessError,
+    StageEntered,
+    StageLeft,
+    UnknownDevice,
+    Verdict,
+    evaluate,
+    target,
+)
+from harness.servers import ForkServer
+from suites import load_task
+from tests.support.candidates import adding
+from tests.support.judging import judge
+
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+
+ENDLESS = adding(before="while True: pass")
+WITH_GRANDCHILD = adding(
+    before="""system = [torch][0].os
+    if system.fork() == 0:
+        system.setsid()
+        if system.fork() == 0:
+            system.setsid()
+            while True: system.times()
+        while True: system.times()
+    while True: pass"""
+)
+"""A child and a grandchild in sessions of their own; none of them ever ends."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def own_pool() -> AsyncIterator[DevicePool]:
+    async with DevicePool(slots=1) as started:
+        yield started
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    try:
+        async with asyncio.timeout(30):
+            while not condition():  # noqa: ASYNC110 -- processes of the system set no event
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pytest.fail(f"never came: {what}")
+
+
+def descendants(pool: DevicePool) -> set[int]:
+    assert pool.interpreting.pid is not None
+    return {one.pid for one in psutil.Process(pool.interpreting.pid).children(recursive=True)}
+
+
+async def start(pool: DevicePool, source: str) -> asyncio.Task[object]:
+    """Judges in the background; returns once the candidate's code runs."""
+    entered = asyncio.Event()
+
+    def watch(event: StageEntered | StageLeft) -> None:
+        if isinstance(event, StageEntered) and event.stage == "call":
+            entered.set()
+
+    task: asyncio.Task[object] = asyncio.create_task(judge(pool, source, on_event=watch), name="judged")
+    waiting = asyncio.create_task(entered.wait(), name="entered")
+    await asyncio.wait((task, waiting), timeout=30, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    assert entered.is_set(), task.result() if task.done() else "the candidate never ran"
+    return task
+
+
+async def works(pool: DevicePool) -> bool:
+    return (await judge(pool, adding())).verdict is Verdict.CORRECT
+
+
+async def test_cancelling_ends_the_whole_tree_and_frees_the_slot(own_pool: DevicePool) -> None:
+    before = descendants(own_pool)
+    task = await start(own_pool, WITH_GRANDCHILD)
+
+    def busy() -> set[int]:
+        """Processes of the candidate: they burn CPU in sessions of their own."""
+        return {
+            pid for pid in descendants(own_pool) - before if psutil.pid_exists(pid) and os.getsid(pid) == pid
+        }
+
+    await until(lambda: len(busy()) >= 3, "guest, child and grandchild")
+    tree = busy()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not any(psutil.pid_exists(pid) for pid in tree), "the end of the tree")
+    assert await works(own_pool)
+
+
+async def test_a_warden_killed_by_hand_leaves_nothing_running(own_pool: DevicePool) -> None:
+    task = await start(own_pool, WITH_GRANDCHILD)
+
+    def wardens() -> list[psutil.Process]:
+        """Children of the server that have a guest with a child and a grandchild."""
+        server = psutil.Process(own_pool.interpreting.pid)
+        return [one for one in server.children() if len(one.children(recursive=True)) >= 3]
+
+    await until(lambda: bool(wardens()), "guest, child and grandchild")
+    tree = {one.pid for one in wardens()[0].children(recursive=True)}
+    wardens()[0].kill()
+    found = await task
+    assert getattr(found, "verdict", None) is Verdict.CRASH
+    await until(lambda: not any(psutil.pid_exists(pid) for pid in tree), "the end of the tree")
+    assert await works(own_pool)
+
+
+@pytest.mark.parametrize("server", ["interpreting", "compiling"])
+async def test_a_killed_server_is_our_fault_and_is_replaced(own_pool: DevicePool, server: str) -> None:
+    task = await start(own_pool, ENDLESS if server == "interpreting" else adding())
+    pid = getattr(own_pool, server).pid
+    os.kill(pid, signal.SIGKILL)
+    found = await task
+    assert getattr(found, "verdict", None) is Verdict.INFRA_ERROR
+    assert f"{server} server" in str(getattr(found, "error", ""))
+    assert await works(own_pool)
+    assert getattr(own_pool, server).pid != pid
+
+
+async def test_a_killed_judge_is_our_fault_and_is_replaced(own_pool: DevicePool) -> None:
+    assert await works(own_pool)
+    await until(lambda: len(descendants(own_pool)) == 2, "a judge and its warden alone")
+    judge_pid = next(pid for pid in descendants(own_pool) if not psutil.Process(pid).children())
+    task = await start(own_pool, ENDLESS)
+    os.kill(judge_pid, signal.SIGKILL)
+    found = await task
+    assert getattr(found, "verdict", None) is Verdict.INFRA_ERROR
+    assert "judge is gone" in str(getattr(found, "error", ""))
+    await until(lambda: not descendants(own_pool), "the end of the guest")
+    assert await works(own_pool)
+
+
+async def test_a_broken_task_is_told_as_such_and_blames_no_candidate(
+    own_pool: DevicePool, tmp_path: Path
+) -> None:
+    (tmp_path / "problem.py").write_text("def make_inputs(sizes, dtype, generator):\n    return 1 / 0\n")
+    task = msgspec.structs.replace(load_task("vector_add"), folder=tmp_path)
+    found = await evaluate(adding(), task, pool=own_pool, targets=[target("gfx942")], seed=1)
+    assert found.verdict is Verdict.INFRA_ERROR
+    assert found.error is not None
+    assert "problem.py" in found.error.message
+    assert await works(own_pool)
+
+
+async def test_where_forking_is_unsafe_fresh_processes_judge_alike() -> None:
+    pool = DevicePool(slots=1)
+    for server in (pool.interpreting, pool.compiling):
+        server.forks = False
+    async with pool:
+        assert await works(pool)
+        wrong = await judge(pool, adding(result="out + 1"))
+        assert wrong.verdict is Verdict.WRONG
+        assert {layer.state for layer in wrong.sandbox if layer.name == "session"} == {"active"}
+
+
+async def test_a_failed_self_test_turns_forking_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ForkServer(interpret=True)
+
+    async def fails() -> str:
+        return "a forked child hangs in its first tensor operation"
+
+    monkeypatch.setattr(server, "_self_test", fails)
+    async with server:
+        assert not server.forks
+        assert "hangs" in server.why_not
+        assert server.alive
+
+
+async def test_an_engine_that_is_killed_takes_its_servers_along(tmp_path: Path) -> None:
+    code = """
+import asyncio
+from harness import DevicePool
+async def main():
+    async with DevicePool(slots=1) as pool:
+        print(pool.interpreting.pid, pool.compiling.pid, flush=True)
+        await asyncio.sleep(1000)
+asyncio.run(main())
+"""
+    engine = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
+    assert engine.stdout is not None
+    servers = [int(pid) for pid in (await asyncio.wait_for(engine.stdout.readline(), 60)).split()]
+    assert len(servers) == 2
+    engine.kill()
+    await engine.wait()
+    await until(lambda: not any(psutil.pid_exists(pid) for pid in servers), "the end of the servers")
+
+
+async def test_an_unknown_device_is_told_in_one_line() -> None:
+    with pytest.raises(UnknownDevice, match=r"no device 'cqu' on this machine; did you mean cpu\?"):
+        DevicePool(("cqu",))
+
+
+async def test_a_closed_pool_refuses_instead_of_waiting() -> None:
+    with pytest.raises(HarnessError, match="not open"):
+        await judge(DevicePool(slots=1), adding())
