@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+import msgspec
+
 from engine.errors import UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
@@ -61,11 +63,16 @@ def corpus_for(tasks: Sequence[Task], home: Home) -> Corpus:
 
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:
-    """The plan in a live folder; `None` where there is none."""
+    """The plan in a live folder; `None` where there is none. `UsageProblem` when it cannot be read."""
+    file = plan_file(live)
     try:
-        return SESSION_PLAN.decode(plan_file(live).read_bytes())
+        return SESSION_PLAN.decode(file.read_bytes())
     except FileNotFoundError:
         return None
+    except msgspec.DecodeError as error:
+        raise UsageProblem(
+            f"{file} cannot be read ({error}); take it away to resume without its price and limits"
+        ) from error
 
 
 def plan_of(started: SessionStarted | None) -> SessionPlan:

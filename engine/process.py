@@ -48,7 +48,7 @@ from sessions.files import write_whole
 from sessions.home import EngineInfo, Home, LiveFiles, boot_id, pid_namespace, write_engine_info
 from sessions.journal import read_journal
 from sessions.reconcile import resume
-from sessions.recorder import Recorder
+from sessions.recorder import Recorder, check_decision
 from suites import SuiteError
 
 log = logging.getLogger(__name__)
@@ -263,8 +263,11 @@ class Engine:
         if request.command in ("accept", "reject"):
             accepted = request.command == "accept"
             made = DecisionMade(attempt=request.attempt, accepted=accepted, why=request.why, by=request.by)
-            event = await recorder.decide(made)
+            check_decision(recorder.state, made)
+            event = await recorder.record_durable(made)
+            # Once it is durable the instance acts on it, whatever git says to it.
             decisions.made(made)
+            await recorder.sync_accepted(request.attempt)
             return event.seq
         if request.command == "undo":
             return (await recorder.decide(DecisionUndone(attempt=request.attempt, by=request.by))).seq

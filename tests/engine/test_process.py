@@ -27,7 +27,9 @@ from sessions.events import (
     Notice,
     Origin,
     SessionFinished,
+    WaitingForPerson,
 )
+from sessions.store import Store
 from tests.support.engines import plan
 from tests.support.live_engines import (
     KEY,
@@ -54,9 +56,11 @@ def command(home: Home, session: str, name: str, **arguments: str) -> object:
     return asyncio.run(send(home, session, name, **arguments))
 
 
-def test_a_session_runs_to_its_end_and_is_put_into_git(home: Home) -> None:
+def test_a_session_in_manual_review_runs_to_its_end_and_is_put_into_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
-    with model_server(*replies) as server, started(plan_for(server), home) as session:
+    with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
+        until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
+        command(home, session, "accept", attempt="vector_add#1/2", why="plain and fast", by="me")
         until_left(home, session)
     events = journal(home, session)
     verdicts = [event.evaluation.verdict for event in events if isinstance(event, AttemptJudged)]
@@ -64,6 +68,9 @@ def test_a_session_runs_to_its_end_and_is_put_into_git(home: Home) -> None:
     assert isinstance(events[-1], SessionFinished)
     assert events[-1].solved == ("starter/vector_add",)
     assert not home.live(session).folder.exists()
+    with Store.read_only(home.store) as store:
+        accepted = store.accepted()["starter/vector_add"]
+    assert (accepted.attempt, accepted.why, accepted.by) == ("vector_add#1/2", "plain and fast", "me")
 
 
 def test_an_engine_is_found_commanded_stopped_and_resumed(home: Home) -> None:
@@ -179,3 +186,12 @@ async def test_a_fault_of_ours_is_told_and_leaves_the_session_resumable(
     assert notice.message.startswith("the engine met a fault of its own (ZeroDivisionError: ours)")
     assert isinstance(stopped, EngineStopped)
     assert not live.running
+
+
+def test_a_plan_that_cannot_be_read_is_named(home: Home) -> None:
+    home.ensure()
+    live = home.live("20260101-000000-geak-0000")
+    live.folder.mkdir()
+    launch.plan_file(live).write_text("{")
+    with pytest.raises(EngineDidNotStart, match=r"plan\.json cannot be read"):
+        launch.resume(home, live.session)

@@ -11,9 +11,10 @@ import pytest
 
 from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
 from engine.models import Piece, Reply, Request, ScriptedClient
+from engine.models.recorded import RecordedClient
 from engine.reviewing import Decisions
 from harness import Verdict
-from sessions import Home, Recorder, fold
+from sessions import Home, Recorder, fold, load_recording, write_recording
 from sessions.events import (
     AttemptJudged,
     CallFailed,
@@ -239,3 +240,13 @@ async def test_what_is_sent_is_what_is_recorded(home: Home) -> None:
     started = [event.messages for event in events if isinstance(event, CallStarted)]
     assert started == [request.messages for request in client.requests]
     assert {request.temperature for request in client.requests} == {1.0}
+
+
+async def test_a_recorded_session_plays_again_to_the_same_verdicts(home: Home) -> None:
+    events = await play(home, told("wrong", "prose", "correct"), of=plan(instances=2))
+    write_recording(fold(events), "again", home.recordings)
+    client = RecordedClient(load_recording(home.recordings / "again"), pieces_a_second=None)
+    of = plan("20260101-000001-geak-0001", model="recorded:again", instances=2, iterations=4)
+    again = await play(home, client, of=of)
+    assert verdicts(again) == verdicts(events)
+    assert endings(again) == ["recording_exhausted"] * 2
