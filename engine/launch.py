@@ -114,6 +114,18 @@ def _spawn(live: LiveFiles, environ: Mapping[str, str]) -> None:
         )
     # Reaps the engine when it ends before its starter does.
     threading.Thread(target=process.wait, name=f"reaper/{live.session}", daemon=True).start()
+    try:
+        _wait_until_reachable(live, process, begun)
+    except KeyboardInterrupt:
+        # Nobody knows the session's name yet, so nobody could stop what it spends.
+        process.terminate()
+        process.wait()
+        if not live.journal.exists():
+            shutil.rmtree(live.folder, ignore_errors=True)
+        raise
+
+
+def _wait_until_reachable(live: LiveFiles, process: subprocess.Popen[bytes], begun: int) -> None:
     limit = time.monotonic() + START_S
     while read_engine_info(live) is None and live.folder.exists():
         if process.returncode == 0:

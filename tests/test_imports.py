@@ -57,6 +57,10 @@ def test_help_and_version_load_click_alone(flag: str) -> None:
     assert loaded.isdisjoint(("rich", "textual", "git", "msgspec", *TORCH, *SDKS))
 
 
+TAMING = ("engine.models.sdk", "sessions.repository")
+"""Modules that keep a library from what it would do with the environment while it is imported."""
+
+
 def test_no_module_of_ours_reads_the_environment_at_import() -> None:
     code = """
 import collections.abc, importlib, os, pkgutil, sys
@@ -66,8 +70,9 @@ class Listening(type(os.environ)):
         frame = sys._getframe(1)
         while frame.f_code.co_filename in (os.__file__, collections.abc.__file__, "<frozen os>", "<frozen _collections_abc>"):
             frame = frame.f_back
-        if frame.f_globals["__name__"].partition(".")[0] in ROOMS:
-            asked.append((frame.f_globals["__name__"], key))
+        name = frame.f_globals["__name__"]
+        if name.partition(".")[0] in ROOMS and name not in TAMING:
+            asked.append((name, key))
         return super().__getitem__(key)
 os.environ.__class__ = Listening
 ROOMS = ("suites", "harness", "sessions", "engine", "tui")
@@ -77,4 +82,4 @@ for room in ROOMS:
             importlib.import_module(module.name)
 assert not asked, asked
 """
-    assert "tui.commands.run" in loaded_by(code)
+    assert "tui.commands.run" in loaded_by(f"TAMING = {TAMING}\n{code}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness import Evaluation, KernelResources, Mismatch
 
-from .plain import UNKNOWN, Column, count, indented, size, table
+from .plain import UNKNOWN, Column, count, indented, size, table, wrapped
 
 MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
 
@@ -113,40 +113,45 @@ def _latency(evaluation: Evaluation, baseline: str) -> str:
 
 
 def _resources(evaluation: Evaluation) -> str:
-    blocks = [
-        f"{target}, compiled at GPU sizes\n" + _kernels(kernels)
-        for target, kernels in evaluation.resources.items()
-    ]
+    blocks = [_target(target, kernels) for target, kernels in evaluation.resources.items()]
     blocks += [
         f"{target} did not compile\n{indented(error)}" for target, error in evaluation.compile_errors.items()
     ]
     return "\n\n".join(blocks)
 
 
-def _kernels(kernels: tuple[KernelResources, ...]) -> str:
+def _target(target: str, kernels: tuple[KernelResources, ...]) -> str:
     amd = any(each.vgprs is not None for each in kernels)
+    names = dict.fromkeys(each.kernel for each in kernels)
     columns = [
         Column("case", keep=True),
         Column("kernel"),
+        Column("config", right=True, if_known=True),
         Column("VGPRs" if amd else "registers", right=True),
         Column("spills", right=True),
         Column("LDS" if amd else "shared", right=True),
         Column("waves" if amd else "warps", right=True),
-        Column("limit"),
+        Column("limit", keep=True),
         Column("MFMA" if amd else "MMA", right=True),
         Column("loads"),
     ]
-    return table(columns, [_kernel(each, amd=amd) for each in kernels], indent=2)
+    rows = [_kernel(each, amd=amd) for each in kernels]
+    title = f"{target}, compiled at GPU sizes"
+    if len(names) == 1:
+        title = f"{target}, {next(iter(names))} compiled at GPU sizes"
+        columns = [columns[0], *columns[2:]]
+        rows = [(row[0], *row[2:]) for row in rows]
+    return title + "\n" + table(columns, rows, indent=2)
 
 
 def _kernel(each: KernelResources, *, amd: bool) -> tuple[str, ...]:
     spilled = [spills for spills in (each.vgpr_spills, each.sgpr_spills) if spills is not None]
     spills = (count(sum(spilled)) if spilled else UNKNOWN) if amd else size(each.spill_bytes)
-    config = "" if each.autotune_index is None else f" config {each.autotune_index}"
     widths = sorted(((int(bits), times) for bits, times in each.load_widths.items()), reverse=True)
     return (
         each.case,
-        each.kernel + config,
+        each.kernel,
+        UNKNOWN if each.autotune_index is None else str(each.autotune_index),
         count(each.vgprs if amd else each.registers),
         spills,
         size(each.lds_bytes),
@@ -182,8 +187,8 @@ def _traffic(evaluation: Evaluation) -> str:
         Column("minimal", right=True),
         Column("req/min", right=True),
         Column("dot FLOPs", right=True),
-        Column("launches", right=True),
-        Column("programs", right=True),
+        Column("launches", right=True, drop=1),
+        Column("programs", right=True, drop=2),
     ]
     return "bytes moved, counted at CPU sizes\n" + table(columns, rows, indent=2)
 
@@ -195,25 +200,25 @@ def _estimate(evaluation: Evaluation) -> str:
         (
             each.target,
             each.case,
-            f"{each.low_us:,.4g} us",
-            each.bound_low,
-            f"{each.high_us:,.4g} us",
-            each.bound_high,
+            " ".join(f"{name}={value}" for name, value in each.sizes.items()),
+            f"{each.low_us:,.4g}",
+            f"{each.high_us:,.4g}",
+            each.bound_low if each.bound_low == each.bound_high else f"{each.bound_low} to {each.bound_high}",
         )
         for each in evaluation.estimate
     ]
     columns = [
         Column("target", keep=True),
         Column("case", keep=True),
-        Column("no faster than", right=True),
-        Column("bound"),
-        Column("every access in memory", right=True),
+        Column("sizes"),
+        Column("at best us", right=True),
+        Column("uncached us", right=True),
         Column("bound"),
     ]
     basis = dict.fromkeys(each.basis for each in evaluation.estimate)
     lines = ["estimate (roofline between two bounds, not a measurement)", table(columns, rows, indent=2)]
     if len(basis) == 1:
-        lines.append(indented(next(iter(basis))))
+        lines.append(wrapped(indented(next(iter(basis)))))
     return "\n".join(lines)
 
 
@@ -227,4 +232,4 @@ def _footer(evaluation: Evaluation) -> str:
         lines.append(
             "versions: " + ", ".join(f"{name} {version}" for name, version in evaluation.versions.items())
         )
-    return "\n".join(lines)
+    return wrapped("\n".join(lines))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from .diagnostics import OutputGone, printable
 
 UNKNOWN = "-"
 """What stands where something was not measured or is not known."""
+GAP = "  "
 PIPE_WIDTH = 10_000
 """Columns of an output that is no terminal: nothing is folded or cut for a program that reads."""
 
@@ -27,9 +26,15 @@ class Column:
 
     title: str
     right: bool = False
-    """Numbers stand on the right."""
+    """Numbers stand on the right, and are never folded or cut."""
     keep: bool = False
     """Never folded: names that people copy."""
+    fold: int = 14
+    """Columns that folded words keep at least."""
+    drop: int = 0
+    """Left out of a table that is too wide, greatest first; 0 stays."""
+    if_known: bool = False
+    """Left out where nothing in it is known."""
 
 
 def interactive(environ: Mapping[str, str]) -> bool:
@@ -81,25 +86,67 @@ def _write(data: bytes) -> None:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: int = 0) -> str:
-    """Rows under their titles, as wide as the terminal; without escapes, so it reads the same in a file."""
+    """
+    Rows under their titles, without escapes, so that they read the same in a file.
+
+    In a terminal words are folded and columns with `drop` left out until it fits; names and numbers are never cut.
+    """
     cells = [[printable(cell) for cell in row] for row in rows]
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, column in enumerate(columns):
-        whole = column.keep or column.right
-        title = column.title
-        if column.right:
-            # Rich aligns nothing that it may not fold.
-            longest = max([len(title), *(len(row[place]) for row in cells)])
-            title = title.rjust(longest)
-            for row in cells:
-                row[place] = row[place].rjust(longest)
-        grid.add_column(title, no_wrap=whole, overflow="ignore" if whole else "fold")
-    for row in cells:
-        grid.add_row(*map(Text, row))
-    page = io.StringIO()
-    Console(file=page, width=width() - indent, color_system=None, force_terminal=False).print(grid)
-    lines = [" " * indent + line.rstrip() for line in page.getvalue().splitlines()]
-    return "\n".join(line for line in lines if line.strip())
+    shown = [
+        place
+        for place, column in enumerate(columns)
+        if not (column.if_known and all(row[place] == UNKNOWN for row in cells))
+    ]
+    room = width() - indent
+    widths = {place: _natural(columns[place], [row[place] for row in cells]) for place in shown}
+    least = {place: _least(columns[place], widths[place]) for place in shown}
+    while _across([least[place] for place in shown]) > room and any(columns[place].drop for place in shown):
+        shown.remove(max(shown, key=lambda place: columns[place].drop))
+    while _across([widths[place] for place in shown]) > room:
+        foldable = [place for place in shown if widths[place] > least[place]]
+        if not foldable:
+            break
+        widths[max(foldable, key=lambda place: widths[place])] -= 1
+    lines = []
+    for row in [[column.title for column in columns], *cells]:
+        folded = [textwrap.wrap(row[place], widths[place], break_on_hyphens=False) or [""] for place in shown]
+        for parts in zip_longest(*folded, fillvalue=""):
+            line = GAP.join(
+                _aligned(part, columns[place], widths[place])
+                for place, part in zip(shown, parts, strict=True)
+            )
+            lines.append(" " * indent + line.rstrip())
+    return "\n".join(lines)
+
+
+def _natural(column: Column, cells: Sequence[str]) -> int:
+    return max([len(column.title), *map(len, cells)], default=1) or 1
+
+
+def _least(column: Column, natural: int) -> int:
+    if column.right or column.keep:
+        return natural
+    return min(natural, max(len(column.title), column.fold))
+
+
+def _across(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _aligned(part: str, column: Column, across: int) -> str:
+    return part.rjust(across) if column.right else part.ljust(across)
+
+
+def wrapped(text: str) -> str:
+    """Lines that are too long for the terminal, broken between words below where they began."""
+    across = width()
+    lines = []
+    for line in text.splitlines():
+        margin = len(line) - len(line.lstrip(" -"))
+        lines += textwrap.wrap(
+            line, across, subsequent_indent=" " * margin, break_on_hyphens=False, break_long_words=False
+        ) or [""]
+    return "\n".join(lines)
 
 
 def indented(text: str, by: int = 2) -> str:

@@ -138,11 +138,11 @@ HEADS = (
     Column("exec", right=True),
     Column("pass@1", right=True),
     Column("pass@k", right=True),
-    Column("speedup", right=True),
-    Column("geomean", right=True),
-    Column("tokens in", right=True),
-    Column("out", right=True),
-    Column("cost", right=True),
+    Column("speedup", right=True, if_known=True),
+    Column("geomean", right=True, if_known=True),
+    Column("tokens in", right=True, drop=1),
+    Column("out", right=True, drop=2),
+    Column("cost", right=True, if_known=True),
 )
 
 

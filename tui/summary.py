@@ -62,7 +62,7 @@ def summary(state: SessionState) -> str:
     columns = [
         Column("task", keep=True),
         Column("best verdict", keep=True),
-        Column("speedup", right=True),
+        Column("speedup", right=True, if_known=True),
         Column("best attempt", keep=True),
         Column("correct", right=True),
         Column("attempts", right=True),

@@ -25,20 +25,55 @@ def test_what_candidates_print_cannot_steer_the_terminal(capsysbinary: pytest.Ca
     assert capsysbinary.readouterr().out == b"text\nred\\x1b[31m\\x07\\u202e\n"
 
 
-def test_a_table_fits_a_terminal_of_80_columns() -> None:
-    code = (
-        "from tui.plain import *;"
-        "emit(table([Column('name', keep=True), Column('words')], [('softmax#1/2', 'word ' * 60)]))"
-    )
+def in_terminal(code: str, columns: int) -> list[str]:
+    """Lines that `code` writes to a terminal of this width."""
     ours, theirs = pty.openpty()
-    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-    subprocess.run([sys.executable, "-c", code], stdout=theirs, cwd=ROOT, env=environ, check=True, timeout=60)
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}
+    done = subprocess.run(
+        [sys.executable, "-c", f"from tui.plain import *\n{code}"],
+        stdout=theirs,
+        cwd=ROOT,
+        env=environ,
+        check=True,
+        timeout=60,
+    )
     os.close(theirs)
-    lines = os.read(ours, 1 << 16).decode().splitlines()
+    said = os.read(ours, 1 << 16).decode()
     os.close(ours)
-    assert len(lines) > 4
+    assert done.returncode == 0
+    assert "\x1b" not in said
+    return said.splitlines()
+
+
+def test_words_are_folded_until_a_table_fits() -> None:
+    columns = "[Column('name', keep=True), Column('words')]"
+    lines = in_terminal(f"emit(table({columns}, [('softmax#1/2', 'word ' * 60)]))", 80)
+    assert len(lines) == 6
     assert max(map(len, lines)) <= 80
-    assert not any("\x1b" in line for line in lines)
+    assert lines[1].startswith("softmax#1/2  word word")
+
+
+def test_what_may_be_left_out_is_left_out_before_anything_is_cut() -> None:
+    columns = (
+        "[Column('n', right=True), Column('spare', right=True, drop=2), Column('rather', right=True, drop=1)]"
+    )
+    rows = "[('1' * 30, '2' * 30, '3' * 30)]"
+    assert in_terminal(f"emit(table({columns}, {rows}))", 70)[1] == "1" * 30 + "  " + "3" * 30
+    assert in_terminal(f"emit(table({columns}, {rows}))", 40)[1] == "1" * 30
+    assert (
+        len(
+            in_terminal(
+                f"emit(table({columns[:-1]}, Column('k', keep=True)], [('1', '2', '3', '4' * 90)]))", 40
+            )
+        )
+        > 1
+    )
+
+
+def test_a_column_of_unknowns_is_left_out_where_that_is_wanted() -> None:
+    columns = [Column("name"), Column("cost", right=True, if_known=True)]
+    assert table(columns, [("a", "-"), ("b", "-")]) == "name\na\nb"
+    assert table(columns, [("a", "-"), ("b", "$1.00")]).splitlines()[2] == "b     $1.00"
 
 
 @pytest.mark.parametrize(

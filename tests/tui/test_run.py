@@ -83,7 +83,7 @@ def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
     assert ["vector_add#1/1", "fresh, 25 lines"] in told
     assert any(where == "vector_add#1/1" and words.startswith("wrong: ") for where, words in told)
     assert ["vector_add#1/2", "correct"] in told
-    assert lines[-5].split() == ["vector_add", "correct", "-", "vector_add#1/2", "1", "2"]
+    assert lines[-5].split() == ["vector_add", "correct", "vector_add#1/2", "1", "2"]
     assert lines[-3].startswith(f"session   {info.name}, finished after ")
     assert lines[-2] == "attempts  2 judged; 300 tokens in, 150 out (as recorded); nothing was spent"
     assert lines[-1] == f"replay    wavedeck replay {info.name}"
@@ -242,3 +242,28 @@ def test_nothing_is_spent_unasked(shell: Shell, monkeypatch: pytest.MonkeyPatch)
     assert model_of(Settings(), {}, os.environ) == "recorded:starter"
     done = shell("run", "--instances", "0")
     assert "sk-secret" not in done.err + done.out
+
+
+def commands_below(pid: int) -> list[bytes]:
+    """Command lines of a process's children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [
+        Path(f"/proc/{child}/cmdline").read_bytes() for child in children if Path(f"/proc/{child}").exists()
+    ]
+
+
+@pytest.mark.judge
+def test_an_interrupt_while_the_engine_starts_leaves_none_behind(
+    home: Home, recording: Path, engines: None
+) -> None:
+    running = start(*RUN, "--detach")
+    with running:
+        wait_for(lambda: any(b"engine" in command for command in commands_below(running.pid)))
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=LIMIT_S)
+    if running.returncode == ExitCode.INTERRUPTED:
+        assert err.splitlines()[-1] == "wavedeck: interrupted"
+        assert not any(live.running for live in home.live_sessions())
+    else:
+        # It was ready before the interrupt came, and then its name was told.
+        assert find_session(home, "2") in err

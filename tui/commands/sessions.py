@@ -58,8 +58,8 @@ def sessions_table(known: Sequence[SessionInfo]) -> str:
         Column("state", keep=True),
         Column("solved", right=True),
         Column("attempts", right=True),
-        Column("best", right=True),
-        Column("cost", right=True),
+        Column("best", right=True, if_known=True),
+        Column("cost", right=True, if_known=True),
         Column("model"),
     ]
     return table(columns, [_row(each) for each in known])

@@ -10,7 +10,7 @@ import click
 from sessions.home import home_from
 from suites import Task, add_suite, check_suite, load_suite, load_task, suite_names
 from tui.diagnostics import ExitCode, say
-from tui.plain import Column, emit, emit_json, table
+from tui.plain import Column, emit, emit_json, table, wrapped
 
 from .options import complete_tasks, json_option
 
@@ -50,11 +50,11 @@ def list_tasks(*, as_json: bool) -> None:
     ]
     columns = [
         Column("task", keep=True),
-        Column("suite", keep=True),
+        Column("suite", keep=True, drop=2),
         Column("difficulty", right=True),
         Column("cases", right=True),
-        Column("category"),
-        Column("title"),
+        Column("category", keep=True, drop=1),
+        Column("title", fold=30),
     ]
     emit(table(columns, rows))
 
@@ -88,7 +88,7 @@ def show_command(task: str, *, as_json: bool) -> None:
     emit(
         f"{found.category}, difficulty {found.difficulty} of 5, baseline {found.baseline}, in {found.folder}\n"
     )
-    emit(found.instruction.strip() + "\n")
+    emit(wrapped(paragraphs(found.instruction.strip())) + "\n")
     for each in found.entry_points:
         emit(f"def {each.signature}")
     rows = [
@@ -105,7 +105,7 @@ def show_command(task: str, *, as_json: bool) -> None:
     columns = [
         Column("case", keep=True),
         Column("dtype", keep=True),
-        Column("values"),
+        Column("values", keep=True),
         Column("on cpu"),
         Column("on a GPU"),
         Column("tolerance"),
@@ -113,9 +113,24 @@ def show_command(task: str, *, as_json: bool) -> None:
     emit("\n" + table(columns, rows))
 
 
+def paragraphs(markdown: str) -> str:
+    """The text with each paragraph and each list item on one line; code blocks stay as they are."""
+    lines: list[str] = []
+    in_code = False
+    for line in markdown.splitlines():
+        fence = line.lstrip().startswith("```")
+        begins = in_code or fence or not line or line.lstrip().startswith(("- ", "* ", "#"))
+        if begins or not lines or not lines[-1] or lines[-1].lstrip().startswith("```"):
+            lines.append(line)
+        else:
+            lines[-1] += " " + line.lstrip()
+        in_code ^= fence
+    return "\n".join(lines)
+
+
 def sizes(named: dict[str, int]) -> str:
     """Sizes of a case on one line."""
-    return ", ".join(f"{name} {value}" for name, value in named.items())
+    return " ".join(f"{name}={value}" for name, value in named.items())
 
 
 def tolerance(task: Task, dtype: str) -> str:
