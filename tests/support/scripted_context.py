@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from engine.methods import Review
 from engine.models import Reply
 from engine.retrieval import Corpus
-from harness import Evaluation, target
+from harness import Evaluation, Target, target
 from sessions.events import Message, Origin, Role
 from suites import load_task
 
@@ -38,7 +38,7 @@ class ScriptedContext:
 
     def __init__(self, *verdicts: str, why: str = "too clever") -> None:
         self.task = load_task("vector_add")
-        self.targets = (target("gfx942"),)
+        self.targets: tuple[Target, ...] = (target("gfx942"),)
         self.device = "cpu"
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
