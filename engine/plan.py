@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Annotated
 
 import msgspec
 
@@ -25,13 +26,15 @@ MODEL_CALLS = 16
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
 
+Dollars = Annotated[float, msgspec.Meta(ge=0)]
+
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """USD a million tokens."""
 
-    input: float
-    output: float
-    cached_input: float | None = None
+    input: Dollars
+    output: Dollars
+    cached_input: Dollars | None = None
     """Where it is unknown, cached tokens are counted at the full price."""
 
 

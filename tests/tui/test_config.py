@@ -75,6 +75,8 @@ def test_prices_and_keys_are_tables(place: Place) -> None:
         ("seed = 1\nmouse = 1\n", "./wavedeck.toml line 2: mouse must be true or false, not 1"),
         ("targets = []\n", "targets must be names with commas between them"),
         ('[prices."a:b"]\ninput = 1\n', "./wavedeck.toml line 1: prices"),
+        ('[prices."a:b"]\ninput = -1\noutput = 1\n', "./wavedeck.toml line 1: prices"),
+        ("budget-usd = nan\n", "budget-usd must be an amount of US dollars above 0, not nan"),
         ("seed = \n", "./wavedeck.toml line 1 column 8: invalid value; mend the TOML there"),
         (
             'model = "openai:x@http://evil/v1"\n',

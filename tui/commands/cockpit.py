@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from sessions import Home, fold
 from sessions.home import home_from
 from tui.app import run_cockpit
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
+from tui.plain import emit
+from tui.summary import summary
 
 
 def open_cockpit(
@@ -39,6 +42,16 @@ def open_cockpit(
         if mode != "live":
             raise
         raise Complaint(f"{error}; {session} runs on, come back with: wavedeck attach {session}") from error
+    if mode == "live" and session is not None and not home.live(session).running:
+        emit(ended(home, session))
     for line in note.lines:
         say(line)
     return ExitCode.FAILED if note.failed else ExitCode.DONE
+
+
+def ended(home: Home, session: str) -> str:
+    """The summary of a session that ended while it was watched."""
+    # Loaded here: the cockpit starts without git.
+    from sessions.catalog import journal_of
+
+    return summary(fold(journal_of(home, session).events))
