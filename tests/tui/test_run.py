@@ -244,6 +244,26 @@ def test_nothing_is_spent_unasked(shell: Shell, monkeypatch: pytest.MonkeyPatch)
     assert "sk-secret" not in done.err + done.out
 
 
+@pytest.mark.judge
+def test_an_output_that_nobody_reads_leaves_the_engine_running(
+    home: Home, recording: Path, engines: None
+) -> None:
+    slow_down(recording)
+    running = start(*RUN, "--headless")
+    with running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        err = running.stderr.read()
+    session = find_session(home, "2")
+    assert running.returncode == ExitCode.FAILED
+    assert (
+        err
+        == f"wavedeck: nobody reads the output; {session} goes on; come back with: wavedeck attach {session}\n"
+    )
+    assert home.live(session).running
+
+
 def commands_below(pid: int) -> list[bytes]:
     """Command lines of a process's children."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

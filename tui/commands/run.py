@@ -133,5 +133,5 @@ def detached(home: Home, session: str, *, as_json: bool) -> ExitCode:
     emit(session)
     say(f"running; come back with: wavedeck attach {session}")
     for risk in risks:
-        say(f"it may not outlive your login: {risk}")
+        say(f"take care: {risk}")
     return ExitCode.DONE
