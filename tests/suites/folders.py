@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from suites import Task
@@ -88,3 +89,18 @@ def write_folder(
 def write_task(parent: Path, *, cost: str = COST) -> Task:
     """A task read from a folder that is right but for the given files."""
     return read_task(write_folder(parent, cost=cost), suite="mine")
+
+
+def write_documented_task(parent: Path) -> Task:
+    """The task that `docs/tasks.md` shows as its example."""
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
+    files = dict(re.findall(r"^`([a-z.]+)`:\n\n```[a-z]+\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+    folder = write_folder(
+        parent,
+        name="scale_rows",
+        task=files["task.toml"],
+        problem=files["problem.py"],
+        cost=files["cost.py"],
+        baseline=files["baseline.py"],
+    )
+    return read_task(folder, suite="mine")

@@ -24,6 +24,7 @@ from torch._subclasses import FakeTensorMode
 
 from harness.worker.distributions import inject_outliers
 from suites import Case, Distribution, Task, baseline_source, load_suite
+from tests.suites.folders import write_documented_task
 from tests.suites.variants import HONEST, WRONG, Variant
 
 BASELINE_SEEDS = range(3)
@@ -160,6 +161,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = {
             "baseline": {name: baseline_report(task) for name, task in tasks.items()},
+            "documented": baseline_report(write_documented_task(Path(folder))),
             "shapes": {name: shapes_report(task) for name, task in tasks.items()},
             "variants": {
                 one.id: variant_report(tasks[one.task], one, Path(folder)) for one in WRONG + HONEST

@@ -20,7 +20,7 @@ from suites import (
     load_task,
     suite_names,
 )
-from tests.suites.folders import TASK, write_folder
+from tests.suites.folders import TASK, write_documented_task, write_folder
 
 
 @pytest.fixture
@@ -209,6 +209,13 @@ def test_checking_a_suite_finds_every_mistake(tmp_path: Path, registry: Path) ->
         ("other_name", "baseline.py", "double"),
         ("no_bytes", "cost.py", "minimal_bytes"),
     }
+
+
+def test_the_documented_example_is_in_order(tmp_path: Path, registry: Path) -> None:
+    task = write_documented_task(tmp_path / "mine")
+    add_suite("mine", tmp_path / "mine", registry)
+    assert check_suite("mine", registry=registry) == ()
+    assert load_suite("mine", registry=registry) == (task,)
 
 
 def test_checking_a_suite_whose_tasks_are_gone_says_so(tmp_path: Path, registry: Path) -> None:

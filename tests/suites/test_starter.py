@@ -142,6 +142,13 @@ def test_inputs_at_gpu_sizes_are_known_without_memory(interpreted: dict[str, Any
         assert inputs[0][2] == case.dtype
 
 
+@pytest.mark.judge
+def test_the_documented_example_is_right_and_tells_wrong_answers(interpreted: dict[str, Any]) -> None:
+    for name, case in interpreted["documented"].items():
+        assert max(case["shares"]) < 0.9, name
+        assert min(min(shares) for shares in case["degenerate"].values()) > 1, name
+
+
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
 def test_a_baseline_is_plain_triton(task: Task) -> None:
     source = baseline_source(task)

@@ -1,0 +1,49 @@
+"""Outliers as `formats.md` promises them."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.judge
+
+
+def changed(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> list[tuple[int, ...]]:
+    """Places of a tensor of ones that became 50; everything else has to stay 1."""
+    import torch
+
+    from harness.worker.distributions import inject_outliers
+
+    inputs = {"x": torch.ones(shape, dtype=getattr(torch, dtype)), "y": torch.ones(3)}
+    inject_outliers(inputs, ["x"], torch.Generator().manual_seed(seed))
+    assert torch.equal(inputs["y"], torch.ones(3))
+    assert set(inputs["x"].flatten().tolist()) <= {1.0, 50.0}
+    return [tuple(place) for place in (inputs["x"] == 50).nonzero().tolist()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", [(1,), (3,), (999,), (7, 100), (2, 3, 5), (4, 1)])
+def test_there_is_one_in_the_last_tile_and_never_none(shape: tuple[int, ...], seed: int) -> None:
+    last_row = tuple(size - 1 for size in shape[:-1])
+    found = changed(shape, seed)
+    assert any(place[:-1] == last_row and place[-1] >= shape[-1] - 64 for place in found)
+
+
+def test_a_thousandth_of_the_elements_is_multiplied() -> None:
+    assert 290 <= len(changed((300, 1000), seed=1)) <= 300
+    assert len(changed((10, 100), seed=1, dtype="float16")) == 1
+
+
+def test_the_same_seed_gives_the_same_places_and_another_gives_others() -> None:
+    assert changed((100, 100), seed=1) == changed((100, 100), seed=1)
+    assert changed((100, 100), seed=1) != changed((100, 100), seed=2)
+
+
+def test_nothing_to_multiply_is_no_error_and_a_number_is_one() -> None:
+    import torch
+
+    from harness.worker.distributions import inject_outliers
+
+    assert changed((0, 4), seed=1) == []
+    assert changed((), seed=1) == [()]
+    with pytest.raises(TypeError, match="eps is no tensor"):
+        inject_outliers({"eps": 1e-5}, ["eps"], torch.Generator())
