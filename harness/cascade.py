@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import secrets
 import signal
 from collections.abc import Sequence
 
@@ -16,30 +15,25 @@ from suites.errors import SuiteError
 from suites.task import Task
 
 from . import limits
+from .compilation import Compiler, TargetReport, last_line
 from .device import Target
 from .errors import HarnessError, WorkerDied
 from .estimate import estimate
-from .evaluation import ErrorReport, Estimate, Evaluation, KernelResources, Traffic, Verdict
+from .evaluation import ErrorReport, Estimate, Evaluation, Traffic, Verdict
 from .frames import AsyncChannel
 from .pool import DevicePool, Slot
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
-from .worker.channel import BadFrame
 from .worker.findings import left_behind
 from .worker.messages import (
     ENCODER,
-    GUEST_REPORTS,
     JUDGE_REPORTS,
     Alive,
     Begin,
     CaseTraffic,
-    Compile,
-    Compiled,
     Entered,
-    Failed,
     FirstCallPassed,
-    Hello,
     Judged,
     JudgeReport,
     Left,
@@ -215,7 +209,7 @@ class _Evaluating:
         if not os.WIFSIGNALED(status):
             code = os.waitstatus_to_exitcode(status)
             if code == limits.OUR_FAULT_EXIT:
-                raise WorkerDied(f"the guest failed: {_last_line(guest)}")
+                raise WorkerDied(f"the guest failed: {last_line(guest)}")
             message = (
                 f"the candidate ended its process {where} (exit code {code}); an entry point must return"
             )
@@ -235,10 +229,11 @@ class _Evaluating:
     async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
+        compiler = Compiler(self._pool, self._task, self._source)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._compile_for(target, cases), name=f"compile/{target.name}")
+                    group.create_task(compiler.compile(target, cases), name=f"compile/{target.name}")
                     for target in self._targets
                 ]
         except ExceptionGroup as failures:
@@ -270,7 +265,7 @@ class _Evaluating:
         return None
 
     def _compile_failure(
-        self, verdict: Verdict, kind: str, report: _TargetReport, target: str
+        self, verdict: Verdict, kind: str, report: TargetReport, target: str
     ) -> tuple[Verdict, ErrorReport]:
         said = report.error or report.unsupported or ""
         message = said.partition("\n")[0]
@@ -281,57 +276,6 @@ class _Evaluating:
             kind=kind, message=f"{target}: {message}", trace=report.trace or said, line=report.line
         )
         return verdict, error
-
-    async def _compile_for(self, target: Target, cases: msgspec.Raw) -> _TargetReport:
-        limit = self._pool.limits.compile_s
-        async with self._pool.compiles:
-            child, channel = await self._pool.compiling.spawn(
-                "compiler", cpu_limit_s=math.ceil(limit), sandboxed=True
-            )
-            try:
-                async with asyncio.timeout(limit):
-                    return await self._hear_compiler(channel, target, cases)
-            except TimeoutError:
-                return _TargetReport(error=f"not compiled within {limit:g} s", timed_out=True)
-            except (EOFError, BadFrame, msgspec.DecodeError):
-                if not self._pool.compiling.alive:
-                    raise WorkerDied("the compiling server died and took the candidate along") from None
-                ended = await child.wait(_LEAVE_S)
-                how = _signal_name(ended.status)
-                if how == f"exit code {limits.OUR_FAULT_EXIT}":
-                    raise WorkerDied(f"the compiling worker failed: {_last_line(child)}") from None
-                return _TargetReport(
-                    error=f"the compiler's process ended ({how})", trace=child.printed.text()
-                )
-            finally:
-                channel.close()
-                child.end()
-
-    async def _hear_compiler(
-        self, channel: AsyncChannel, target: Target, cases: msgspec.Raw
-    ) -> _TargetReport:
-        hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
-        if not isinstance(hello, Hello):
-            raise EOFError("the compiler did not greet")
-        nonce = secrets.token_hex(16)
-        request = Compile(
-            nonce=nonce,
-            source=self._source,
-            entry_point=self._task.entry_points[0].name,
-            cases=cases,
-            target=target.name,
-        )
-        await channel.send(ENCODER.encode(request))
-        report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
-        if isinstance(report, Failed) and report.nonce == nonce:
-            return _TargetReport(error=report.message, trace=report.trace, line=report.line)
-        if not isinstance(report, Compiled) or report.nonce != nonce:
-            raise EOFError("the compiler's answer is none")
-        found = _TARGET_REPORTS.decode(report.report)
-        wrong = {one.binary for one in found.resources} - {target.name}
-        if wrong:
-            raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")
-        return found
 
     def _traffic(self, counted: Sequence[CaseTraffic]) -> list[tuple[Traffic, tuple[Estimate, ...]]]:
         """Counts beside the cost model, and the estimate of each case for each target."""
@@ -359,11 +303,12 @@ class _Evaluating:
             raise await self._lost_judge() from error
 
     async def _hear(self, channel: AsyncChannel) -> JudgeReport:
+        silence = max(self._pool.limits.call_s, self._pool.limits.case_s) + limits.ORACLE_S
         try:
-            async with asyncio.timeout(limits.JUDGE_SILENCE_S):
+            async with asyncio.timeout(silence):
                 return JUDGE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
         except TimeoutError:
-            raise WorkerDied(f"the judge said nothing for {limits.JUDGE_SILENCE_S:g} s") from None
+            raise WorkerDied(f"the judge said nothing for {silence:g} s") from None
         except EOFError as error:
             raise await self._lost_judge() from error
 
@@ -374,30 +319,5 @@ class _Evaluating:
             await judge.wait(_LEAVE_S)
         if not self._pool.interpreting.alive:
             return WorkerDied("the interpreting server died; it is started again with the next evaluation")
-        said = _last_line(judge) if judge is not None else ""
+        said = last_line(judge) if judge is not None else ""
         return WorkerDied(f"the judge is gone: {said or 'it was killed'}")
-
-
-class _TargetReport(msgspec.Struct, frozen=True):
-    """`harness.worker.compiler.CompileReport` as the engine reads it, without importing what imports torch."""
-
-    resources: tuple[KernelResources, ...] = ()
-    error: str | None = None
-    line: int | None = None
-    unsupported: str | None = None
-    notes: tuple[str, ...] = ()
-    trace: str = ""
-    timed_out: bool = False
-
-
-_TARGET_REPORTS: msgspec.msgpack.Decoder[_TargetReport] = msgspec.msgpack.Decoder(_TargetReport)
-
-
-def _last_line(child: Child) -> str:
-    return child.printed.text().strip().rpartition("\n")[2]
-
-
-def _signal_name(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
-    return f"exit code {os.waitstatus_to_exitcode(status)}"

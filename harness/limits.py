@@ -23,8 +23,8 @@ GUEST_START_S = 30.0
 
 FAREWELL_S = 10.0
 """To answer what was left behind; the candidate's code no longer runs by then."""
-JUDGE_SILENCE_S = 180.0
-"""Longer than a case may take and its oracle needs; after this the judge is replaced."""
+ORACLE_S = 60.0
+"""For the judge to make inputs and compare outputs, beside the time a case may take; after that it is replaced."""
 END_S = 5.0
 """For a killed tree to be gone before its warden is killed too."""
 

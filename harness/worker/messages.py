@@ -103,7 +103,7 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
 
 
 class Alive(msgspec.Struct, frozen=True, tag="alive"):
-    """The judge works; silence longer than `limits.JUDGE_SILENCE_S` means it does not."""
+    """The judge works; silence longer than a case and its oracle may take means that it does not."""
 
 
 class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):

@@ -1,0 +1,109 @@
+"""The engine's side of the compile stage: one process for each target, its report checked and put into words."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import secrets
+import signal
+
+import msgspec
+
+from suites.task import Task
+
+from . import limits
+from .device import Target
+from .errors import WorkerDied
+from .evaluation import KernelResources
+from .frames import AsyncChannel
+from .pool import DevicePool
+from .servers import Child
+from .worker.channel import BadFrame
+from .worker.messages import ENCODER, GUEST_REPORTS, Compile, Compiled, Failed, Hello
+
+_MAX_REPORT_BYTES = 64 << 20
+_LEAVE_S = 5.0
+
+
+class TargetReport(msgspec.Struct, frozen=True):
+    """`harness.worker.compiler.CompileReport` as the engine reads it, without importing what imports torch."""
+
+    resources: tuple[KernelResources, ...] = ()
+    error: str | None = None
+    line: int | None = None
+    unsupported: str | None = None
+    notes: tuple[str, ...] = ()
+    trace: str = ""
+    timed_out: bool = False
+
+
+_TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder(TargetReport)
+
+
+class Compiler:
+    """Compiles one candidate on the compiling server of a pool."""
+
+    def __init__(self, pool: DevicePool, task: Task, source: str) -> None:
+        self._pool = pool
+        self._task = task
+        self._source = source
+
+    async def compile(self, target: Target, cases: msgspec.Raw) -> TargetReport:
+        """The report of one target; a process of ours that was lost is `WorkerDied`."""
+        limit = self._pool.limits.compile_s
+        async with self._pool.compiles:
+            child, channel = await self._pool.compiling.spawn(
+                "compiler", cpu_limit_s=math.ceil(limit), sandboxed=True
+            )
+            try:
+                async with asyncio.timeout(limit):
+                    return await self._hear(channel, target, cases)
+            except TimeoutError:
+                return TargetReport(error=f"not compiled within {limit:g} s", timed_out=True)
+            except (EOFError, BadFrame, msgspec.DecodeError):
+                if not self._pool.compiling.alive:
+                    raise WorkerDied("the compiling server died and took the candidate along") from None
+                ended = await child.wait(_LEAVE_S)
+                how = _how(ended.status)
+                if how == f"exit code {limits.OUR_FAULT_EXIT}":
+                    raise WorkerDied(f"the compiling worker failed: {last_line(child)}") from None
+                return TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
+            finally:
+                channel.close()
+                child.end()
+
+    async def _hear(self, channel: AsyncChannel, target: Target, cases: msgspec.Raw) -> TargetReport:
+        hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        if not isinstance(hello, Hello):
+            raise EOFError("the compiler did not greet")
+        nonce = secrets.token_hex(16)
+        request = Compile(
+            nonce=nonce,
+            source=self._source,
+            entry_point=self._task.entry_points[0].name,
+            cases=cases,
+            target=target.name,
+        )
+        await channel.send(ENCODER.encode(request))
+        report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        if isinstance(report, Failed) and report.nonce == nonce:
+            return TargetReport(error=report.message, trace=report.trace, line=report.line)
+        if not isinstance(report, Compiled) or report.nonce != nonce:
+            raise EOFError("the compiler's answer is none")
+        found = _TARGET_REPORTS.decode(report.report)
+        wrong = {one.binary for one in found.resources} - {target.name}
+        if wrong:
+            raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")
+        return found
+
+
+def last_line(child: Child) -> str:
+    """The last line that a worker printed."""
+    return child.printed.text().strip().rpartition("\n")[2]
+
+
+def _how(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"exit code {os.waitstatus_to_exitcode(status)}"

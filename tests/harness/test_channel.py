@@ -1,0 +1,106 @@
+"""Frames between processes: whole or refused, with descriptors, limits and deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from harness.frames import AsyncChannel, Tail
+from harness.worker.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
+
+
+@pytest.fixture
+def pair() -> tuple[Channel, Channel]:
+    one, other = socket.socketpair()
+    return Channel(one), Channel(other)
+
+
+def test_frames_and_descriptors_arrive_whole(pair: tuple[Channel, Channel]) -> None:
+    sender, receiver = pair
+    payload = os.urandom(3 << 20)
+    reader, writer = os.pipe()
+    sending = threading.Thread(target=lambda: (sender.send(payload, (writer,)), sender.send(b"")))
+    sending.start()
+    frame = receiver.receive()
+    assert frame.payload == payload
+    os.write(frame.descriptors[0], b"through")
+    assert os.read(reader, 10) == b"through"
+    assert receiver.receive().payload == b""
+    sending.join()
+    for descriptor in (reader, writer, *frame.descriptors):
+        os.close(descriptor)
+    sender.close()
+    receiver.close()
+
+
+def test_a_frame_beyond_the_limit_is_refused_unread(pair: tuple[Channel, Channel]) -> None:
+    sender, receiver = pair
+    sender.send(b"x" * 100)
+    with pytest.raises(BadFrame, match="100 bytes where 10"):
+        receiver.receive(limit_bytes=10)
+    sender.close()
+    receiver.close()
+
+
+def test_a_closed_or_torn_stream_is_told_apart(pair: tuple[Channel, Channel]) -> None:
+    sender, receiver = pair
+    os.write(sender.fileno(), HEADER.pack(50) + b"half")
+    sender.close()
+    with pytest.raises(BadFrame, match="middle"):
+        receiver.receive()
+    with pytest.raises(ChannelClosed):
+        receiver.receive()
+    receiver.close()
+
+
+def test_silence_ends_at_the_deadline_and_a_full_pipe_too(pair: tuple[Channel, Channel]) -> None:
+    sender, receiver = pair
+    with pytest.raises(ChannelTimeout):
+        receiver.receive(deadline=time.monotonic() + 0.05)
+    with pytest.raises(ChannelTimeout):
+        sender.send(b"x" * (32 << 20), deadline=time.monotonic() + 0.05)
+    sender.close()
+    receiver.close()
+
+
+def test_the_poll_may_end_the_wait(pair: tuple[Channel, Channel]) -> None:
+    def give_up() -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        pair[1].receive(poll=give_up)
+    pair[0].close()
+    pair[1].close()
+
+
+async def test_both_kinds_of_ends_understand_each_other() -> None:
+    one, other = socket.socketpair()
+    there, here = Channel(one), AsyncChannel(other)
+    await here.send(b"question", (0,))
+    frame = await asyncio.to_thread(there.receive)
+    assert (frame.payload, len(frame.descriptors)) == (b"question", 1)
+    os.close(frame.descriptors[0])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(there.send, b"answer" * 100_000), name="send")
+        received = group.create_task(here.receive(), name="receive")
+    assert received.result() == b"answer" * 100_000
+    there.close()
+    with pytest.raises(EOFError):
+        await here.receive()
+    here.close()
+
+
+async def test_a_tail_keeps_the_end_of_what_was_printed() -> None:
+    reader, writer = os.pipe()
+    tail = Tail(1000)
+    tail.follow(reader)
+    await asyncio.to_thread(os.write, writer, b"a" * 50_000 + b"the end\xff")
+    os.close(writer)
+    tail.finish()
+    assert len(tail.text()) <= 1000
+    assert tail.text().endswith("the end\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,155 @@
+"""The static stage: what the text shows, what is refused, and what must not be."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import Verdict
+from harness.signatures import difference, parse
+from harness.static import inspect_source
+from suites import load_task
+from tests.support.candidates import IMPORTS, KERNEL, adding
+
+TASK = load_task("vector_add")
+NORM = load_task("layer_norm")
+
+
+def verdict_of(source: str) -> Verdict | None:
+    return inspect_source(source, TASK).verdict
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import subprocess; subprocess.run(['true'])",
+        "from subprocess import run; run(['true'])",
+        "import ctypes as c; c.CDLL(None)",
+        "import threading; threading.Thread(target=print).start()",
+        "import importlib; importlib.import_module('os')",
+        "import os; os.environ['TRITON_INTERPRET'] = '0'",
+        "import sys; sys.modules['torch'] = None",
+        "import gc; gc.get_objects()",
+        "import inspect; inspect.currentframe()",
+        "eval('1')",
+        "exec('x = 1')",
+        "compile('1', 'a', 'eval')",
+        "__import__('os')",
+        "open('/etc/passwd')",
+        "globals()['torch'] = None",
+        "(lambda: 0).__globals__",
+        "(lambda: 0).__code__",
+        "().__class__.__bases__[0].__subclasses__()",
+        "torch.matmul = None",
+        "torch.Tensor.__eq__ = None",
+        "setattr(triton, 'jit', None)",
+        "getattr(torch, 'o' + 's')",
+        "getattr(torch, '_C')",
+        "torch._C._dispatch_tls_set_dispatch_key_excluded",
+        "triton.knobs.runtime.interpret = False",
+        "torch.utils.cpp_extension.load_inline",
+        "triton.runtime.build.subprocess.run(['true'])",
+        "tl.core.os",
+        "import numpy; numpy.ctypeslib",
+        "import numpy as np; np.fromfile('a')",
+        "library = torch; library.os.system('true')",
+        "from harness.worker import judge; judge.main",
+    ],
+)
+def test_what_has_no_honest_use_is_refused_with_its_line(statement: str) -> None:
+    source = adding(before=statement)
+    report = inspect_source(source, TASK)
+    assert report.verdict is Verdict.REJECTED
+    assert report.error is not None
+    assert report.error.line == next(
+        n for n, t in enumerate(source.splitlines(), 1) if t.strip() == statement
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import os, sys, threading",
+        "import os; os.path.join('a', 'b')",
+        "import os; verbose = os.environ.get('VERBOSE')",
+        "import sys; assert sys.maxsize",
+        "import gc; gc.collect()",
+        "import re; re.compile('a')",
+        "import math; math.prod((1, 2))",
+        "torch.backends.cuda.matmul.allow_tf32 = True",
+        "torch.nn.Linear(1, 1).modules()",
+        "x.open = 1",
+        "name = 'os.system and exec are words here'",
+        "getattr(x, 'is_' + 'cuda')",
+        "config = {'compile': 1}['compile']",
+        "torch.signal.windows",
+        "class Plan: modules = ()",
+    ],
+)
+def test_what_merely_looks_odd_goes_on(statement: str) -> None:
+    report = inspect_source(adding(before=statement), TASK)
+    assert report.verdict is None, report.error
+
+
+def test_own_names_that_hide_builtins_are_not_refused() -> None:
+    assert verdict_of(adding(top="def compile(x):\n    return x\n", before="compile(x)")) is None
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "from triton import jit\n" + KERNEL.replace("@triton.jit", "@jit"),
+        KERNEL.replace("@triton.jit", "@triton.jit(do_not_specialize=['n'])"),
+        KERNEL.replace("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit"),
+        KERNEL.replace("@triton.jit\n", "").replace("add_kernel", "_plain")
+        + "\nadd_kernel = triton.jit(_plain)\n",
+    ],
+)
+def test_every_way_to_write_a_kernel_is_found(definition: str) -> None:
+    report = inspect_source(adding(kernel=definition), TASK)
+    assert report.verdict is None
+    assert report.kernels == ("add_kernel",)
+
+
+def test_an_entry_point_may_be_an_alias_or_sit_in_a_branch() -> None:
+    aliased = adding().replace("def vector_add", "def _add") + "\nvector_add = _add\n"
+    assert verdict_of(aliased) is None
+    wrong = aliased.replace("(x, y):", "(x):")
+    report = inspect_source(wrong, TASK)
+    assert (report.verdict, report.error.kind if report.error else "") == (Verdict.CALL_ERROR, "signature")
+    branched = f"{IMPORTS}{KERNEL}\nif True:\n    def vector_add(x, y):\n        return x\n"
+    assert verdict_of(branched) is None
+
+
+@pytest.mark.parametrize(
+    ("signature", "problem"),
+    [
+        ("layer_norm(x, weight, bias, eps=1e-5)", ""),
+        ("layer_norm(x, weight, bias, eps=0.00001, block=64)", ""),
+        ("layer_norm(x, weight, bias, *, eps=1e-5)", ""),
+        ("layer_norm(x, weight, bias, eps=1e-6)", "defaults to 1e-06, not 1e-05"),
+        ("layer_norm(x, weight, bias, eps)", "has no default"),
+        ("layer_norm(x, bias, weight, eps=1e-5)", "is called `bias`"),
+        ("layer_norm(x, weight, bias)", "`eps` is missing"),
+        ("layer_norm(x, /, weight, bias, eps=1e-5)", "cannot be passed by name"),
+    ],
+)
+def test_signatures_differ_only_where_a_caller_would_notice(signature: str, problem: str) -> None:
+    said = difference(parse(NORM.entry_points[0].signature), parse(signature))
+    assert (said == "") == (problem == "")
+    assert problem in said
+
+
+@pytest.mark.parametrize("source", ["\0", "(" * 5000, "x = " + "-" * 200_000 + "1", "\ud800 = 1", "é" * 10])
+def test_text_that_python_cannot_read_is_a_call_error_not_an_accident(source: str) -> None:
+    report = inspect_source(source, TASK)
+    assert report.verdict is Verdict.CALL_ERROR
+    assert report.error is not None
+    assert "\n" not in report.error.message
+
+
+def test_odd_things_become_notes() -> None:
+    source = adding(top="import numpy\nimport socket\n", before="try: pass\n    except Exception: pass")
+    notes = " | ".join(inspect_source(source, TASK).notes)
+    assert "numpy is imported" in notes
+    assert "`socket` is imported and not used" in notes
+    assert "broad except" in notes
