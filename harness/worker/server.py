@@ -12,6 +12,7 @@ import gc
 import os
 import platform
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -119,7 +120,7 @@ class Server:
 
     def _spawn(self, spawn: Spawn, descriptors: list[int]) -> None:
         if self._forks:
-            self._start(spawn.worker, lambda: enter(spawn, descriptors))
+            self._start(spawn.worker, lambda: enter(spawn, descriptors), scratch=spawn.scratch)
         else:
             slot = next(slot for slot in self._slots.values() if slot.worker is None)
             assert slot.control is not None
@@ -148,7 +149,12 @@ class Server:
             theirs.close()
 
     def _start(
-        self, worker: int | None, body: Callable[[], NoReturn], control: socket.socket | None = None
+        self,
+        worker: int | None,
+        body: Callable[[], NoReturn],
+        *,
+        control: socket.socket | None = None,
+        scratch: str = "",
     ) -> None:
         number = self._next_slot
         self._next_slot += 1
@@ -159,13 +165,19 @@ class Server:
                 warden.run(
                     body,
                     started=lambda child: self._report(Started(worker=number, pid=child)),
-                    ended=lambda status, leftover, killed: self._report(
-                        Ended(worker=number, status=status, leftover=leftover, killed=killed)
+                    ended=lambda status, leftover, killed: self._conclude(
+                        Ended(worker=number, status=status, leftover=leftover, killed=killed), scratch
                     ),
                 )
             finally:
                 os._exit(70)
         self._slots[number] = _Slot(warden=pid, worker=worker, control=control)
+
+    def _conclude(self, ended: Ended, scratch: str) -> None:
+        """In a warden, when the tree is gone: removes its folder, which nobody else does when the engine is gone."""
+        if scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
+        self._report(ended)
 
     def _report(self, report: ServerReport) -> None:
         """In a warden: to the server, which knows the engine's number for the slot."""

@@ -189,17 +189,20 @@ import asyncio
 from harness import DevicePool
 async def main():
     async with DevicePool(slots=1) as pool:
-        print(pool.interpreting.pid, pool.compiling.pid, flush=True)
+        guest, channel = await pool.interpreting.spawn("guest", cpu_limit_s=60, sandboxed=True)
+        print(pool.interpreting.pid, pool.compiling.pid, await guest.started, guest.scratch, flush=True)
         await asyncio.sleep(1000)
 asyncio.run(main())
 """
     engine = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
     assert engine.stdout is not None
-    servers = [int(pid) for pid in (await asyncio.wait_for(engine.stdout.readline(), 60)).split()]
-    assert len(servers) == 2
+    *pids, scratch = (await asyncio.wait_for(engine.stdout.readline(), 60)).decode().split()
+    processes = [int(pid) for pid in pids]
+    assert len(processes) == 3
     engine.kill()
     await engine.wait()
-    await until(lambda: not any(psutil.pid_exists(pid) for pid in servers), "the end of the servers")
+    await until(lambda: not any(psutil.pid_exists(pid) for pid in processes), "the end of servers and guest")
+    await until(lambda: not os.path.exists(scratch), "the end of the scratch folder")  # noqa: PTH110
 
 
 async def test_an_unknown_device_is_told_in_one_line() -> None:
