@@ -52,7 +52,7 @@ def made(kind: type[Exception]) -> Exception:
 SDK_CASES = [
     pytest.param(client, kind, id=f"{client.__name__.rpartition('.')[2]}-{kind.__name__}")
     for client, module in ((anthropic_client, anthropic), (openai_client, openai))
-    for kind in {*exceptions_of(module), *exceptions_of(module._exceptions)}
+    for kind in dict.fromkeys([*exceptions_of(module), *exceptions_of(module._exceptions)])
     if issubclass(kind, client.SDK_ERRORS)
 ]
 
