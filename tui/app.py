@@ -61,6 +61,8 @@ class Doors:
     list_sessions: Callable[[], Sequence[SessionInfo]]
     load_story: Callable[[str], Story]
     """Reads a whole session; runs in a thread."""
+    is_live: Callable[[str], bool]
+    """Whether it has live files: it runs, or it ended without being put away."""
     open_live: Callable[[str], Source]
     clock: Callable[[], float] = time.monotonic
 
@@ -84,7 +86,10 @@ def doors_of(home: Home) -> Doors:
         journal = journal_of(home, session)
         return read_story(session, [*journal.events, *journal.skipped])
 
-    return Doors(list_sessions, load_story, partial(LiveTail, home, stored=stored))
+    def is_live(session: str) -> bool:
+        return home.live(session).folder.is_dir()
+
+    return Doors(list_sessions, load_story, is_live, partial(LiveTail, home, stored=stored))
 
 
 class Cockpit(App[ExitNote], inherit_bindings=False):
@@ -144,16 +149,16 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         self.push_screen(HomeScreen(self._doors.list_sessions, where=str(self._home.root)))
         session, mode = self._first
         if session is not None and mode == "live":
-            self._watch(self._doors.open_live(session))
-        elif session is not None and mode == "replay":
+            self.open_session(session)
+        elif session is not None:
             self._load(session, playing=True)
         self.set_interval(FRAME_S, self._tick)
 
     # Sessions
 
     def open_session(self, session: str) -> None:
-        """From the list: a session with live files as it is now, any other as a replay standing at its end."""
-        if self._home.live(session).journal.exists():
+        """A session with live files as it is now, any other as a replay standing at its end."""
+        if self._doors.is_live(session):
             self._watch(self._doors.open_live(session))
         else:
             self._load(session, playing=False)
@@ -335,7 +340,11 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     # What went wrong
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A thread or task of ours failed: say so, keep the rest alive."""
+        """A thread or task of the app's changed its state."""
+        self.tell_failure(event)
+
+    def tell_failure(self, event: Worker.StateChanged) -> None:
+        """When a thread or task failed, say so and keep the rest alive."""
         error = event.worker.error
         if event.state is not WorkerState.ERROR or error is None:
             return
@@ -366,6 +375,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         said = f"the cockpit failed: {type(error).__name__}: {clean(str(error))}; the traceback is in {file}"
         note = self._note()
         self.exit(ExitNote((said, *note.lines), failed=True), return_code=3)
+        self._close_messages_no_wait()
 
 
 def run_cockpit(

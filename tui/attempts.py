@@ -201,17 +201,17 @@ def _both(got: str, expected: str) -> str:
 RESOURCE_COLUMNS = (
     Column("target", 6, 8),
     Column("kernel", 10, 32),
-    Column("case", 6, 22, drop=6),
-    Column("config", 16, 40, drop=7),
+    Column("case", 8, 22, drop=1),
+    Column("config", 16, 40, drop=8),
     Column("vgprs", 5, 5, right=True),
-    Column("agprs", 5, 5, right=True, drop=5),
-    Column("sgprs", 5, 5, right=True, drop=4),
+    Column("agprs", 5, 5, right=True, drop=7),
+    Column("sgprs", 5, 5, right=True, drop=6),
     Column("spills", 6, 8, right=True),
     Column("LDS", 5, 8, right=True),
     Column("waves", 5, 5, right=True),
-    Column("limit", 5, 9, drop=3),
-    Column("matrix", 6, 6, right=True, drop=1),
-    Column("loads", 10, 22, drop=2),
+    Column("limit", 5, 9, drop=5),
+    Column("matrix", 6, 6, right=True, drop=2),
+    Column("loads", 10, 22, drop=4),
 )
 
 

@@ -80,7 +80,7 @@ def wrap_paragraph(paragraph: str, width: int) -> list[str]:
             return pieces
         # A space at the very start is indentation, not a place to break.
         at = head.rfind(" ")
-        if tail[0] != " " and head[:at].strip():
+        if tail[0] != " " and at > 0 and head[:at].strip():
             tail = rest[at + 1 :]
             head = head[:at]
         pieces.append(head.rstrip(" "))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from sessions.codec import Skipped
+from sessions.errors import SessionsError
 from sessions.events import AnyEvent
 from sessions.home import Home
 from sessions.journal import JournalTail
@@ -132,6 +133,8 @@ class LiveTail:
                         self._put(self._stored(self._home, self._session), [])
                 except OSError as problem:
                     error = f"cannot read the journal: {problem.strerror or problem}"
+                except SessionsError as problem:
+                    error = f"cannot read the store: {problem}"
                 self.health = Health(running, error)
                 turn += 1
 

@@ -24,12 +24,9 @@ def set_mouse(driver: Driver | None, *, on: bool) -> None:
     """Ask the terminal for mouse events, or leave the mouse to it (its own selection works then)."""
     change: Any = getattr(driver, "_enable_mouse_support" if on else "_disable_mouse_support", None)
     if change is not None:
-        before = getattr(driver, "_mouse", True)
-        # Both methods do nothing in a driver that was started without a mouse.
+        # A driver that was started without a mouse ignores both methods.
         driver._mouse = True  # type: ignore[union-attr]
         change()
-        driver._mouse = on or before  # type: ignore[union-attr]
-        driver.flush()  # type: ignore[union-attr]
 
 
 def copy(driver: Driver | None, text: str, *, tmux: bool) -> str:

@@ -14,7 +14,7 @@ from tui.lines import Line, Span, cells, joined, line
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
-    Column("doing", 14, 16),
+    Column("doing", 16, 16),
     Column("attempt", 7, 7, right=True, drop=3),
     Column("best", 18, 26),
     Column("last", 8, 15, drop=2),
@@ -243,14 +243,14 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
     )
     parts: list[tuple[int, Line]] = [
         (0, (Span(name, "key"),)),
-        (0, (word,)),
-        (1, tuple(extra)),
-        (4, line(f"{started.method} {started.model}") if started else ()),
-        (3, line(wording.clock(since)) if started else ()),
-        (2, line(f"{len(correct)}/{len(started.tasks)} tasks correct") if started else ()),
-        (5, line(wording.tokens(state.input_tokens, state.output_tokens))),
-        (6, line(f"cost {wording.cost(state.cost_usd)}{unpriced}") if state.cost_usd is not None else ()),
-        (7, line(f"{state.skipped_events} events unread", "warn") if state.skipped_events else ()),
+        (1, (word,)),
+        (2, tuple(extra)),
+        (5, line(f"{started.method} {started.model}") if started else ()),
+        (4, line(wording.clock(since)) if started else ()),
+        (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct") if started else ()),
+        (6, line(wording.tokens(state.input_tokens, state.output_tokens))),
+        (7, line(f"cost {wording.cost(state.cost_usd)}{unpriced}") if state.cost_usd is not None else ()),
+        (2, line(f"{state.skipped_events} events unread", "warn") if state.skipped_events else ()),
     ]
     kept = [part for part in parts if part[1]]
     while len(kept) > 1 and cells(joined([spans for _, spans in kept])) > width:

@@ -137,7 +137,7 @@ def resources(
         config={"BLOCK": "4096", "num_warps": "4"},
         vgprs=vgprs,
         occupancy=waves,
-        load_widths={128: 8},
+        load_widths={"128": 8},
         **shared,
     )
     second = KernelResources(
@@ -145,7 +145,7 @@ def resources(
         config={"BLOCK": "2048", "num_warps": "4"},
         vgprs=vgprs - 14,
         occupancy=waves,
-        load_widths={128: 4, 16: 1},
+        load_widths={"128": 4, "16": 1},
         **shared,
     )
     return {"gfx942": (first, second)}

@@ -9,6 +9,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.worker import Worker, WorkerState
 
 from sessions.names import short_task
 from tui import wording
@@ -43,6 +44,7 @@ No session yet. Start one in a shell:
   wavedeck run softmax --model anthropic:NAME
       agents on one task, with a model of your own choice"""
 READING = "\nReading the sessions ..."
+UNREADABLE = "\nThe sessions could not be read. f5 tries again."
 STYLES = {"running": "busy", "finished": "good", "stopped": "warn", "crashed": "bad"}
 
 
@@ -89,6 +91,7 @@ class HomeScreen(Screen[None]):
         super().__init__()
         self._list = list_sessions
         self._where = where
+        self._failed = False
 
     @property
     def cockpit(self) -> Cockpit:
@@ -102,9 +105,10 @@ class HomeScreen(Screen[None]):
         yield KeyBar(id="keys")
 
     def on_screen_resume(self) -> None:
-        """Read anew whenever the person comes here."""
+        """Read anew whenever the person comes here, but not over and over what fails."""
         self._head(())
-        self.action_reload()
+        if not self._failed:
+            self.action_reload()
 
     def _head(self, told: Line) -> None:
         self.query_one("#header", Bar).show(
@@ -117,8 +121,17 @@ class HomeScreen(Screen[None]):
         infos = self._list()
         self.app.call_from_thread(self.tell, infos)
 
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """The app tells of a reading that failed."""
+        if event.state is WorkerState.ERROR:
+            self._failed = True
+            self.query_one(SessionTable).empty = UNREADABLE
+            self.query_one(SessionTable).refresh()
+        self.cockpit.tell_failure(event)
+
     def tell(self, infos: Sequence[SessionInfo]) -> None:
         """Show these sessions."""
+        self._failed = False
         table = self.query_one(SessionTable)
         table.empty = EMPTY_HOME
         table.set_rows([session_row(info) for info in infos])

@@ -1,0 +1,139 @@
+"""A cockpit over told events: the app, the screens and the fold are real, only the journal is not on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from sessions.catalog import SessionInfo
+from sessions.events import AnyEvent
+from sessions.home import Home
+from tests.support.journals import SESSION
+from tui.app import Cockpit, Doors, ExitNote
+from tui.decider import DecisionFailed
+from tui.replays import read_story
+from tui.sources import Batch
+
+HOME = Home(Path("/home/ada/.local/share/wavedeck"))
+"""Nothing is read from or written to it; it stands in pictures."""
+WIDE, NARROW = (160, 48), (80, 24)
+
+
+@dataclass
+class Told:
+    """A source that hands over what a test tells it, at once."""
+
+    session: str = SESSION
+    pending: list[AnyEvent] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Nothing to do."""
+
+    def take(self, now: float) -> Batch:
+        taken, self.pending = self.pending, []
+        return Batch(taken)
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Notebook:
+    """A decider that writes down what was asked of it; `refusal` makes it refuse."""
+
+    asked: list[tuple[object, ...]] = field(default_factory=list)
+    refusal: str = ""
+
+    async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
+        self._note(session, attempt, accepted, why)
+
+    async def undo(self, session: str, attempt: str) -> None:
+        self._note(session, attempt, None)
+
+    def _note(self, *asked: object) -> None:
+        if self.refusal:
+            raise DecisionFailed(self.refusal)
+        self.asked.append(asked)
+
+
+def live(
+    events: Sequence[AnyEvent],
+    *,
+    decider: Notebook | None = None,
+    readonly: bool = False,
+    home: Home = HOME,
+    keymap: dict[str, str] | None = None,
+) -> tuple[Cockpit, Told]:
+    """A cockpit on a running session that has come this far."""
+    source = Told(pending=list(events))
+    app = Cockpit(
+        home,
+        session=SESSION,
+        mode="live",
+        readonly=readonly,
+        decider=decider or Notebook(),
+        keymap=keymap,
+        doors=Doors(list, _no_story, lambda _: True, lambda _: source),
+    )
+    app.theme = "wavedeck"
+    return app, source
+
+
+def replayed(
+    events: Sequence[AnyEvent], *, clock: Callable[[], float] | None = None, speed: float = 1.0
+) -> Cockpit:
+    """A cockpit that replays a whole session; without a clock no time passes."""
+    app = Cockpit(
+        HOME,
+        session=SESSION,
+        mode="replay",
+        speed=speed,
+        doors=Doors(
+            list,
+            lambda name: read_story(name, events),
+            lambda _: False,
+            _no_live,
+            clock or Clock(),
+        ),
+    )
+    app.theme = "wavedeck"
+    return app
+
+
+def at_home(sessions: Callable[[], Sequence[SessionInfo]], *, home: Home = HOME) -> Cockpit:
+    """A cockpit on its list of sessions."""
+    app = Cockpit(home, doors=Doors(sessions, _no_story, lambda _: False, _no_live))
+    app.theme = "wavedeck"
+    return app
+
+
+def _no_story(session: str) -> None:
+    raise AssertionError("nothing is replayed here")
+
+
+def _no_live(session: str) -> None:
+    raise AssertionError("nothing is live here")
+
+
+async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], what: str) -> None:
+    """Wait until something holds; an `AssertionError` after ten seconds says what did not."""
+    for _ in range(1000):
+        if condition():
+            await pilot.pause()
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"never came true: {what}")

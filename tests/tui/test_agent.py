@@ -1,0 +1,375 @@
+"""One agent: words that stream, code and diffs, errors that lead to their line, tables that say what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+
+from harness import Stage
+from sessions.events import (
+    AnyEvent,
+    AttemptStarted,
+    CallRetried,
+    DecisionMade,
+    Origin,
+    ReplyPiece,
+    StageFinished,
+    StageStarted,
+)
+from sessions.fold import fold
+from tests.support.journals import FAST_SOURCE, call_error, correct, finished, latencies, running, wrong
+from tests.tui.cockpits import NARROW, WIDE, Notebook, Told, live, until
+from tui import attempts, details
+from tui.app import Cockpit, ExitNote
+from tui.lines import plain
+from tui.screens.agent import AgentScreen
+from tui.screens.dialogs import ReasonDialog
+from tui.screens.fleet import FleetScreen
+
+BOTH = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
+CALL = "vector_add#1/1/generator/1"
+
+
+@asynccontextmanager
+async def opened(
+    key: str,
+    *,
+    size: tuple[int, int] = WIDE,
+    events: list[AnyEvent] | None = None,
+    decider: Notebook | None = None,
+    readonly: bool = False,
+) -> AsyncIterator[tuple[Pilot[ExitNote], AgentScreen, Told]]:
+    app, source = live(running() if events is None else events, decider=decider, readonly=readonly)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        app.open_agent(key)
+        await until(
+            pilot, lambda: isinstance(app.screen, AgentScreen) and bool(app.screen.words.lines), "the agent"
+        )
+        screen = app.screen
+        assert isinstance(screen, AgentScreen)
+        yield pilot, screen, source
+
+
+def going_to(key: str, *keys: str) -> Callable[[Pilot[ExitNote]], object]:
+    """For a picture: open the agent and press keys."""
+
+    async def go(pilot: Pilot[ExitNote]) -> None:
+        app = pilot.app
+        assert isinstance(app, Cockpit)
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        app.open_agent(key)
+        await until(
+            pilot, lambda: isinstance(app.screen, AgentScreen) and bool(app.screen.words.lines), "the agent"
+        )
+        for each in keys:
+            await pilot.press(each)
+            await pilot.pause()
+
+    return go
+
+
+@BOTH
+def test_picture_of_words_that_stream(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(running())
+    assert snap_compare(app, terminal_size=size, run_before=going_to("vector_add#1"))
+    assert app.feed is not None
+    assert app.feed.state.instances["vector_add#1"].word == "generate"
+
+
+@BOTH
+def test_picture_of_a_wrong_answer(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(running())
+    assert snap_compare(
+        app,
+        terminal_size=size,
+        run_before=going_to("softmax#1", "left_square_bracket", "left_square_bracket", "3"),
+    )
+    assert app.feed is not None
+    assert app.feed.state.attempt("softmax#1/1").verdict == "wrong"
+
+
+@BOTH
+def test_picture_of_a_trace_and_its_line(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(running())
+    assert snap_compare(
+        app, terminal_size=size, run_before=going_to("softmax#2", "left_square_bracket", "e", "3")
+    )
+    assert app.feed is not None
+    assert app.feed.state.attempt("softmax#2/1").verdict == "call_error"
+
+
+@BOTH
+@pytest.mark.parametrize("pane", ["4", "5"], ids=["resources", "speed"])
+def test_picture_of_a_diff_with_tables(
+    size: tuple[int, int], pane: str, snap_compare: Callable[..., bool]
+) -> None:
+    app, _ = live(running())
+    assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1", "d", pane))
+    assert app.feed is not None
+    assert app.feed.state.attempt("softmax#1/3").verdict == "correct"
+
+
+def test_picture_of_a_diff_in_two_columns(snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(running())
+    assert snap_compare(app, terminal_size=WIDE, run_before=going_to("softmax#1", "2", "d", "z"))
+
+
+@pytest.mark.parametrize("theme", ["wavedeck-light", "ansi-dark"])
+def test_picture_in_other_colours(theme: str, snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(running())
+    app.theme = theme
+    assert snap_compare(app, terminal_size=(120, 34), run_before=going_to("softmax#1", "d"))
+
+
+async def test_words_are_followed_until_somebody_scrolls_up() -> None:
+    async with opened("vector_add#1", size=NARROW) as (pilot, screen, source):
+        seq = 1000
+
+        async def says(text: str) -> None:
+            nonlocal seq
+            seq += 1
+            source.pending = [ReplyPiece(call=CALL, kind="text", text=text, seq=seq)]
+            word = text.split()[-1]
+            await until(pilot, lambda: word in screen.words.text, word)
+
+        await says("\n".join(f"line {number}" for number in range(100)) + "\nfirst_end ")
+        assert screen.words.scroll_offset.y == screen.words.max_scroll_y > 0
+        await pilot.press("g")
+        assert screen.words.scroll_offset.y == 0
+        await says("\nmore\nmore\nsecond_end ")
+        assert screen.words.scroll_offset.y == 0, "held"
+        assert "held" in str(screen.words.border_title)
+        await pilot.press("f")
+        await says("\nthird_end ")
+        assert screen.words.scroll_offset.y == screen.words.max_scroll_y
+
+
+async def test_a_retry_takes_back_what_was_said() -> None:
+    async with opened("vector_add#1") as (pilot, screen, source):
+        assert "vanish" in screen.words.text
+        source.pending = [
+            CallRetried(call=CALL, reason="cut", message="the stream ended", wait_s=1, retry=1, seq=900)
+        ]
+        await until(pilot, lambda: "vanish" not in screen.words.text, "the void words")
+        assert "try 2, after cut: the stream ended" in screen.words.text
+
+
+async def test_streaming_in_pieces_ends_in_the_same_lines_as_all_at_once() -> None:
+    text = "A paragraph that is longer than the pane is wide, again and again. " * 6 + "\n\n    indented\nend"
+    async with opened("vector_add#1") as (pilot, screen, source):
+        for number, character in enumerate(text):
+            source.pending.append(ReplyPiece(call=CALL, kind="text", text=character, seq=1000 + number))
+            if number % 37 == 0:
+                await pilot.pause(0.01)
+        await until(pilot, lambda: screen.words.text.endswith("end"), "the end")
+        pieces = screen.words.text
+        screen.words._wrapped.clear()
+        assert screen.attempt is not None
+        screen.words.tell(attempts.passages(screen.attempt))
+        assert screen.words.text == pieces
+
+
+async def test_brackets_walk_the_attempts_and_the_last_one_follows() -> None:
+    async with opened("softmax#1") as (pilot, screen, source):
+        assert screen.number is None
+        await pilot.press("left_square_bracket")
+        assert screen.attempt is not None
+        assert screen.attempt.number == 2
+        assert "[2C+]" in screen.strip.text
+        source.pending = [
+            AttemptStarted(
+                attempt="softmax#1/4", origin=Origin.OPTIMIZE, base="softmax#1/3", seq=900, wall=1.0
+            )
+        ]
+        await until(pilot, lambda: "4." in screen.strip.text, "attempt 4")
+        assert screen.attempt.number == 2, "the person's choice stays"
+        await pilot.press("right_square_bracket", "right_square_bracket")
+        assert screen.number is None
+        assert screen.attempt.number == 4
+
+
+async def test_a_diff_is_against_the_base_and_braces_choose_another() -> None:
+    async with opened("softmax#1") as (pilot, screen, _):
+        await pilot.press("d")
+        assert "diff softmax#1/2 -> /3" in str(screen.code.border_title)
+        assert screen.code.summary == "+3 -2"
+        await pilot.press("left_curly_bracket")
+        assert "diff softmax#1/1 -> /3" in str(screen.code.border_title)
+        await pilot.press("right_curly_bracket")
+        assert "diff softmax#1/2 -> /3" in str(screen.code.border_title)
+        assert not screen.code.two_columns
+        await pilot.press("s")
+        assert screen.code.two_columns
+        assert " │ " in screen.code.text
+        await pilot.press("d")
+        assert screen.code.copy_text == FAST_SOURCE
+
+
+async def test_e_goes_through_the_lines_that_the_error_names() -> None:
+    async with opened("softmax#2", size=(160, 40)) as (pilot, screen, _):
+        await pilot.press("left_square_bracket")
+        assert screen.attempt is not None
+        links = attempts.verdict_lines(screen.attempt, None, 80).links
+        assert [number for _, number in links] == [14, 25, 14]
+        await pilot.press("e")
+        assert "14 >" in screen.code.text
+        assert "> exception at kernel.py line 14" in screen.detail.text
+        await pilot.press("e")
+        assert '>   File "kernel.py", line 25' in screen.detail.text
+
+
+async def test_digits_choose_what_the_judge_says() -> None:
+    async with opened("softmax#1") as (pilot, screen, _):
+        for digit, words in (
+            ("4", "vgprs"),
+            ("5", "roofline estimate, not a measurement"),
+            ("6", "landlock  active"),
+            ("7", "Solve softmax."),
+            ("3", "C est 1-1.7x roof"),
+        ):
+            await pilot.press(digit)
+            await until(pilot, lambda words=words: words in screen.detail.text, words)
+
+
+async def test_zoom_gives_one_pane_the_screen_and_escape_takes_it_back() -> None:
+    async with opened("softmax#1") as (pilot, screen, _):
+        await pilot.press("2", "z")
+        await pilot.pause()
+        assert screen.code.size.width > 150
+        assert not screen.words.display
+        await pilot.press("escape")
+        assert screen.words.display
+        assert isinstance(pilot.app.screen, AgentScreen)
+
+
+async def test_accepting_asks_for_a_reason_and_only_the_fold_shows_it() -> None:
+    notebook = Notebook()
+    async with opened("softmax#1", decider=notebook) as (pilot, screen, source):
+        await pilot.press("a")
+        assert isinstance(pilot.app.screen, ReasonDialog)
+        await pilot.press(*"fine", "space", *"q", "enter")
+        await until(pilot, lambda: bool(notebook.asked), "the decision")
+        assert notebook.asked == [(source.session, "softmax#1/3", True, "fine q")]
+        assert "3C+" not in screen.strip.text
+        source.pending = [
+            DecisionMade(attempt="softmax#1/3", accepted=True, why="fine q", by="ada", seq=900, wall=1.0)
+        ]
+        await until(pilot, lambda: "3C+" in screen.strip.text, "the fold")
+
+
+async def test_rejecting_and_undoing_and_thinking_better_of_it() -> None:
+    notebook = Notebook()
+    async with opened("softmax#1", decider=notebook) as (pilot, _, source):
+        await pilot.press("r", "escape", "r", *"slow", "enter")
+        await until(pilot, lambda: len(notebook.asked) == 1, "the rejection")
+        await pilot.press("u")
+        assert len(notebook.asked) == 1, "attempt 3 has no decision to undo"
+        await pilot.press("left_square_bracket", "u")
+        await until(pilot, lambda: len(notebook.asked) == 2, "the undoing")
+        assert notebook.asked == [
+            (source.session, "softmax#1/3", False, "slow"),
+            (source.session, "softmax#1/2", None),
+        ]
+
+
+async def test_a_refused_decision_is_told_and_nothing_changes() -> None:
+    notebook = Notebook(refusal="the engine of this session runs on node18; decide there")
+    async with opened("softmax#1", decider=notebook) as (pilot, screen, _):
+        await pilot.press("a", "enter")
+        await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
+        assert any("node18" in each.message for each in pilot.app._notifications)
+        assert "3C+" not in screen.strip.text
+
+
+async def test_read_only_hides_and_disables_decisions() -> None:
+    notebook = Notebook()
+    async with opened("softmax#1", decider=notebook, readonly=True) as (pilot, screen, _):
+        await pilot.press("a", "r", "u", "enter")
+        assert pilot.app.screen is screen
+        assert not notebook.asked
+        assert "accept" not in screen.query_one("KeyBar").text
+        assert "read only" in screen.header_bar.text
+
+
+async def test_an_attempt_without_a_verdict_cannot_be_decided() -> None:
+    async with opened("vector_add#1") as (pilot, screen, _):
+        await pilot.press("a")
+        assert pilot.app.screen is screen
+
+
+async def test_y_copies_the_source_and_says_where_it_went() -> None:
+    async with opened("softmax#1") as (pilot, _, _source):
+        await pilot.press("2", "y")
+        await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
+        assert pilot.app.clipboard == FAST_SOURCE
+        (told,) = pilot.app._notifications
+        assert f"{len(FAST_SOURCE)} B sent to the terminal" in told.message
+
+
+def lines_of(name: str, evaluation: object, width: int = 100) -> str:
+    attempt = fold(running()).attempt("softmax#1/1")
+    attempt.evaluation = evaluation
+    return "\n".join(plain(line) for line in details.told(name, attempt, "gfx942", width).lines)
+
+
+def test_a_mismatch_is_told_whole() -> None:
+    shown = lines_of("verdict", wrong())
+    for fact in (
+        "W wrong", "y[3, 517]", "0.0009765625", "nan", "0.9821 absolute", "1 relative", "6.250%", "got 1000, 0",
+        "[16, 1000]", "float16", "masked lanes count in the sum",
+    ):  # fmt: skip
+        assert fact in shown
+
+
+def test_measured_latencies_say_faster_only_where_the_interval_excludes_one() -> None:
+    shown = lines_of("speed", correct(speed=latencies())).splitlines()
+    assert any("fp32" in each and "faster" in each and "1.390-1.470" in each for each in shown)
+    assert any("fp16 outliers" in each and "not resolved" in each for each in shown)
+
+
+def test_nothing_measured_is_said_so() -> None:
+    assert "Not measured: device cpu gives no latency." in lines_of("speed", correct())
+
+
+def test_a_target_that_does_not_compile_is_named_with_its_message() -> None:
+    evaluation = msgspec.structs.replace(
+        correct(), compile_errors={"sm_90": "out of resources: shared memory"}
+    )
+    assert "sm_90 does not compile" in lines_of("resources", evaluation)
+    assert "out of resources" in lines_of("resources", evaluation)
+
+
+def test_stages_are_told_with_words_and_not_with_colour_alone() -> None:
+    shown = lines_of("stages", call_error()).splitlines()
+    attempt = fold(running()).attempt("softmax#2/1")
+    shown = [plain(line) for line in attempts.stage_lines(attempt, 100)]
+    assert shown[0].startswith("ok   static")
+    assert shown[1].startswith("FAIL call")
+    assert shown[2].startswith("-    compile")
+
+
+async def test_a_stage_that_runs_is_seen() -> None:
+    events = finished()[:-1]
+    stage = Stage("static", True, 0.1, "")
+    events += [
+        AttemptStarted(attempt="softmax#2/3", origin=Origin.FRESH, seq=900, wall=1.0),
+        StageStarted(attempt="softmax#2/3", stage="static", device="cpu", seq=901, wall=1.0),
+        StageFinished(attempt="softmax#2/3", stage=stage, seq=902, wall=1.0),
+        StageStarted(attempt="softmax#2/3", stage="call", device="cpu", seq=903, wall=1.0),
+    ]
+    async with opened("softmax#2", events=events) as (_, screen, _source):
+        assert "judging: call" in screen.detail.text
+        assert "..   call" in screen.detail.text
+
+
+async def test_a_candidate_cannot_draw_over_the_screen() -> None:
+    hostile = "\x1b[2J\x1b[31mnothing to see\x07"
+    async with opened("vector_add#1") as (pilot, screen, source):
+        source.pending = [ReplyPiece(call=CALL, kind="text", text=hostile, seq=900)]
+        await until(pilot, lambda: "nothing to see" in screen.words.text, "the words")
+        assert "\x1b" not in screen.words.text

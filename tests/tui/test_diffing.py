@@ -1,0 +1,79 @@
+"""The diff says exactly what changed: both sources can be had back from it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
+from tui.diffing import LONGEST_LINES, Change, Gap, compare, side_by_side, unified
+from tui.highlighting import highlighted
+from tui.lines import cells, clean, plain
+
+SOURCES = st.lists(
+    st.sampled_from(["x = 1", "y = x + 1", "return y", "", "    z = tl.load(p)"]), max_size=30
+).map("\n".join)
+
+
+def lines_of(source: str) -> list[str]:
+    return [plain(line) for line in highlighted(source)]
+
+
+@given(SOURCES, SOURCES)
+def test_the_new_source_follows_from_the_old_one_and_the_diff(old: str, new: str) -> None:
+    comparison = compare(old, new)
+    assert comparison is not None
+    before, after = lines_of(old), lines_of(new)
+    rebuilt: list[str] = []
+    at = 0
+    for row in comparison.rows:
+        if isinstance(row, Gap):
+            rebuilt += before[at : at + row.lines]
+            at += row.lines
+            continue
+        if row.new is not None:
+            rebuilt.append(after[row.new])
+        if row.old is not None:
+            assert row.old == at
+            at += 1
+    if comparison.rows:
+        assert rebuilt == after
+        assert at == len(before)
+    else:
+        assert before == after
+    assert comparison.added - comparison.removed == len(after) - len(before)
+
+
+@given(SOURCES, SOURCES)
+def test_marks_lie_within_their_lines(old: str, new: str) -> None:
+    comparison = compare(old, new)
+    assert comparison is not None
+    for row in comparison.rows:
+        if isinstance(row, Change) and row.new is not None:
+            assert all(0 <= a < b <= len(lines_of(new)[row.new]) for a, b in row.new_marks)
+
+
+def test_one_column_tells_sides_by_signs_and_not_by_colour_alone() -> None:
+    comparison = compare(RIGHT_SOURCE, FAST_SOURCE)
+    assert comparison is not None
+    text = [plain(line) for line in unified(RIGHT_SOURCE, FAST_SOURCE, comparison)]
+    assert sum(" + " in line[:9] for line in text) == comparison.added == 3
+    assert sum(" - " in line[:9] for line in text) == comparison.removed == 2
+    assert any("same lines" in line for line in text)
+
+
+@pytest.mark.parametrize("width", [40, 81, 160])
+def test_two_columns_keep_to_their_width(width: int) -> None:
+    comparison = compare(RIGHT_SOURCE, FAST_SOURCE)
+    assert comparison is not None
+    assert all(cells(line) <= width for line in side_by_side(RIGHT_SOURCE, FAST_SOURCE, comparison, width))
+
+
+def test_sources_too_long_for_the_screen_are_not_compared() -> None:
+    assert compare("x = 1\n" * (LONGEST_LINES + 1), "x = 2\n") is None
+
+
+@given(st.text(max_size=300))
+def test_colouring_changes_no_letter(source: str) -> None:
+    assert "\n".join(plain(line) for line in highlighted(source)) == clean(source).removesuffix("\n")

@@ -1,0 +1,260 @@
+"""The fleet: every agent in a row that says what it does, and numbers that say what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from sessions.events import (
+    AttemptStarted,
+    CallFinished,
+    CallRetried,
+    CallStarted,
+    InstanceFinished,
+    InstanceStarted,
+    Notice,
+    ReplyPiece,
+    Role,
+    WaitingForPerson,
+)
+from sessions.fold import apply, fold
+from tests.support.journals import SESSION, Teller, finished, running
+from tests.tui.cockpits import NARROW, WIDE, live, until
+from tui import views
+from tui.lines import Span, cells, plain
+from tui.screens.agent import AgentScreen
+from tui.screens.fleet import FleetScreen
+from tui.screens.home import HomeScreen
+
+
+def row(instance: str, events: list[object]) -> dict[str, str]:
+    state = fold(events)
+    cells = views.agent_row(state, state.instances[instance]).cells
+    return {column.title: cell.text for column, cell in zip(views.AGENT_COLUMNS, cells, strict=True)}
+
+
+def test_a_row_says_what_an_agent_does_and_has() -> None:
+    shown = row("softmax#1", running())
+    assert shown["attempt"] == "3/5"
+    assert shown["last"] == "C correct"
+    assert shown["tokens"] == "5.52k in 1.84k out"
+    assert shown["cost"] == "-", "no price is configured"
+
+
+def test_an_estimate_is_called_one_and_a_measurement_has_its_interval() -> None:
+    assert row("softmax#1", running())["best"] == "C est 1-1.7x roof"
+    assert row("vector_add#1", finished())["best"] == "C 1.22x [0.98-1.47]"
+
+
+def test_a_failed_attempt_is_no_best() -> None:
+    assert row("softmax#2", running())["best"] == "none correct yet"
+
+
+def test_a_writing_model_is_seen_to_write() -> None:
+    assert row("vector_add#1", running())["doing"] == "generate 0.4k"
+
+
+def test_a_retry_is_seen() -> None:
+    call = "softmax#1/1/generator/1"
+    teller = Teller()
+    teller.open()
+    teller.tell(InstanceStarted(task="starter/softmax", instance=1))
+    teller.tell(CallStarted(call=call, attempt="softmax#1/1", role=Role.GENERATOR, model="m", messages=()))
+    teller.tell(ReplyPiece(call=call, kind="text", text="half"))
+    teller.tell(CallRetried(call=call, reason="cut", message="the stream ended", wait_s=1.0, retry=1))
+    assert row("softmax#1", teller.told)["doing"] == "generate try 2"
+
+
+def test_rows_stand_in_the_order_of_the_tasks_whoever_came_first() -> None:
+    teller = Teller()
+    teller.open()
+    for task, number in (("starter/vector_add", 1), ("starter/softmax", 2), ("starter/softmax", 1)):
+        teller.tell(InstanceStarted(task=task, instance=number))
+    keys = [each.key for each in views.ordered_instances(fold(teller.told))]
+    assert keys == ["softmax#1", "softmax#2", "vector_add#1"]
+
+
+def test_what_a_device_does_not_tell_is_not_zero() -> None:
+    teller = Teller()
+    teller.device("cpu")
+    shown = [cell.text for cell in views.device_row(fold(teller.told).devices["cpu"]).cells]
+    assert shown == ["cpu", "Triton's interpreter", "idle", "not visible", "-", "-", "-", "-"]
+
+
+def test_the_best_of_a_task_come_first_and_measured_before_estimated() -> None:
+    rows = views.Leaders().rows(fold(finished()))
+    assert [each.key for each in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
+    assert rows[1].cells[3].text == "+ accepted"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_header_drops_what_matters_least(width: int) -> None:
+    line = views.header(fold(running()), name=SESSION, word=Span("running"), extra=[], width=width)
+    assert cells(line) <= width
+    assert plain(line).startswith(SESSION)
+    assert "running" in plain(line)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
+def test_fleet_picture(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(running())
+    assert snap_compare(app, terminal_size=size)
+    assert app.feed is not None
+    assert app.feed.state.instances["softmax#2"].word == "reflect"
+
+
+async def test_eighteen_agents_fit_into_a_small_terminal() -> None:
+    teller = Teller()
+    teller.open()
+    for number in range(1, 19):
+        teller.tell(InstanceStarted(task="starter/softmax", instance=number))
+    app, _ = live(teller.told)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        assert screen.agents.size.height >= 1 + 18
+
+
+async def test_rows_change_as_events_come_and_the_cursor_stays() -> None:
+    app, source = live(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        await pilot.press("down", "down")
+        assert screen.agents.cursor_key == "vector_add#1"
+        call = "vector_add#1/1/generator/1"
+        source.pending = [
+            CallFinished(call=call, text="done", seq=900),
+            InstanceStarted(task="starter/softmax", instance=3, seq=901),
+            Notice(level="warning", message="model answered 429; slowing down", seq=902),
+        ]
+        await until(pilot, lambda: "softmax#3" in screen.agents.text, "the new row")
+        assert "generate" not in screen.agents.text
+        assert screen.agents.cursor_key == "vector_add#1"
+        assert "slowing down" in screen.banner.text
+
+
+async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, source = live(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        await pilot.pause()
+        asked: list[object] = []
+        refresh = type(screen.agents).refresh
+
+        def listening(widget: object, *regions: object, **options: object) -> object:
+            if widget is screen.agents:
+                asked.extend(regions or ["everything"])
+            return refresh(widget, *regions, **options)
+
+        monkeypatch.setattr(type(screen.agents), "refresh", listening)
+        source.pending = [ReplyPiece(call="vector_add#1/1/generator/1", kind="text", text="x" * 200, seq=900)]
+        await until(pilot, lambda: "generate 0.6k" in screen.agents.text, "the counter")
+        (region,) = asked
+        assert region.height == 1
+        assert region.width <= 16
+
+
+async def test_enter_opens_the_agent_and_escape_backs_out_to_the_sessions() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await pilot.press("j", "enter")
+        assert isinstance(app.screen, AgentScreen)
+        assert app.screen.key == "softmax#2"
+        await pilot.press("escape")
+        assert isinstance(app.screen, FleetScreen)
+        await pilot.press("escape")
+        assert isinstance(app.screen, HomeScreen)
+        assert app.feed is None
+
+
+async def test_a_leader_opens_at_its_attempt() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await pilot.press("2", "down", "enter")
+        assert isinstance(app.screen, AgentScreen)
+        assert app.screen.attempt is not None
+        assert app.screen.attempt.attempt == "softmax#1/2"
+
+
+async def test_digits_choose_panes_in_a_small_terminal() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        await pilot.press("3")
+        assert screen.devices.display
+        assert not screen.agents.display
+        assert "[3 devices]" in screen.tab_bar.text
+        await pilot.press("1")
+        assert screen.agents.display
+
+
+async def test_an_instance_that_waits_for_a_person_opens_at_the_waiting_attempt() -> None:
+    events = running()
+    events.append(WaitingForPerson(attempt="softmax#1/3", seq=900, wall=events[-1].wall))
+    events.append(AttemptStarted(attempt="softmax#1/4", origin="optimize", seq=901, wall=events[-1].wall))
+    app, _ = live(events)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await pilot.press("enter")
+        assert isinstance(app.screen, AgentScreen)
+        assert app.screen.attempt is not None
+        assert app.screen.attempt.attempt == "softmax#1/3"
+
+
+@pytest.mark.parametrize("size", [(40, 10), (20, 5), (10, 3), (300, 90)])
+async def test_no_size_is_too_odd(size: tuple[int, int]) -> None:
+    app, _ = live(finished())
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        for key in (
+            "1",
+            "2",
+            "3",
+            "4",
+            "1",
+            "enter",
+            "1",
+            "2",
+            "d",
+            "s",
+            "3",
+            "4",
+            "5",
+            "6",
+            "7",
+            "z",
+            "z",
+            "question_mark",
+        ):
+            await pilot.press(key)
+        await pilot.resize_terminal(80, 24)
+        await pilot.resize_terminal(*size)
+
+
+def test_every_way_an_agent_can_end_has_words() -> None:
+    reasons = ("iterations", "recording_exhausted", "budget", "model_failed", "stopped", "infra_error")
+    state = fold(running())
+    for reason in reasons:
+        apply(state, InstanceFinished(task="starter/softmax", instance=1, reason=reason))
+        said = views.doing(state.instances["softmax#1"]).text
+        assert said
+        assert len(said) <= 16
+
+
+def test_unknown_events_are_told() -> None:
+    events = msgspec.structs.replace(running()[0])
+    state = fold([events])
+    state.skipped_events = 3
+    line = views.header(state, name=SESSION, word=Span("running"), extra=[], width=300)
+    assert "3 events unread" in plain(line)

@@ -1,0 +1,128 @@
+"""Replay: the same screens with a time line; it moves through the session and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+
+from sessions.fold import fold
+from tests.support.journals import finished
+from tests.tui.cockpits import NARROW, WIDE, Clock, replayed, until
+from tui.app import Cockpit, ExitNote
+from tui.replays import Replay
+from tui.screens.agent import AgentScreen
+from tui.screens.fleet import FleetScreen
+
+EVENTS = finished()
+Opened = tuple[Pilot[ExitNote], FleetScreen, Replay]
+
+
+async def loaded(pilot: Pilot[ExitNote]) -> None:
+    await until(pilot, lambda: isinstance(pilot.app.screen, FleetScreen), "the replay")
+
+
+@asynccontextmanager
+async def playing(clock: Clock, *, size: tuple[int, int] = WIDE, speed: float = 1.0) -> AsyncIterator[Opened]:
+    app = replayed(EVENTS, clock=clock, speed=speed)
+    async with app.run_test(size=size) as pilot:
+        await loaded(pilot)
+        assert isinstance(app.screen, FleetScreen)
+        assert app.feed is not None
+        assert app.feed.replay is not None
+        yield pilot, app.screen, app.feed.replay
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
+def test_replay_picture(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    async def to_second_verdict(pilot: Pilot[ExitNote]) -> None:
+        await loaded(pilot)
+        await until(
+            pilot, lambda: not pilot.app._notifications or pilot.app.clear_notifications() is None, "quiet"
+        )
+        await pilot.press("n", "n")
+
+    app = replayed(EVENTS)
+    assert snap_compare(app, terminal_size=size, run_before=to_second_verdict)
+    assert app.feed is not None
+    assert app.feed.state.attempt("softmax#1/2").verdict == "correct"
+
+
+async def test_it_plays_at_its_speed_and_pauses() -> None:
+    clock = Clock()
+    async with playing(clock, speed=10.0) as (pilot, screen, replay):
+        assert "playing 10x" in screen.timeline.text
+        clock.now += 2.0
+        await until(pilot, lambda: replay.offset_s > 19.9, "twenty seconds")
+        await pilot.press("space")
+        assert "paused" in screen.timeline.text
+        clock.now += 5.0
+        await pilot.press("minus")
+        assert replay.offset_s == pytest.approx(20.0)
+        assert replay.speed == 5.0
+        await pilot.press("plus", "plus")
+        assert replay.speed == 20.0
+
+
+@pytest.mark.parametrize(
+    ("keys", "mark"),
+    [
+        (("n",), "verdicts"),
+        (("b",), "bests"),
+        (("x",), "decisions"),
+        (("right",), "attempts"),
+        (("n", "n", "N"), "verdicts"),
+        (("right", "right", "left"), "attempts"),
+    ],
+)
+async def test_keys_jump_to_marks_and_the_state_is_that_moments(keys: tuple[str, ...], mark: str) -> None:
+    clock = Clock()
+    async with playing(clock) as (pilot, _, replay):
+        await pilot.press("space", "0", *keys)
+        marks = getattr(replay.story.marks, mark)
+        assert replay.position == marks[0]
+        assert not replay.playing
+        app = pilot.app
+        assert isinstance(app, Cockpit)
+        assert app.feed is not None
+        assert app.feed.state == fold(EVENTS[: marks[0]])
+
+
+async def test_single_events_and_both_ends() -> None:
+    async with playing(Clock()) as (pilot, screen, replay):
+        await pilot.press("dollar_sign")
+        assert replay.at_end
+        assert f"event {len(EVENTS)}/{len(EVENTS)}" in screen.timeline.text
+        await pilot.press("comma", "comma", "full_stop")
+        assert replay.position == len(EVENTS) - 1
+        await pilot.press("n")
+        assert any("no verdict after this" in each.message for each in pilot.app._notifications)
+        await pilot.press("space")
+        assert replay.playing
+        await pilot.press("0")
+        assert replay.position == 0
+        assert screen.agents.rows == []
+
+
+async def test_the_agent_screen_goes_back_in_time_too() -> None:
+    async with playing(Clock()) as (pilot, _, replay):
+        await pilot.press("dollar_sign", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, AgentScreen)
+        assert screen.timeline.display
+        assert "3C" in screen.strip.text
+        await pilot.press("0")
+        assert "not started" in screen.strip.text
+        await pilot.press("n")
+        assert "[1W]" in screen.strip.text
+        assert replay.position == replay.story.marks.verdicts[0]
+
+
+async def test_a_replay_decides_nothing() -> None:
+    async with playing(Clock()) as (pilot, _, _replay):
+        await pilot.press("dollar_sign", "enter", "a")
+        assert isinstance(pilot.app.screen, AgentScreen)
+        assert "accept" not in pilot.app.screen.query_one("KeyBar").text
+        assert "replay" in pilot.app.screen.header_bar.text

@@ -1,0 +1,107 @@
+"""A replay shows the same states as the session had, at any speed and from any jump."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions.codec import UnknownEvent
+from sessions.events import AttemptJudged, DecisionMade, DecisionUndone
+from sessions.fold import fold
+from tests.support.journals import SESSION, finished
+from tui.feed import Feed
+from tui.replays import LONGEST_GAP_S, SPEEDS, Replay, read_story
+
+EVENTS = finished()
+STORY = read_story(SESSION, EVENTS)
+
+
+@given(st.integers(0, len(EVENTS)))
+def test_any_moment_is_the_fold_of_what_had_happened(count: int) -> None:
+    assert STORY.state_after(count) == fold(EVENTS[:count])
+
+
+@given(st.lists(st.integers(0, len(EVENTS)), max_size=6))
+def test_jumping_about_ends_in_the_same_state_as_going_there(places: list[int]) -> None:
+    replay = Replay(STORY, playing=False)
+    feed = Feed(replay)
+    for place in places:
+        replay.seek(place)
+        feed.drain(0.0)
+    assert feed.state == fold(EVENTS[: places[-1]] if places else [])
+
+
+@pytest.mark.parametrize("speed", SPEEDS)
+def test_the_clock_runs_at_its_speed(speed: float) -> None:
+    replay = Replay(STORY, speed=speed)
+    replay.take(100.0)
+    replay.take(100.5)
+    assert replay.offset_s == pytest.approx(min(0.5 * speed, STORY.duration_s))
+    assert all(offset <= replay.offset_s for offset in STORY.offsets[: replay.position])
+    assert all(offset > replay.offset_s for offset in STORY.offsets[replay.position :])
+
+
+def test_it_stops_at_the_end_and_starts_over() -> None:
+    replay = Replay(STORY, speed=100.0)
+    for second in range(10):
+        replay.take(float(second))
+    assert replay.at_end
+    assert not replay.playing
+    replay.toggle()
+    assert replay.playing
+    assert replay.position == 0
+
+
+def test_no_time_passes_while_it_is_paused() -> None:
+    replay = Replay(STORY, playing=False)
+    replay.take(0.0)
+    replay.take(50.0)
+    replay.toggle()
+    replay.take(50.5)
+    assert replay.offset_s == pytest.approx(0.5)
+
+
+def test_marks_are_the_events_that_they_name() -> None:
+    verdicts = [EVENTS[place - 1] for place in STORY.marks.verdicts]
+    assert [type(event) for event in verdicts] == [AttemptJudged] * 5
+    decisions = [type(EVENTS[place - 1]) for place in STORY.marks.decisions]
+    assert decisions == [DecisionMade, DecisionMade, DecisionUndone]
+    bests = [EVENTS[place - 1] for place in STORY.marks.bests]
+    assert [event.attempt for event in bests if isinstance(event, AttemptJudged)] == [
+        "softmax#1/2",
+        "softmax#1/3",
+        "vector_add#1/1",
+    ]
+
+
+def test_jumps_go_to_the_next_mark_and_back_again() -> None:
+    replay = Replay(STORY)
+    marks = STORY.marks.verdicts
+    assert replay.jump(marks)
+    assert replay.jump(marks)
+    assert replay.position == marks[1]
+    assert replay.jump(marks, back=True)
+    assert replay.position == marks[0]
+    assert not replay.jump(marks, back=True)
+    assert not replay.playing
+
+
+def test_a_night_without_events_does_not_have_to_be_sat_through() -> None:
+    import msgspec
+
+    late = [msgspec.structs.replace(event, wall=event.wall + 40_000.0) for event in EVENTS[50:]]
+    story = read_story(SESSION, [*EVENTS[:50], *late])
+    assert story.duration_s < STORY.duration_s + LONGEST_GAP_S + 1
+
+
+def test_lines_that_nobody_could_read_are_counted() -> None:
+    story = read_story(SESSION, [*EVENTS, UnknownEvent("of_tomorrow", 999, EVENTS[-1].wall)])
+    assert story.state_after(len(story.events)).skipped_events == 1
+
+
+def test_an_empty_session_can_be_replayed() -> None:
+    replay = Replay(read_story(SESSION, []))
+    assert replay.take(1.0).events == ()
+    replay.step(1)
+    assert replay.position == 0
