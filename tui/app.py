@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from textual import work
 from textual.app import App, InvalidThemeError
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter, NoColor
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
@@ -141,7 +142,11 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     def get_css_variables(self) -> dict[str, str]:
         """The theme's variables, and the palette's worked out from them."""
         variables = super().get_css_variables()
-        return variables | themes.palette(variables, ansi=self.current_theme.ansi)
+        return variables | themes.palette(variables, ansi=self.current_theme.ansi or self.no_color)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """With `NO_COLOR` no colour at all: Textual's own filter would send greys."""
+        return (NoColor(),) if self.no_color else super().get_line_filters()
 
     def on_mount(self) -> None:
         """Open what was asked for and start drawing."""
@@ -405,7 +410,6 @@ def run_cockpit(
         keymap=keymap,
         mouse=mouse,
     )
-    # Textual's grey filter still sends colours; only the terminal's own palette is truly without.
     chosen = theme or ("ansi-dark" if app.no_color else themes.DARK.name)
     try:
         app.theme = chosen

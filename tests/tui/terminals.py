@@ -1,0 +1,91 @@
+"""A pseudo terminal with a cockpit in it: what travels to it is what would travel over SSH."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+TIMEOUT_S = 30.0
+
+
+class Terminal:
+    """The other side of a program's terminal."""
+
+    def __init__(self, descriptor: int, process: subprocess.Popen[bytes]) -> None:
+        self._descriptor = descriptor
+        self.process = process
+        self.received = b""
+
+    def read(self, seconds: float) -> bytes:
+        """What arrives within so many seconds."""
+        start = len(self.received)
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if not self._read_once(left):
+                break
+        return self.received[start:]
+
+    def until(self, condition: Callable[[bytes], bool], what: str) -> None:
+        """Read until something holds for all that was received."""
+        end = time.monotonic() + TIMEOUT_S
+        while not condition(self.received):
+            if time.monotonic() > end or not self._read_once(0.1):
+                if condition(self.received):
+                    return
+                raise AssertionError(f"never came true: {what}; received {self.received[-600:]!r}")
+
+    def _read_once(self, seconds: float) -> bool:
+        """`False` when the program has closed its side."""
+        ready, _, _ = select.select([self._descriptor], [], [], seconds)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._descriptor, 1 << 16)
+        except OSError:
+            return False
+        self.received += data
+        return bool(data)
+
+    def press(self, keys: str) -> None:
+        """Type."""
+        os.write(self._descriptor, keys.encode())
+
+    def ends(self) -> int:
+        """Wait for the program to end, reading what it still says; returns its exit status."""
+        end = time.monotonic() + TIMEOUT_S
+        while self.process.poll() is None and time.monotonic() < end:
+            self._read_once(0.1)
+        self.read(0.1)
+        return self.process.wait(timeout=1)
+
+
+@contextmanager
+def terminal(
+    code: str, *, size: tuple[int, int], environ: Mapping[str, str] | None = None
+) -> Iterator[Terminal]:
+    """Python code run in a terminal of (columns, rows)."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    env = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environ or {})}
+    env.pop("NO_COLOR", None) if not environ or "NO_COLOR" not in environ else None
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(master)

@@ -1,0 +1,143 @@
+"""The cockpit in a real (pseudo) terminal: bytes, keys, leaving, failing."""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from sessions import Home
+from sessions.events import AttemptStarted, CallStarted, InstanceStarted, Origin, ReplyPiece, Role
+from tests.support.journals import SESSION, Teller, append, finished, write_live
+from tests.tui.terminals import terminal
+from tui.terminal import CLIPBOARD_BYTES, copy
+
+RUN = """
+from pathlib import Path
+from tui.app import run_cockpit
+note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", theme={theme!r})
+print("SAID:", *note.lines, note.failed)
+"""
+AGENTS = 80
+COLOUR = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|38|48|9[0-7]|10[0-7])[0-9;]*m")
+
+
+def code(home: Home, *, theme: str | None = None) -> str:
+    return RUN.format(home=str(home.root), session=SESSION, theme=theme)
+
+
+def eighty_agents() -> Teller:
+    teller = Teller()
+    teller.open()
+    for number in range(1, AGENTS + 1):
+        attempt = f"softmax#{number}/1"
+        teller.tell(InstanceStarted(task="starter/softmax", instance=number))
+        teller.tell(AttemptStarted(attempt=attempt, origin=Origin.FRESH))
+        teller.tell(
+            CallStarted(
+                call=f"{attempt}/generator/1", attempt=attempt, role=Role.GENERATOR, model="m", messages=()
+            )
+        )
+    return teller
+
+
+def test_leaving_gives_the_screen_back_and_says_how_to_come_back(home: Home) -> None:
+    write_live(home, finished())
+    with terminal(code(home), size=(80, 24)) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.press("q")
+        assert screen.ends() == 0
+        assert b"\x1b[?1049l" in screen.received, "the alternate screen is left"
+        assert f"wavedeck replay {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
+
+
+def test_an_idle_session_sends_nothing(home: Home) -> None:
+    write_live(home, finished())
+    with terminal(code(home), size=(120, 40)) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.until(lambda _: screen.read(0.5) == b"", "silence")
+        assert screen.read(2.0) == b""
+
+
+def test_eighty_writing_agents_fit_through_a_slow_link(home: Home) -> None:
+    """The acceptance of COCKPIT: 80 agents at 20 tokens a second, 120x40, at most 30 KB/s."""
+    teller = eighty_agents()
+    journal = write_live(home, teller.told)
+    with terminal(code(home), size=(120, 40)) as screen:
+        screen.until(lambda seen: b"softmax#20" in seen, "the fleet")
+        screen.read(1.0)
+        began, sent = time.monotonic(), 0
+        seconds = 3.0
+        while time.monotonic() - began < seconds:
+            fresh = Teller(wall=teller.wall)
+            fresh.told = list(teller.told)
+            for number in range(1, AGENTS + 1):
+                # 20 tokens a second of 4 letters, ten pieces a second.
+                call = f"softmax#{number}/1/generator/1"
+                fresh.tell(ReplyPiece(call=call, kind="text", text="abcdefgh"))
+            append(journal, fresh.told[len(teller.told) :])
+            teller.told = fresh.told
+            sent += len(screen.read(0.1))
+        took = time.monotonic() - began
+        assert 0 < sent / took <= 30_000
+
+
+def test_without_colour_no_colour_is_sent(home: Home) -> None:
+    write_live(home, finished())
+    with terminal(code(home), size=(80, 24), environ={"NO_COLOR": "1"}) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.press("\r")
+        screen.until(lambda seen: b"words of" in seen, "the agent")
+        assert not COLOUR.findall(screen.received)
+
+
+def test_an_error_nobody_foresaw_leaves_a_file_and_no_traceback_on_the_screen(home: Home) -> None:
+    write_live(home, finished())
+    broken = "import tui.screens.agent as agent\nagent.AgentScreen.action_diff = lambda self: 1 / 0\n"
+    with terminal(broken + code(home), size=(80, 24)) as screen:
+        screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
+        screen.press("\r")
+        screen.until(lambda seen: b"words of" in seen, "the agent")
+        screen.press("d")
+        assert screen.ends() == 0
+        said = screen.received.rpartition(b"SAID:")[2].decode()
+        assert "the cockpit failed: ZeroDivisionError" in said
+        assert "True" in said
+        assert b"Traceback" not in screen.received
+        (file,) = (home.root / "crashes").iterdir()
+        assert str(file) in said.replace("\r\n", "")
+        assert "action_diff" in file.read_text() or "ZeroDivisionError" in file.read_text()
+
+
+class Sent:
+    """A driver that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.data = ""
+
+    def write(self, data: str) -> None:
+        self.data += data
+
+
+@pytest.mark.parametrize("tmux", [False, True])
+def test_copied_text_travels_as_osc_52(tmux: bool) -> None:  # noqa: FBT001
+    driver = Sent()
+    told = copy(driver, "tl.load\n", tmux=tmux)  # type: ignore[arg-type]
+    encoded = base64.b64encode(b"tl.load\n").decode()
+    assert f"\x1b]52;c;{encoded}\a" in driver.data
+    assert ("\x1bPtmux;" in driver.data) is tmux
+    assert "8 B sent" in told
+    assert "copied" not in told, "no terminal says whether it took the text"
+
+
+def test_text_too_long_for_a_clipboard_goes_to_a_file() -> None:
+    driver = Sent()
+    text = "x" * CLIPBOARD_BYTES
+    told = copy(driver, text, tmux=False)  # type: ignore[arg-type]
+    assert driver.data == ""
+    file = Path(told.rpartition(" ")[2])
+    assert file.read_text() == text
+    file.unlink()
