@@ -42,16 +42,21 @@ def open_cockpit(
         if mode != "live":
             raise
         raise Complaint(f"{error}; {session} runs on, come back with: wavedeck attach {session}") from error
-    if mode == "live" and session is not None and not home.live(session).running:
-        emit(ended(home, session))
-    for line in note.lines:
-        say(line)
+    watched = session if mode == "live" else None
+    over = watched is not None and not home.live(watched).running
+    if watched is not None and over:
+        emit(ended(home, watched))
+    if note.failed or not over:
+        for line in note.lines:
+            say(line)
     return ExitCode.FAILED if note.failed else ExitCode.DONE
 
 
 def ended(home: Home, session: str) -> str:
-    """The summary of a session that ended while it was watched."""
+    """The summary of a session that ended while it was watched, and what to do next."""
     # Loaded here: the cockpit starts without git.
     from sessions.catalog import journal_of
 
-    return summary(fold(journal_of(home, session).events))
+    state = fold(journal_of(home, session).events)
+    verb = "replay" if state.finished else "resume"
+    return f"{summary(state)}\n{verb}    wavedeck {verb} {session}"
