@@ -148,7 +148,8 @@ def standing(evaluation: Evaluation, target: str | None) -> Span:
     if evaluation.verdict is not Verdict.CORRECT:
         return Span(f"{mark} {words(evaluation.verdict)}", verdict_style(evaluation.verdict))
     if evaluation.speedup is not None:
-        return Span(f"{mark} {times(evaluation.speedup)} [{interval(evaluation)}]", "good")
+        known = interval(evaluation)
+        return Span(f"{mark} {times(evaluation.speedup)}{f' [{known}]' if known else ''}", "good")
     factor = roof_factor(evaluation, target)
     return Span(f"{mark} est 1-{factor:.2g}x roof" if factor is not None else mark, "good")
 

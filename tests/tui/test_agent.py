@@ -236,6 +236,15 @@ async def test_digits_choose_what_the_judge_says() -> None:
             await until(pilot, lambda words=words: words in screen.detail.text, words)
 
 
+async def test_a_terminal_that_grows_shows_all_panes_at_once() -> None:
+    async with opened("softmax#1", size=NARROW) as (pilot, screen, _):
+        await pilot.press("2")
+        await pilot.resize_terminal(*WIDE)
+        await until(pilot, lambda: "C est" in screen.detail.text, "the verdict")
+        assert screen.words.display
+        assert screen.code.display
+
+
 async def test_zoom_gives_one_pane_the_screen_and_escape_takes_it_back() -> None:
     async with opened("softmax#1") as (pilot, screen, _):
         await pilot.press("2", "z")

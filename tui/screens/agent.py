@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.message import Message
 from textual.widget import Widget
 
 from sessions.state import AttemptState, InstanceState
@@ -26,6 +28,9 @@ ABOVE = ("words", "code")
 class DetailPane(LineView):
     """What the judge says: verdict, resources, speed, stages; or the prompt."""
 
+    class Resized(Message):
+        """Its lines depend on its width, which it knows only now."""
+
     HELP = """\
 What the judge made of the attempt; the digits choose.
 
@@ -39,6 +44,10 @@ speed      measured latencies against the baseline; where there are none,
 stages     the six stages, sandbox, evidence, versions
 prompt     exactly what was sent to the model
 """
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Ask for lines of this width."""
+        self.post_message(self.Resized())
 
 
 class AgentScreen(SessionScreen):
@@ -212,6 +221,11 @@ class AgentScreen(SessionScreen):
             or "\n".join("".join(s.text for s in row) for row in lines),
         )
 
+    @on(DetailPane.Resized)
+    def draw_details_anew(self) -> None:
+        """Other width, other lines."""
+        self._draw_detail(self.attempt)
+
     def _place(self) -> None:
         tabbed = self.tabbed
         names = [name for name, _ in self.PANES]
@@ -232,8 +246,7 @@ class AgentScreen(SessionScreen):
         self._place()
         pane = {"words": self.words, "code": self.code}.get(name, self.detail)
         pane.focus()
-        # Panes that were hidden have no size before the next layout.
-        self.call_after_refresh(self.draw, frozenset((EVERYTHING,)))
+        self.draw(frozenset((EVERYTHING,)))
 
     def _look_at(self, number: int | None) -> None:
         self.number = number

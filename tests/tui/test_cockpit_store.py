@@ -1,0 +1,105 @@
+"""The cockpit on real sessions: recorder, journal, git store and decisions are the real ones."""
+
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+
+from harness import Verdict
+from sessions import Home
+from sessions.catalog import journal_of
+from sessions.files import FileLock
+from sessions.fold import fold
+from tests.tui import stored
+from tests.tui.cockpits import NARROW, WIDE, until
+from tui.app import Cockpit, ExitNote
+from tui.screens.agent import AgentScreen
+from tui.screens.fleet import FleetScreen
+from tui.screens.home import SessionTable
+
+
+def cockpit_of(pilot: Pilot[ExitNote]) -> Cockpit:
+    assert isinstance(pilot.app, Cockpit)
+    return pilot.app
+
+
+async def opened_agent(pilot: Pilot[ExitNote]) -> AgentScreen:
+    app = cockpit_of(pilot)
+    await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+    await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
+    assert isinstance(app.screen, AgentScreen)
+    return app.screen
+
+
+async def test_a_finished_session_opens_from_the_list_as_a_replay_at_its_end(home: Home) -> None:
+    session = stored.finished(home)
+    app = Cockpit(home)
+    async with app.run_test(size=NARROW) as pilot:
+        table = app.screen.query_one(SessionTable)
+        await until(pilot, lambda: bool(table.rows), "the list")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        assert app.feed is not None
+        assert app.feed.replay is not None
+        assert app.feed.replay.at_end
+        assert app.feed.state == fold(journal_of(home, session).events)
+        await pilot.press("space")
+        assert app.feed.replay.playing
+        assert app.feed.replay.position < len(app.feed.replay.story.events)
+
+
+async def test_a_session_that_ends_while_it_is_watched_is_seen_to_its_end(home: Home) -> None:
+    recorder = stored.begin(home)
+    app = Cockpit(home, session=stored.FIRST, mode="live")
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        stored.attempt(recorder, 1, Verdict.WRONG, message="differs")
+        stored.attempt(recorder, 2, Verdict.CORRECT, source=stored.FAST)
+        stored.finish(recorder)
+        assert not home.live(stored.FIRST).folder.exists(), "put away"
+        await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
+        assert app.feed is not None
+        assert app.feed.trouble() == ""
+
+        screen = await opened_agent(pilot)
+        await pilot.press("a", *"good", "enter")
+        await until(pilot, lambda: "2C+" in screen.strip.text, "the decision, out of the store")
+        await pilot.press("u")
+        await until(pilot, lambda: "2C+" not in screen.strip.text, "the undoing")
+    state = fold(journal_of(home, stored.FIRST).events)
+    assert state.attempt("softmax#1/2").decision is None
+
+
+@pytest.mark.parametrize("key", ["a", "r"])
+async def test_a_stopped_session_takes_decisions(home: Home, key: str) -> None:
+    session = stored.stopped(home)
+    app = Cockpit(home, session=session, mode="live")
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await opened_agent(pilot)
+        assert f"wavedeck resume {session}" in screen.banner.text
+        await pilot.press(key, *"because", "enter")
+        mark = "1W+" if key == "a" else "1W!"
+        await until(pilot, lambda: mark in screen.strip.text, mark)
+        assert "because" in screen.detail.text
+    decision = fold(journal_of(home, session).events).attempt("softmax#1/1").decision
+    assert decision is not None
+    assert decision.accepted is (key == "a")
+
+
+async def test_an_engine_that_does_not_answer_is_told_in_one_line(home: Home) -> None:
+    stored.stopped(home)
+    app = Cockpit(home, session=stored.FIRST, mode="live")
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await opened_agent(pilot)
+        lock = FileLock(home.live(stored.FIRST).lock)
+        assert lock.acquire()
+        await pilot.press("a", "enter")
+        await until(
+            pilot, lambda: any(each.severity == "error" for each in app._notifications), "the refusal"
+        )
+        (told,) = [each for each in app._notifications if each.severity == "error"]
+        assert "\n" not in told.message
+        assert "1W+" not in screen.strip.text
+        lock.release()
