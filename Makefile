@@ -1,8 +1,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Torch's and the BLAS's own threads fight over the cores that the tests already fill.
-TEST_ENV := OMP_NUM_THREADS=1
+# Torch's and the BLAS's own threads fight over the cores that the tests already fill. In a vendor's environment pytest would
+# load plugins that are not ours: ours are named.
+TEST_ENV := OMP_NUM_THREADS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
+PYTEST := $(BIN)/python -m pytest -q -p asyncio -p hypothesispytest -p xdist -p timeout -p syrupy -p textual-snapshot -n 2 --dist loadfile
 
 .PHONY: setup run test soak check format
 
@@ -13,10 +15,10 @@ run: setup
 	@$(BIN)/wavedeck run
 
 test: setup
-	@$(TEST_ENV) $(BIN)/python -m pytest -q -n 2 --dist loadfile
+	@$(TEST_ENV) $(PYTEST)
 
 soak: setup
-	@$(TEST_ENV) WAVEDECK_SOAK=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --timeout 3600
+	@$(TEST_ENV) WAVEDECK_SOAK=1 $(PYTEST) --timeout 3600
 
 check: setup
 	@$(BIN)/ruff check .
