@@ -234,7 +234,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         said = []
         if self.feed is not None and self.feed.replay is not None:
             said.append("replay")
-        if self._readonly:
+        elif self._readonly:
             said.append("read only")
         if not self._mouse:
             said.append("mouse off")

@@ -200,3 +200,8 @@ async def test_every_theme_draws(theme: str) -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await pilot.press("enter", "d")
         assert isinstance(app.screen, AgentScreen)
+
+
+def test_the_page_about_the_cockpit_names_every_key() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cockpit.md").read_text(encoding="utf-8")
+    assert [name for name in binding_ids() if f"`{name}`" not in page] == []

@@ -94,6 +94,8 @@ class AgentScreen(SessionScreen):
         self._pane = "words"
         self._detail = "verdict"
         self._frame = -1
+        self._told: tuple[object, ...] = ()
+        """What the details were drawn from, so that words that stream do not draw them again."""
         self.strip = Bar(id="strip")
         self.words = Tail(id="words")
         self.code = CodePane(id="code")
@@ -208,8 +210,24 @@ class AgentScreen(SessionScreen):
         width = pane.scrollable_content_region.width - 1
         if attempt is None or width <= 0:
             pane.show(())
+            self._told = ()
             return
         name = self._detail
+        asked = [call.messages for call in attempt.calls]
+        seen = (
+            name,
+            self._frame,
+            width,
+            attempt.attempt,
+            attempt.strategy,
+            attempt.waiting,
+            attempt.stage,
+            asked,
+        )
+        seen = (*seen, id(attempt.evaluation), attempt.decision, list(attempt.stages))
+        if seen == self._told:
+            return
+        self._told = seen
         told = details.told(name, attempt, views.target(self.feed.state), width)
         lines = list(told.lines)
         if name == "verdict" and 0 <= self._frame < len(told.links):

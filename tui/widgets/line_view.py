@@ -46,17 +46,19 @@ class LineView(ScrollView, Styled, can_focus=True):
         self._strips.clear()
         super().notify_style_update()
 
-    def show(self, lines: Sequence[Line], *, copy_text: str = "") -> None:
-        """Draw these lines; those that stand where they stood are left alone."""
+    def show(self, lines: Sequence[Line], *, copy_text: str = "", width: int | None = None) -> None:
+        """Draw these lines; those that stand where they stood are left alone.
+
+        `width` spares measuring lines that are known to be no wider.
+        """
         self.copy_text = copy_text
         old, self.lines = self.lines, lines
         for y, (before, after) in enumerate(zip_longest(old, lines)):
             if before != after:
                 self._changed(y)
-        width = max((cells(line) for line in lines), default=0)
-        self._resize(Size(width, len(lines)))
-
-    def _resize(self, size: Size) -> None:
+        if width is None:
+            width = max((cells(line) for line in lines), default=0)
+        size = Size(width, len(lines))
         if size != self.virtual_size:
             self.virtual_size = size
 

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
 
 from tui.attempts import Passage
 from tui.lines import Line, Span, clean, wrap_paragraph
@@ -107,11 +106,7 @@ then its reply. New words are followed; scroll up to hold the text still,
                 lines.append(())
             lines += each.lines
             lines += each.open_lines
-        self.show(lines, copy_text="\n\n".join(passage.text for passage in passages))
-
-    def _resize(self, size: Size) -> None:
-        # Wrapped text never scrolls sideways, and a width that changes would lay the screen out anew.
-        super()._resize(Size(self._width, size.height))
+        self.show(lines, copy_text="\n\n".join(passage.text for passage in passages), width=width)
 
     def action_follow(self) -> None:
         """Go to the end and stay there."""
