@@ -76,7 +76,7 @@ REASONING = (
 REPLY = "The kernel below handles one row a program; masked lanes load `-inf`.\n\n```python\n{source}```\n"
 TRACE = """\
 Traceback (most recent call last):
-  File "kernel.py", line 25, in softmax
+  File "kernel.py", line 23, in softmax
     softmax_kernel[(rows,)](x, y, n_cols, x.stride(0), BLOCK=BLOCK)
   File "kernel.py", line 14, in softmax_kernel
     e = tl.exp(x - tl.maximum(x, axis=0))

@@ -215,12 +215,12 @@ async def test_e_goes_through_the_lines_that_the_error_names() -> None:
         await pilot.press("left_square_bracket")
         assert screen.attempt is not None
         links = attempts.verdict_lines(screen.attempt, None, 80).links
-        assert [number for _, number in links] == [14, 25, 14]
+        assert [number for _, number in links] == [14, 23, 14]
         await pilot.press("e")
         assert "14 >" in screen.code.text
         assert "> exception at kernel.py line 14" in screen.detail.text
         await pilot.press("e")
-        assert '>   File "kernel.py", line 25' in screen.detail.text
+        assert '>   File "kernel.py", line 23' in screen.detail.text
 
 
 async def test_digits_choose_what_the_judge_says() -> None:

@@ -214,7 +214,7 @@ class AgentScreen(SessionScreen):
             return
         name = self._detail
         asked = [call.messages for call in attempt.calls]
-        seen = (
+        seen: tuple[object, ...] = (
             name,
             self._frame,
             width,
