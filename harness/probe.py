@@ -14,7 +14,7 @@ from .evaluation import Layer
 from .servers import ForkServer
 from .worker.messages import GUEST_REPORTS, Hello
 
-TESTED_TRITON = ("3.7.1",)
+TESTED_TRITON = ("3.6.0", "3.7.1")
 
 
 class HarnessReport(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -269,37 +269,49 @@ def _capability(target: Target) -> tuple[int, int]:
     return divmod(int(target.name.removeprefix("sm_")), 10)
 
 
-def _patch_torch(target: Target) -> None:
-    cuda: Any = torch.cuda
-    properties, capability = _properties(target), _capability(target)
-    stream = Stream()
+def _nothing() -> Callable[..., None]:
+    """A function that does nothing, a new one each time: torch's tables of functions refuse one under two names."""
+
+    def nothing(*args: Any, **kwargs: Any) -> None: ...
+
+    return nothing
+
+
+def _anywhere() -> Callable[..., AbstractContextManager[None]]:
+    """A context that changes nothing, a new one each time, as above."""
 
     @contextmanager
     def anywhere(*args: Any, **kwargs: Any) -> Iterator[None]:
         yield
 
-    def nothing(*args: Any, **kwargs: Any) -> None: ...
+    return anywhere
+
+
+def _patch_torch(target: Target) -> None:
+    cuda: Any = torch.cuda
+    properties, capability = _properties(target), _capability(target)
+    stream = Stream()
 
     answers: dict[str, Any] = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "is_bf16_supported": lambda *args, **kwargs: True,
-        "init": nothing,
+        "init": _nothing(),
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "set_device": nothing,
-        "device": anywhere,
-        "device_of": anywhere,
-        "stream": anywhere,
+        "set_device": _nothing(),
+        "device": _anywhere(),
+        "device_of": _anywhere(),
+        "stream": _anywhere(),
         "Stream": Stream,
         "Event": Event,
         "current_stream": lambda device=None: stream,
         "default_stream": lambda device=None: stream,
-        "set_stream": nothing,
-        "synchronize": nothing,
-        "empty_cache": nothing,
-        "manual_seed": nothing,
-        "manual_seed_all": nothing,
+        "set_stream": _nothing(),
+        "synchronize": _nothing(),
+        "empty_cache": _nothing(),
+        "manual_seed": _nothing(),
+        "manual_seed_all": _nothing(),
         "is_current_stream_capturing": lambda: False,
         "get_device_name": lambda device=None: properties.name,
         "get_device_capability": lambda device=None: capability,
@@ -317,7 +329,7 @@ def _patch_torch(target: Target) -> None:
         "device_count": lambda: 1,
         "current_device_index": lambda: 0,
         "current_device_idx": lambda: 0,
-        "synchronize": nothing,
+        "synchronize": _nothing(),
     }.items():
         setattr(accelerator, name, answer)
     raw: Any = torch._C
