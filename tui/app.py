@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from textual import work
 from textual.app import App, InvalidThemeError
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
@@ -24,22 +20,20 @@ from sessions.state import AttemptState
 from tui import terminal, themes
 from tui.decider import Decider, DecisionFailed, SessionDecider
 from tui.diagnostics import Complaint, write_crash
-from tui.feed import EVERYTHING, Feed
+from tui.doors import Doors, doors_of
+from tui.feed import Feed
 from tui.governor import Governor
+from tui.keymap import check_keymap
 from tui.lines import Line, Span, clean
 from tui.palette_commands import SessionCommands
-from tui.replays import Replay, Story, read_story
+from tui.replays import Replay
 from tui.screens.agent import AgentScreen
 from tui.screens.base import SessionScreen
 from tui.screens.dialogs import ReasonDialog, TextDialog, help_lines
 from tui.screens.fleet import FleetScreen
 from tui.screens.home import HomeScreen
-from tui.sources import LiveTail, Source
+from tui.sources import Source
 from tui.widgets.key_bar import active_hints
-
-if TYPE_CHECKING:
-    from sessions.catalog import SessionInfo
-    from sessions.events import AnyEvent
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05
@@ -53,44 +47,6 @@ class ExitNote:
     lines: tuple[str, ...] = ()
     failed: bool = False
     """The cockpit ended over an error of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """Where a cockpit's data come from; tests put their own in."""
-
-    list_sessions: Callable[[], Sequence[SessionInfo]]
-    load_story: Callable[[str], Story]
-    """Reads a whole session; runs in a thread."""
-    is_live: Callable[[str], bool]
-    """Whether it has live files: it runs, or it ended without being put away."""
-    open_live: Callable[[str], Source]
-    clock: Callable[[], float] = time.monotonic
-
-
-def doors_of(home: Home) -> Doors:
-    """The real ones. git is loaded when something is read from the store, not before."""
-
-    def list_sessions() -> Sequence[SessionInfo]:
-        from sessions.catalog import list_sessions as listed
-
-        return listed(home)
-
-    def stored(home: Home, session: str) -> Sequence[AnyEvent]:
-        from sessions.catalog import journal_of
-
-        return journal_of(home, session).events
-
-    def load_story(session: str) -> Story:
-        from sessions.catalog import journal_of
-
-        journal = journal_of(home, session)
-        return read_story(session, [*journal.events, *journal.skipped])
-
-    def is_live(session: str) -> bool:
-        return home.live(session).folder.is_dir()
-
-    return Doors(list_sessions, load_story, is_live, partial(LiveTail, home, stored=stored))
 
 
 class Cockpit(App[ExitNote], inherit_bindings=False):
@@ -417,34 +373,8 @@ def run_cockpit(
         raise Complaint(
             f"unknown theme {chosen!r}; themes are {', '.join(sorted(app.available_themes))}"
         ) from error
-    check_keymap(keymap or {})
+    check_keymap(keymap or {}, Cockpit)
     return app.run(mouse=mouse) or ExitNote()
 
 
-def binding_ids() -> list[str]:
-    """Names of all bindings that a keymap may give other keys."""
-    from tui.widgets.line_view import LineView
-    from tui.widgets.table import LineTable
-    from tui.widgets.tail import Tail
-
-    found: set[str] = set()
-    owners: list[type[App[ExitNote] | Screen[None] | Widget]] = [
-        Cockpit, HomeScreen, FleetScreen, AgentScreen, LineView, LineTable, Tail,
-    ]  # fmt: skip
-    for owner in (*owners, ReasonDialog, TextDialog):
-        for bindings in owner._merge_bindings().key_to_bindings.values():
-            found |= {binding.id for binding in bindings if binding.id}
-    return sorted(found)
-
-
-def check_keymap(keymap: Mapping[str, str]) -> None:
-    """`Complaint` for a name that no binding has, with the nearest right one."""
-    known = binding_ids()
-    for name in keymap:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"names are {', '.join(known)}"
-            raise Complaint(f"[keys] {name!r} is no key's name; {hint}")
-
-
-__all__ = ["EVERYTHING", "Cockpit", "Doors", "ExitNote", "run_cockpit"]
+__all__ = ["Cockpit", "ExitNote", "run_cockpit"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness import Evaluation
 from sessions.state import AttemptState
-from tui import attempts, wording
+from tui import attempts, measures, wording
 from tui.attempts import Told
 from tui.grid import Column, Row, heading, places, row_line
 from tui.lines import EMPTY, Line, Span, line, wrap
@@ -51,8 +51,8 @@ def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Li
 
 def resources(evaluation: Evaluation, width: int) -> list[Line]:
     """What each kernel takes of each target."""
-    rows = attempts.resource_rows(evaluation)
-    lines = table(attempts.RESOURCE_COLUMNS, rows, width) if rows else [line("Nothing was compiled.", "dim")]
+    rows = measures.resource_rows(evaluation)
+    lines = table(measures.RESOURCE_COLUMNS, rows, width) if rows else [line("Nothing was compiled.", "dim")]
     if rows:
         lines += [EMPTY, *(line(each, "dim") for each in wrap(LEGEND, width))]
     notes = sorted(
@@ -71,7 +71,7 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
     """Latencies where they were measured; else what is known without a measurement, labelled so."""
     lines: list[Line] = []
     if evaluation.latency:
-        lines += table(attempts.LATENCY_COLUMNS, attempts.latency_rows(evaluation.latency), width)
+        lines += table(measures.LATENCY_COLUMNS, measures.latency_rows(evaluation.latency), width)
         means = [
             f"{name} {wording.times(value)}"
             for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))
@@ -82,7 +82,7 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
         lines.append(line(f"Not measured: device {evaluation.device} gives no latency.", "warn"))
     if evaluation.traffic:
         lines += [EMPTY, line("bytes counted by the interpreter, at cpu sizes", "head")]
-        lines += table(attempts.TRAFFIC_COLUMNS, attempts.traffic_rows(evaluation), width)
+        lines += table(measures.TRAFFIC_COLUMNS, measures.traffic_rows(evaluation), width)
         strays = [stray for each in evaluation.traffic for stray in each.out_of_bounds]
         lines += [line(f"out of bounds: {stray}", "bad") for stray in strays]
     if evaluation.estimate:
@@ -90,7 +90,7 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
             EMPTY,
             (Span("roofline estimate, not a measurement", "warn"), Span(", at gpu sizes", "dim")),
         ]
-        lines += table(attempts.ESTIMATE_COLUMNS, attempts.estimate_rows(evaluation), width)
+        lines += table(measures.ESTIMATE_COLUMNS, measures.estimate_rows(evaluation), width)
         for basis in dict.fromkeys(each.basis for each in evaluation.estimate if each.basis):
             lines += [line(each, "dim") for each in wrap(f"basis: {basis}", width)]
     return lines

@@ -13,8 +13,9 @@ from sessions.catalog import SessionInfo
 from sessions.events import AnyEvent
 from sessions.home import Home
 from tests.support.journals import SESSION
-from tui.app import Cockpit, Doors, ExitNote
+from tui.app import Cockpit, ExitNote
 from tui.decider import DecisionFailed
+from tui.doors import Doors
 from tui.replays import read_story
 from tui.sources import Batch
 

@@ -12,8 +12,9 @@ from sessions import Home
 from sessions.files import FileLock
 from tests.support.journals import SESSION, finished, running, write_live
 from tests.tui.cockpits import NARROW, WIDE, Clock, live, replayed, until
-from tui.app import Cockpit, ExitNote, binding_ids, check_keymap, run_cockpit
+from tui.app import Cockpit, ExitNote, run_cockpit
 from tui.diagnostics import Complaint
+from tui.keymap import check_keymap, key_names
 from tui.screens.agent import AgentScreen
 from tui.screens.dialogs import TextDialog
 from tui.screens.fleet import FleetScreen
@@ -133,7 +134,7 @@ async def test_any_key_can_be_another() -> None:
 
 
 def test_every_binding_of_ours_has_a_name() -> None:
-    names = binding_ids()
+    names = key_names(Cockpit)
     for expected in (
         "app.quit",
         "agent.accept",
@@ -148,7 +149,7 @@ def test_every_binding_of_ours_has_a_name() -> None:
 
 def test_a_key_that_is_bound_to_nothing_is_an_error_with_the_nearest_right_name() -> None:
     with pytest.raises(Complaint, match=r"agent\.acept.*did you mean 'agent\.accept'"):
-        check_keymap({"agent.acept": "A"})
+        check_keymap({"agent.acept": "A"}, Cockpit)
 
 
 def test_an_unknown_theme_is_an_error_that_lists_them(tmp_path: Path) -> None:
@@ -204,4 +205,4 @@ async def test_every_theme_draws(theme: str) -> None:
 
 def test_the_page_about_the_cockpit_names_every_key() -> None:
     page = (Path(__file__).parents[2] / "docs" / "cockpit.md").read_text(encoding="utf-8")
-    assert [name for name in binding_ids() if f"`{name}`" not in page] == []
+    assert [name for name in key_names(Cockpit) if f"`{name}`" not in page] == []
