@@ -1,0 +1,54 @@
+"""How long one evaluation takes on device `cpu`: starting the judge, then each starter baseline, cold and warm.
+
+    .venv/bin/python -m benchmarks.evaluate_starter
+
+Wall seconds of one run. The first evaluation of a task pays for its compiles; the second shows what stays. Compare ratios
+within a run, not figures between machines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from harness import STAGES, DevicePool, Evaluation, evaluate, target
+from suites import Task, baseline_source, load_suite
+
+SEED = 1
+
+
+async def judged(task: Task, pool: DevicePool) -> tuple[float, Evaluation]:
+    """Wall seconds of one evaluation of the task's baseline, and what came of it."""
+    started = time.perf_counter()
+    evaluation = await evaluate(
+        baseline_source(task), task, pool=pool, targets=(target("gfx942"),), seed=SEED
+    )
+    return time.perf_counter() - started, evaluation
+
+
+async def main() -> int:
+    """Print the table; 1 when a baseline was not correct, for then its times mean nothing."""
+    table = Table("task", "verdict", "first, s", "second, s", *(f"{stage}, s" for stage in STAGES[:5]))
+    started = time.perf_counter()
+    correct = True
+    async with DevicePool(("cpu",), slots=1) as pool:
+        ready = time.perf_counter() - started
+        for task in load_suite("starter"):
+            first, _ = await judged(task, pool)
+            second, evaluation = await judged(task, pool)
+            stages = [f"{stage.seconds:.2f}" for stage in evaluation.stages[:5]]
+            table.add_row(task.name, evaluation.verdict, f"{first:.2f}", f"{second:.2f}", *stages)
+            correct = correct and evaluation.verdict == "correct"
+        versions = ", ".join(f"{name} {version}" for name, version in pool.versions.items())
+    console = Console(width=140)
+    console.print(f"judge ready after {ready:.2f} s; {versions}")
+    console.print(table)
+    return 0 if correct else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
