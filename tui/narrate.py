@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Iterator
 
 from sessions import AttemptState, SessionState, apply
@@ -14,6 +15,7 @@ from .judgement import headline, mismatch
 from .plain import UNKNOWN, count, duration, indented, money
 
 LABEL_WIDTH = 20
+STRATEGY_WIDTH = 80
 
 
 class Narrator:
@@ -79,7 +81,8 @@ class Narrator:
         attempt = self.state.attempt(event.attempt)
         origin = f"{attempt.origin} of {attempt.base}" if attempt.base else f"{attempt.origin}"
         lines = counted(len(event.source.splitlines()), "line") if event.source else "no code"
-        return f"{origin}, {lines}" + (f": {event.strategy}" if event.strategy else "")
+        strategy = textwrap.shorten(event.strategy, STRATEGY_WIDTH, placeholder=" ...")
+        return f"{origin}, {lines}" + (f": {strategy}" if strategy else "")
 
     def _key(self, event: ev.InstanceFinished) -> str:
         for key, instance in self.state.instances.items():
