@@ -6,7 +6,8 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ('rejected', 'host_reads')
+EXPECT = ("rejected", "host_reads")
+
 
 @triton.jit
 def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):

@@ -7,7 +7,8 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ('rejected', 'refused')
+EXPECT = ("rejected", "refused")
+
 
 @triton.jit
 def softmax_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
@@ -16,7 +17,9 @@ def softmax_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     mask = offsets < columns
     x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=float("-inf")).to(tl.float32)
     e = tl.exp(x - tl.max(x, axis=0))
-    tl.store(out_ptr + row * columns + offsets, (e / tl.sum(e, axis=0)).to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(
+        out_ptr + row * columns + offsets, (e / tl.sum(e, axis=0)).to(out_ptr.dtype.element_ty), mask=mask
+    )
 
 
 def softmax(x):

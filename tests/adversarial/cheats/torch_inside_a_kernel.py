@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ('compile_error', 'compile')
+EXPECT = ("compile_error", "compile")
 
 box = []
 

@@ -5,10 +5,14 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ('correct', '')
+EXPECT = ("correct", "")
+
 
 @triton.autotune(
-    configs=[triton.Config({"ROWS": 1}, num_warps=4, num_stages=1), triton.Config({"ROWS": 2}, num_warps=8, num_stages=2)],
+    configs=[
+        triton.Config({"ROWS": 1}, num_warps=4, num_stages=1),
+        triton.Config({"ROWS": 2}, num_warps=8, num_stages=2),
+    ],
     key=["columns"],
 )
 @triton.jit
@@ -19,7 +23,9 @@ def softmax_kernel(x_ptr, out_ptr, rows, columns, ROWS: tl.constexpr, BLOCK: tl.
         mask = (offsets < columns) & (row < rows)
         x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=float("-inf")).to(tl.float32)
         e = tl.exp(x - tl.max(x, axis=0))
-        tl.store(out_ptr + row * columns + offsets, (e / tl.sum(e, axis=0)).to(out_ptr.dtype.element_ty), mask=mask)
+        tl.store(
+            out_ptr + row * columns + offsets, (e / tl.sum(e, axis=0)).to(out_ptr.dtype.element_ty), mask=mask
+        )
 
 
 def softmax(x):

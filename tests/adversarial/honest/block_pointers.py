@@ -5,7 +5,8 @@ import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ('correct', '')
+EXPECT = ("correct", "")
+
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):

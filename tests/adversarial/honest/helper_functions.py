@@ -5,7 +5,8 @@ import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ('correct', '')
+EXPECT = ("correct", "")
+
 
 @triton.jit
 def _sum(a, b):
@@ -16,7 +17,11 @@ def _sum(a, b):
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
-    tl.store(out_ptr + offsets, _sum(tl.load(x_ptr + offsets, mask=mask), tl.load(y_ptr + offsets, mask=mask)), mask=mask)
+    tl.store(
+        out_ptr + offsets,
+        _sum(tl.load(x_ptr + offsets, mask=mask), tl.load(y_ptr + offsets, mask=mask)),
+        mask=mask,
+    )
 
 
 def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

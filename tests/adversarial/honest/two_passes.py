@@ -5,7 +5,8 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ('correct', '')
+EXPECT = ("correct", "")
+
 
 @triton.jit
 def stats_kernel(x_ptr, max_ptr, sum_ptr, columns, BLOCK: tl.constexpr):
