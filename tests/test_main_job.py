@@ -1,0 +1,84 @@
+"""The main job as a newcomer runs it: the shipped recording through the real engine, judge and store."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.models import find_recording
+from engine.models.recorded import changed_templates
+from engine.prompting import template_hashes
+from sessions.events import Role
+from sessions.home import home_from
+from sessions.recording import Recording, load_recording
+from tests.tui.running import Done, run_script
+
+ATTEMPT_FILES = {
+    "kernel.py", "attempt.json", "evaluation.json", "trace.txt", "prompt.md", "reply.md", "calls.jsonl", "reasoning.jsonl",
+}  # fmt: skip
+
+
+@pytest.fixture
+def starter(isolated_home: Path) -> Recording:
+    return load_recording(find_recording("starter", home_from(os.environ).recordings))
+
+
+def test_the_shipped_recording_holds_what_it_promises(starter: Recording) -> None:
+    assert len(starter.tasks()) == 3
+    assert {starter.chain_count(task) for task in starter.tasks()} == {2}
+    assert 3 <= starter.longest_chain() <= 5
+    assert {reply.role for chain in starter.chains.values() for reply in chain} == set(Role)
+
+
+def test_the_shipped_recording_was_made_with_these_templates(starter: Recording) -> None:
+    assert changed_templates(starter.facts.templates, template_hashes()) == ()
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+    """The run that the first user of the store would make, and its home."""
+    home = tmp_path_factory.mktemp("home")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "dumb", "LANG": "C.UTF-8"}
+    command = ("run", "softmax", "--model", "recorded:starter", "--instances", "2", "--headless", "--json")
+    return run_script(*command, environ=environ), home / ".local/share/wavedeck/store.git"
+
+
+def git(store: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(store), *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.judge
+def test_a_run_prints_one_event_a_line(played: tuple[Done, Path]) -> None:
+    done, _ = played
+    events: list[dict[str, Any]] = [json.loads(line) for line in done.out.splitlines()]
+    assert done.code == 0
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["type"] == "session_started"
+    assert events[-1]["type"] == "session_finished"
+    assert not [event["message"] for event in events if event["type"] == "notice"]
+
+
+@pytest.mark.judge
+def test_each_instance_is_a_branch_and_each_attempt_a_commit(played: tuple[Done, Path]) -> None:
+    done, store = played
+    session = json.loads(done.out.splitlines()[0])["session"]
+    judged = [json.loads(line) for line in done.out.splitlines() if '"type":"attempt_judged"' in line]
+    branches = [
+        name
+        for name in git(store, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+        if not name.endswith("/_journal")
+    ]
+    assert branches == [f"{session}/starter/softmax/{number}" for number in (1, 2)]
+    commits = [commit for branch in branches for commit in git(store, "rev-list", branch).splitlines()]
+    assert len(commits) == len(judged) == 8
+    for branch in branches:
+        assert set(git(store, "ls-tree", "--name-only", branch).splitlines()) == ATTEMPT_FILES
+        verdicts = git(store, "log", "--format=%(trailers:key=Verdict,valueonly,separator=%x2C)", branch)
+        assert verdicts.split() == ["correct"] * 4
+    assert git(store, "fsck", "--strict") == ""
