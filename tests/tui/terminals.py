@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 TIMEOUT_S = 30.0
+TERMINAL_VARIABLES = frozenset({"COLUMNS", "LINES", "NO_COLOR", "TMUX"})
+"""What a terminal of one's own must not inherit."""
 
 
 class Terminal:
@@ -76,8 +78,9 @@ def terminal(
     """Python code run in a terminal of (columns, rows)."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    env = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environ or {})}
-    env.pop("NO_COLOR", None) if not environ or "NO_COLOR" not in environ else None
+    # Where the tests run under something that exports a size (COLUMNS, LINES), it would be believed before the terminal's.
+    inherited = {name: value for name, value in os.environ.items() if name not in TERMINAL_VARIABLES}
+    env = {**inherited, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environ or {})}
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
     )
