@@ -41,10 +41,12 @@ class Budget:
                 "run without a budget or ask the server for usage"
             )
         if self._usd_limit is not None and self._usd >= self._usd_limit:
-            raise BudgetSpent(f"spent ${self._usd:.2f} of ${self._usd_limit:.2f}; raise it with --budget-usd")
+            raise BudgetSpent(
+                f"spent ${self._usd:.2f} of ${self._usd_limit:.2f}; a new run takes another --budget-usd"
+            )
         if self._token_limit is not None and self._tokens >= self._token_limit:
             raise BudgetSpent(
-                f"used {self._tokens} of {self._token_limit} tokens; raise it with --budget-tokens"
+                f"used {self._tokens} of {self._token_limit} tokens; a new run takes another --budget-tokens"
             )
 
     def spend(self, usage: Usage) -> float | None:

@@ -127,13 +127,14 @@ def socket_folder(environ: Mapping[str, str]) -> Path:
     `$XDG_RUNTIME_DIR/wavedeck`, or `/tmp/wavedeck-<uid>` where that is not there or too long. `EngineError` when somebody
     else has the place.
     """
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    fallback = Path("/tmp") / f"wavedeck-{os.getuid()}"  # owner and mode are checked below
-    folder = Path(runtime) / "wavedeck" if runtime and Path(runtime).is_dir() else fallback
-    if len(os.fsencode(folder / socket_name())) > PATH_BYTES or not os.access(folder.parent, os.W_OK):
-        folder = fallback
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
+    folder = socket_place(environ)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise EngineError(
+            f"{folder} cannot be made ({error.strerror}); remove what stands there and try again"
+        ) from error
     if (
         not stat.S_ISDIR(status.st_mode)
         or status.st_uid != os.getuid()
@@ -141,6 +142,15 @@ def socket_folder(environ: Mapping[str, str]) -> Path:
     ):
         raise EngineError(f"{folder} must be a folder of yours alone (mode 0700); remove it and try again")
     return folder
+
+
+def socket_place(environ: Mapping[str, str]) -> Path:
+    """Where `socket_folder` lies, whether it is there or not."""
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    fallback = Path("/tmp") / f"wavedeck-{os.getuid()}"  # owner and mode are checked by who makes it
+    folder = Path(runtime) / "wavedeck" if runtime and Path(runtime).is_dir() else fallback
+    fits = len(os.fsencode(folder / socket_name())) <= PATH_BYTES
+    return folder if fits and os.access(folder.parent, os.W_OK) else fallback
 
 
 def socket_name() -> str:

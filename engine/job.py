@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 
-from engine.errors import UsageProblem
+from engine.errors import EngineDidNotStart, UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
 from engine.models import Client, Limits, open_client
@@ -63,14 +63,14 @@ def corpus_for(tasks: Sequence[Task], home: Home) -> Corpus:
 
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:
-    """The plan in a live folder; `None` where there is none. `UsageProblem` when it cannot be read."""
+    """The plan in a live folder; `None` where there is none. `EngineDidNotStart` when it cannot be read."""
     file = plan_file(live)
     try:
         return SESSION_PLAN.decode(file.read_bytes())
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
-        raise UsageProblem(
+        raise EngineDidNotStart(
             f"{file} cannot be read ({error}); take it away to resume without its price and limits"
         ) from error
 

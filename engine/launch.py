@@ -19,10 +19,13 @@ import msgspec
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.plan import RunPlan, SessionPlan, resolve
 from harness import JudgeExtraMissing
-from sessions.errors import SessionBusy
+from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
+from sessions.events import SessionFinished
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles, read_engine_info
 
+WRONG_USAGE = 2
+"""Exit code of an engine that cannot do what was asked for."""
 START_S = 60.0
 POLL_S = 0.02
 
@@ -47,7 +50,8 @@ def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None
 def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None) -> None:
     """Start an engine that goes on with a session (its whole name) and return once it can be reached.
 
-    `SessionBusy` when one has it already, `UsageProblem` when it is finished or unknown here; else as `start`.
+    `SessionBusy` when one has it already, `NothingToResume` when it is finished (what was left to put away then is); else as
+    `start`.
     """
     environ = os.environ if environ is None else environ
     _need_judge()
@@ -55,6 +59,7 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
     live = home.live(session)
     if live.running:
         raise SessionBusy(session)
+    _refuse_a_finished_one(home, session)
     _clear_what_a_killed_engine_left(live)
     made = not live.folder.exists()
     live.folder.mkdir(mode=0o700, exist_ok=True)
@@ -81,6 +86,21 @@ def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
 def plan_file(live: LiveFiles) -> Path:
     """Where a session's plan lies."""
     return live.folder / "plan.json"
+
+
+def _refuse_a_finished_one(home: Home, session: str) -> None:
+    # Loaded here: they need git, which a start has no use for.
+    from sessions.catalog import journal_of
+    from sessions.reconcile import resume as take_up
+
+    try:
+        finished = any(isinstance(event, SessionFinished) for event in journal_of(home, session).events)
+    except NoSuchSession:
+        return
+    if finished and home.live(session).journal.exists():
+        take_up(home, session).close()
+    if finished:
+        raise NothingToResume(session)
 
 
 def _clear_what_a_killed_engine_left(live: LiveFiles) -> None:
@@ -131,17 +151,21 @@ def _wait_until_reachable(live: LiveFiles, process: subprocess.Popen[bytes], beg
         if process.returncode == 0:
             return
         if process.returncode is not None:
-            raise _did_not_start(live, begun)
+            raise _did_not_start(live, begun, process.returncode)
         if time.monotonic() > limit:
             process.kill()
             raise EngineDidNotStart(f"the engine was not ready after {START_S:.0f} s; see {live.log}")
         time.sleep(POLL_S)
 
 
-def _did_not_start(live: LiveFiles, begun: int) -> EngineDidNotStart | UsageProblem:
+def _did_not_start(live: LiveFiles, begun: int, code: int) -> EngineDidNotStart | UsageProblem:
     """The error of an engine that ended at once; its folder goes when there is no session in it, its traceback is kept."""
     said = live.log.read_bytes()[begun:].decode(errors="replace").strip()
-    last = said.splitlines()[-1].strip() if said else "it said nothing"
+    last = (
+        said.splitlines()[-1].strip()
+        if said
+        else f"the engine ended with {code} and no word: is {live.folder} on a full disk?"
+    )
     where = live.log
     if not live.journal.exists():
         if "Traceback" in said:
@@ -151,4 +175,4 @@ def _did_not_start(live: LiveFiles, begun: int) -> EngineDidNotStart | UsageProb
             where.write_text(said + "\n", encoding="utf-8")
         shutil.rmtree(live.folder, ignore_errors=True)
     tail = f"; the traceback is in {where}" if "Traceback" in said else ""
-    return EngineDidNotStart(f"{last}{tail}")
+    return (UsageProblem if code == WRONG_USAGE else EngineDidNotStart)(f"{last}{tail}")

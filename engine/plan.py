@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -26,7 +27,10 @@ MODEL_CALLS = 16
 SUITE = "starter"
 REVIEWS = ("auto", "manual")
 
-Dollars = Annotated[float, msgspec.Meta(ge=0)]
+MOST = (1 << 63) - 1
+"""The largest whole number of a plan: what an event can hold."""
+
+Dollars = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,8 +174,8 @@ def _check_budgets(plan: RunPlan) -> None:
         _at_least("--budget-tokens", plan.budget_tokens, 1)
     if plan.budget_usd is None:
         return
-    if not plan.budget_usd > 0:
-        raise UsageProblem(f"--budget-usd is more than 0, not {plan.budget_usd:g}")
+    if not 0 < plan.budget_usd < math.inf:
+        raise UsageProblem(f"--budget-usd is a number more than 0, not {plan.budget_usd:g}")
     if plan.model not in plan.prices:
         raise UsageProblem(
             f"--budget-usd needs a price for {plan.model}: configure "
@@ -191,6 +195,6 @@ def _targets(asked: tuple[str, ...]) -> tuple[Target, ...]:
 
 
 def _at_least(what: str, number: int, least: int) -> int:
-    if number < least:
-        raise UsageProblem(f"{what} is at least {least}, not {number}")
+    if not least <= number <= MOST:
+        raise UsageProblem(f"{what} is at least {least} and less than 2^63, not {number}")
     return number

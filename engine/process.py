@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import logging
 import os
 import secrets
@@ -22,11 +23,11 @@ import psutil
 
 from engine.budget import Budget
 from engine.control import ControlServer, Request
-from engine.errors import EngineError
+from engine.errors import EngineError, UsageProblem
 from engine.instance import Shared
 from engine.job import Job, opened, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
-from engine.launch import plan_file
+from engine.launch import WRONG_USAGE, plan_file
 from engine.models.recorded import RecordedClient, changed_templates
 from engine.models.spec import PROVIDERS
 from engine.prompting import template_hashes
@@ -77,6 +78,11 @@ def main(folder: Path) -> int:
         return asyncio.run(Engine(LiveFiles(folder.absolute()), environ).run())
     except KNOWN as error:
         sys.stderr.write(f"{one_line(error)}\n")
+        return WRONG_USAGE if isinstance(error, UsageProblem) else MACHINERY_FAILED
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        sys.stderr.write(f"{folder} cannot be written ({error.strerror}); make room and try again\n")
         return MACHINERY_FAILED
 
 
@@ -184,7 +190,7 @@ class Engine:
             await recorder.finish()
             return 0
         reason, code = self._why_stopped(recorder, trouble, curable)
-        await recorder.record_durable(EngineStopped(reason=reason))
+        await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
         for attempt in recorder.uncommitted():
             await recorder.commit_attempt(attempt)
         await recorder.flush()
@@ -240,8 +246,17 @@ class Engine:
             await asyncio.sleep(TICK_S)
             for sample in sampler.changed():
                 recorder.record(sample)
-            if await control.listen():
+            await self._keep_reachable(recorder, control)
+
+    async def _keep_reachable(self, recorder: Recorder, control: ControlServer) -> None:
+        """Make socket and `engine.json` anew where they were removed. Where that fails the session goes on all the same."""
+        try:
+            if await control.listen() or not self._live.engine.exists():
                 self._announce(control)
+        except (EngineError, OSError) as error:
+            words = f"the engine cannot be commanded: {one_line(error)}"
+            if ("warning", words) not in recorder.state.notices:
+                recorder.record(Notice(level="warning", message=words))
 
     def _announce(self, control: ControlServer) -> None:
         """Put `engine.json` down: from here on the engine can be found."""

@@ -11,7 +11,6 @@ import msgspec
 
 from . import events as ev
 from .events import SCHEMA, Message, Role, Usage
-from .names import split_call
 from .state import AttemptState, CallState, InstanceState
 
 
@@ -60,7 +59,7 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reasoning:
-    """Keeps the timed reasoning of calls until their attempts are committed."""
+    """The timed reasoning of calls, which their attempts' commits hold."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[Piece]] = {}
@@ -78,11 +77,6 @@ class Reasoning:
     def of(self, attempt: AttemptState) -> list[Piece]:
         """The pieces of an attempt's finished calls, in the order of the calls."""
         return [piece for call in attempt.calls if call.finished for piece in self._pieces.get(call.call, ())]
-
-    def forget(self, attempt: str) -> None:
-        """Let an attempt's pieces go."""
-        for call in [call for call in self._pieces if split_call(call).attempt == attempt]:
-            del self._pieces[call]
 
 
 def attempt_files(

@@ -9,9 +9,17 @@ from enum import StrEnum
 import msgspec
 
 from .codec import BadLine, decode, tag_of
-from .description import DESCRIPTION, SessionDescription, SessionSummary, summarise
+from .description import SessionDescription, SessionSummary, describe, summarise
 from .errors import AmbiguousSession, NoSuchSession, SessionBusy
-from .events import DeviceSampled, Event, ReplyPiece
+from .events import (
+    CallStarted,
+    CandidateProposed,
+    DeviceSampled,
+    Event,
+    ReplyPiece,
+    StageFinished,
+    StageStarted,
+)
 from .files import FileLock
 from .fold import apply
 from .home import Home, LiveFiles
@@ -142,15 +150,15 @@ def _live_info(files: LiveFiles) -> SessionInfo | None:
         data = files.journal.read_bytes()
     except FileNotFoundError:
         return None
-    try:
-        description = DESCRIPTION.decode(files.description.read_bytes())
-    except (OSError, msgspec.DecodeError):
-        description = None
-    summary = summarise(_skim(data.split(b"\n")[:-1]))
-    return _info(files.session, description, summary, running=files.running)
+    state = _skim(data.split(b"\n")[:-1])
+    description = describe(state.started) if state.started is not None else None
+    return _info(files.session, description, summarise(state), running=files.running)
 
 
-_PASSED_OVER = tuple(b'{"type":"%s"' % tag_of(kind).encode() for kind in (ReplyPiece, DeviceSampled))
+_PASSED_OVER = tuple(
+    b'{"type":"%s"' % tag_of(kind).encode()
+    for kind in (CallStarted, ReplyPiece, CandidateProposed, StageStarted, StageFinished, DeviceSampled)
+)
 """How lines begin that a summary does not need: nearly all of a long journal."""
 
 

@@ -2,6 +2,7 @@
 
 SessionsError
 ├── HomeNotWritable      the home folder cannot be made or written
+├── HomeNotReadable      the home folder is somebody else's and shut
 ├── JournalNotWritable   the disk refused an event
 ├── JournalDamaged       a line in the middle of a journal cannot be read, so it must not be built on
 ├── EventNotKeepable     an event's own data would not survive being written and read
@@ -33,6 +34,14 @@ class HomeNotWritable(SessionsError):
         super().__init__(
             f"the home {path} cannot be written ({why}); set WAVEDECK_HOME to a folder you may write"
         )
+        self.path, self.why = path, why
+
+
+class HomeNotReadable(SessionsError):
+    """The home folder is there and cannot be looked into."""
+
+    def __init__(self, path: Path, *, why: str) -> None:
+        super().__init__(f"the home {path} cannot be read ({why}); set WAVEDECK_HOME to a folder of yours")
         self.path, self.why = path, why
 
 

@@ -270,6 +270,8 @@ class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
     """The engine left the session unfinished and in order (stop command, signal): it can be resumed. Durable."""
 
     reason: str
+    failed: bool = False
+    """Nobody asked for it: model, judge, disk or the engine itself failed."""
 
 
 class SessionFinished(Event, frozen=True, kw_only=True, tag="session_finished"):

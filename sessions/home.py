@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from .errors import HomeNotWritable
+from .errors import HomeNotReadable, HomeNotWritable
 from .events import SCHEMA
 from .files import is_locked, write_whole
 
@@ -55,11 +55,6 @@ class LiveFiles:
         return self.folder / "engine.log"
 
     @property
-    def description(self) -> Path:
-        """`session.json`."""
-        return self.folder / "session.json"
-
-    @property
     def running(self) -> bool:
         """Whether an engine holds the lock: a fact of the system, not a guess from a pid."""
         return is_locked(self.lock)
@@ -96,11 +91,13 @@ class Home:
         return LiveFiles(self.root / "live" / session)
 
     def live_sessions(self) -> list[LiveFiles]:
-        """Every session with a live folder, by name; empty when the home does not exist."""
+        """Every session with a live folder, by name; empty when the home does not exist, `HomeNotReadable` when it is shut."""
         try:
             folders = sorted((self.root / "live").iterdir())
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise HomeNotReadable(self.root, why=error.strerror or str(error)) from error
         return [LiveFiles(folder) for folder in folders if folder.is_dir() and folder.name[0] != "."]
 
     def ensure(self) -> None:

@@ -14,10 +14,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-import msgspec
-
 from .attempt_files import Reasoning, attempt_files, attempt_message
-from .description import describe, summarise
+from .description import summarise
 from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
     AnyEvent,
@@ -27,7 +25,7 @@ from .events import (
     Event,
     SessionStarted,
 )
-from .files import FileLock, write_whole
+from .files import FileLock
 from .fold import apply
 from .home import Home, LiveFiles
 from .journal import Clock, JournalWriter, open_journal
@@ -101,8 +99,7 @@ class Recorder:
             try:
                 writer = open_journal(live.journal, clock=clock).writer
                 recorder = cls(home, live, lock=lock, writer=writer, store=store)
-                first = recorder.record(started)
-                write_whole(live.description, msgspec.json.encode(describe(first)) + b"\n")
+                recorder.record(started)
             except BaseException:
                 store.close()
                 raise

@@ -235,6 +235,11 @@ class Repository:
                     found[str(item.path)] = item.hexsha
             return found
 
+    def read_top(self, sha: str) -> dict[str, str]:
+        """Name to id of content, for the files that lie directly in a commit's or tree's root."""
+        with self._reading(sha):
+            return {str(blob.path): blob.hexsha for blob in self._repo.tree(sha).blobs}
+
     def history(self, sha: str) -> Iterator[Commit]:
         """A commit and its first parents, newest first."""
         following: str | None = sha

@@ -112,12 +112,15 @@ class Store:
         suffix = f"/{JOURNAL}"
         return sorted(branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix))
 
-    def session_tree(self, session: str, *, commit: str | None = None) -> dict[str, str]:
+    def session_tree(self, session: str) -> dict[str, str]:
         """Path to id of content on the session's `_journal` branch; `NoSuchSession` when there is none."""
-        sha = commit or self._head(journal_branch(session))
+        return self.repository.read_tree(self._journal_head(session))
+
+    def _journal_head(self, session: str) -> str:
+        sha = self._head(journal_branch(session))
         if sha is None:
             raise NoSuchSession(session)
-        return self.repository.read_tree(sha)
+        return sha
 
     def session_bytes(self, session: str) -> bytes:
         """The journal as its engine wrote it, segments joined."""
@@ -136,7 +139,7 @@ class Store:
         self, session: str, *, commit: str | None = None
     ) -> tuple[SessionDescription | None, SessionSummary | None]:
         """`session.json` and `summary.json`; `None` for one that is not there or cannot be read."""
-        tree = self.session_tree(session, commit=commit)
+        tree = self.repository.read_top(commit or self._journal_head(session))
         return (
             self._read_record(tree.get("session.json"), DESCRIPTION),
             self._read_record(tree.get("summary.json"), SUMMARY),

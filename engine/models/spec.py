@@ -84,7 +84,7 @@ def split_url(text: str) -> tuple[str, str | None]:
         return text, None
     if "://" not in url:
         raise UsageProblem(
-            f"{text!r}: a URL that holds a user name or key is not accepted; set WAVEDECK_MODEL_KEY"
+            "a model's URL that holds a user name or key is not accepted: take it out and set WAVEDECK_MODEL_KEY"
         )
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
         raise UsageProblem(

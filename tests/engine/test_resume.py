@@ -73,7 +73,6 @@ def cut(whole: Home, home: Home, lines: int, torn: bytes = b"") -> list[Event]:
     """A home whose engine ended after so many lines of the journal; what it held."""
     live = home.live(PLAN.session)
     live.folder.mkdir(parents=True)
-    shutil.copy(whole.live(PLAN.session).description, live.description)
     kept = whole.live(PLAN.session).journal.read_bytes().splitlines(keepends=True)[:lines]
     live.journal.write_bytes(b"".join(kept) + torn)
     return list(read_journal(live.journal).events)
