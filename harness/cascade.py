@@ -25,6 +25,7 @@ from .pool import DevicePool, Slot
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
+from .worker.channel import BadFrame
 from .worker.findings import left_behind
 from .worker.messages import (
     ENCODER,
@@ -78,7 +79,7 @@ async def evaluate(
     try:
         async with pool.slot() as slot:
             return await _Evaluating(sheet, pool, slot, task, candidate, tuple(targets), seed, report).run()
-    except (WorkerDied, SuiteError) as error:
+    except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.fail_open_stages("not judged", ok=None)
         return sheet.done(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
 
@@ -186,10 +187,7 @@ class _Evaluating:
         """Waits until the guest's tree is gone; how many processes it had left behind."""
         if kill:
             guest.end()
-        try:
-            ended = await guest.wait(_LEAVE_S)
-        except TimeoutError as error:
-            raise WorkerDied("the candidate's processes could not be ended") from error
+        ended = await guest.wait(_LEAVE_S)
         if text := guest.printed.text():
             self._sheet.facts["printed"] = text
         return ended.leftover
@@ -208,8 +206,6 @@ class _Evaluating:
         where = judged.error.message.removeprefix("the process ended ")
         if not os.WIFSIGNALED(status):
             code = os.waitstatus_to_exitcode(status)
-            if code == limits.OUR_FAULT_EXIT:
-                raise WorkerDied(f"the guest failed: {last_line(guest)}")
             message = (
                 f"the candidate ended its process {where} (exit code {code}); an entry point must return"
             )

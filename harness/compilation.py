@@ -12,7 +12,6 @@ import msgspec
 
 from suites.task import Task
 
-from . import limits
 from .device import Target
 from .errors import WorkerDied
 from .evaluation import KernelResources
@@ -20,7 +19,7 @@ from .frames import AsyncChannel
 from .pool import DevicePool
 from .servers import Child
 from .worker.channel import BadFrame
-from .worker.messages import ENCODER, GUEST_REPORTS, Compile, Compiled, Failed, Hello
+from .worker.messages import ENCODER, GUEST_REPORTS, Broken, Compile, Compiled, Failed, Hello
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
@@ -60,23 +59,29 @@ class Compiler:
                 async with asyncio.timeout(limit):
                     return await self._hear(channel, target, cases)
             except TimeoutError:
-                return TargetReport(error=f"not compiled within {limit:g} s", timed_out=True)
+                return TargetReport(
+                    error=f"not compiled within {limit:g} s; fewer autotune configs or smaller blocks compile faster, "
+                    "and host code that loops does so at the gpu sizes",
+                    timed_out=True,
+                )
             except (EOFError, BadFrame, msgspec.DecodeError):
                 if not self._pool.compiling.alive:
                     raise WorkerDied("the compiling server died and took the candidate along") from None
                 ended = await child.wait(_LEAVE_S)
-                how = _how(ended.status)
-                if how == f"exit code {limits.OUR_FAULT_EXIT}":
-                    raise WorkerDied(f"the compiling worker failed: {last_line(child)}") from None
-                return TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
+                return TargetReport(
+                    error=f"the compiler's process ended ({_how(ended.status)})", trace=child.printed.text()
+                )
             finally:
                 channel.close()
                 child.end()
 
     async def _hear(self, channel: AsyncChannel, target: Target, cases: msgspec.Raw) -> TargetReport:
-        hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        try:
+            hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        except EOFError:
+            hello = None
         if not isinstance(hello, Hello):
-            raise EOFError("the compiler did not greet")
+            raise WorkerDied("the compiling worker ended before any foreign code ran")
         nonce = secrets.token_hex(16)
         request = Compile(
             nonce=nonce,
@@ -89,6 +94,8 @@ class Compiler:
         report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
         if isinstance(report, Failed) and report.nonce == nonce:
             return TargetReport(error=report.message, trace=report.trace, line=report.line)
+        if isinstance(report, Broken) and report.nonce == nonce:
+            raise WorkerDied(f"the compiling worker failed: {report.message}")
         if not isinstance(report, Compiled) or report.nonce != nonce:
             raise EOFError("the compiler's answer is none")
         found = _TARGET_REPORTS.decode(report.report)

@@ -38,5 +38,3 @@ PRINTED_BYTES = 64 << 10
 SOURCE_BYTES = 1 << 20
 HOST_READ_ELEMENTS = 1024
 """Elements a candidate may read to the host in one call: sizes and offsets, not the work."""
-OUR_FAULT_EXIT = 70
-"""Exit code of a worker whose own code, not the candidate's, raised (EX_SOFTWARE)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 
 class Refusal(NamedTuple):
@@ -43,7 +43,7 @@ _TORCH = (
     "torch.library", "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._dynamo",
     "torch._inductor", "torch.multiprocessing", "torch.distributed", "torch.ops.load_library", "torch.from_file",
     "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime.interpret",
-    "triton.runtime.driver.set_active", "triton.testing.do_bench",
+    "triton.runtime.driver.set_active", "torch.utils._mode_utils",
 )  # fmt: skip
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
 
@@ -61,7 +61,7 @@ _ATTRIBUTES = frozenset({
     "__globals__", "__builtins__", "__code__", "__closure__", "__subclasses__", "__bases__", "__mro__", "__loader__",
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
     "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "get_objects", "get_referrers", "_current_frames",
-    "settrace", "setprofile", "modules", "meta_path", "path_hooks",
+    "settrace", "setprofile", "modules", "meta_path", "path_hooks", "_C",
 })  # fmt: skip
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
@@ -72,7 +72,7 @@ _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
     """Each place that is refused, in no particular order. `own_names` are bound by the module itself."""
     imported = _imports(tree)
-    for node in ast.walk(tree):
+    for node in _walk_what_may_run(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 yield from _of_name(node, name, imported, own_names)
@@ -91,6 +91,30 @@ def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
                 yield Refusal(
                     node.lineno, f"{_INTERPRETER_VARIABLE}: a kernel must not behave differently when judged"
                 )
+
+
+def _walk_what_may_run(tree: ast.Module) -> Iterator[ast.AST]:
+    """All nodes but those of `if __name__ == "__main__":`, which a candidate may end with: its author's own trial.
+
+    The module is imported, so they never run, unless it calls itself by that name.
+    """
+    renamed = any(
+        value == "__name__"
+        for node in ast.walk(tree)
+        if not isinstance(node, (ast.Attribute, ast.Constant))
+        and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        for value in vars(node).values()
+    )
+    for statement in tree.body:
+        if not renamed and _is_main_block(statement):
+            for otherwise in statement.orelse:
+                yield from ast.walk(otherwise)
+        else:
+            yield from ast.walk(statement)
+
+
+def _is_main_block(statement: ast.stmt) -> TypeGuard[ast.If]:
+    return isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'"
 
 
 def notes(tree: ast.Module) -> Iterator[str]:

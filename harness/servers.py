@@ -41,14 +41,17 @@ class Child:
             self._server.request_end(self.worker)
 
     async def wait(self, seconds: float) -> Ended:
-        """How it ended; after `seconds` it is killed."""
+        """How it ended; after `seconds` it is killed. `WorkerDied` when even that does not end it."""
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(self.ended)
         except TimeoutError:
             self.end()
-        async with asyncio.timeout(limits.END_S * 2):
-            return await asyncio.shield(self.ended)
+        try:
+            async with asyncio.timeout(limits.END_S * 2):
+                return await asyncio.shield(self.ended)
+        except TimeoutError:
+            raise WorkerDied("a worker and its processes could not be ended") from None
 
 
 class ForkServer:

@@ -128,6 +128,8 @@ class Channel:
     def _wait(self, event: int, deadline: float | None, poll: Callable[[], None] | None) -> None:
         poller = select.poll()
         poller.register(self._socket, event)
+        if deadline is not None and time.monotonic() >= deadline:
+            raise ChannelTimeout("the deadline passed")  # also where bytes trickle in
         while True:
             pause = _POLL_S if deadline is None else max(0.0, min(_POLL_S, deadline - time.monotonic()))
             if poller.poll(pause * 1000 if deadline is not None or poll is not None else None):

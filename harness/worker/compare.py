@@ -83,6 +83,7 @@ def _of_another_kind(
 ) -> Mismatch:
     shape, dtype_got = tuple(got.shape), str(got.dtype).removeprefix("torch.")
     wanted = str(dtype).removeprefix("torch.")
+    wide = got.double()  # 8-bit floats cannot be asked for NaN and Inf
     return Mismatch(
         case=case,
         output=output,
@@ -92,9 +93,9 @@ def _of_another_kind(
         max_abs=None,
         max_rel=None,
         wrong_share=1.0,
-        nan_got=int(got.isnan().sum()),
+        nan_got=int(wide.isnan().sum()),
         nan_expected=int(expected.isnan().sum()),
-        inf_got=int(got.isinf().sum()),
+        inf_got=int(wide.isinf().sum()),
         inf_expected=int(expected.isinf().sum()),
         shape=shape,
         expected_shape=tuple(expected.shape),

@@ -103,7 +103,9 @@ def compile_candidate(
                 unsupported = f"{reason}; nothing can be said for {target.name}"
             except MemoryError as reason:
                 unsupported = f"this machine cannot hold case {case.case} at its gpu sizes: {reason}"
-            except Exception as reason:  # noqa: BLE001 -- whatever leaves the candidate's code is its failure
+            except SystemExit:  # it leaves; how the process ended tells
+                raise
+            except BaseException as reason:  # noqa: BLE001 -- whatever leaves the candidate's code is its failure
                 if _is_memory(reason):
                     unsupported = f"this machine cannot hold case {case.case} at its gpu sizes"
                 else:
@@ -229,7 +231,7 @@ def _notes(
 
 
 def _explain(
-    error: Exception, module: ModuleType, made: Sequence[Launch], case: str, target: Target
+    error: BaseException, module: ModuleType, made: Sequence[Launch], case: str, target: Target
 ) -> tuple[str, int | None]:
     """Message and line for a person, of an exception that left the entry point."""
     launch = next((launch for launch in made if launch.failure is error), None)
@@ -248,7 +250,9 @@ def _described(launch: Launch, case: str, message: str) -> str:
     return f"{launch.kernel}{which} ({_config(launch)}), case {case}: {message}"
 
 
-def _message(error: Exception, module: ModuleType, launch: Launch, target: Target) -> tuple[str, int | None]:
+def _message(
+    error: BaseException, module: ModuleType, launch: Launch, target: Target
+) -> tuple[str, int | None]:
     if isinstance(error, OutOfResources):
         return _too_large(error, target), None
     if isinstance(error, CompilationError):

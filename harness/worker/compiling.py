@@ -13,7 +13,7 @@ from harness.targets import target as find_target
 from . import linux, sandbox, trace
 from .channel import Channel
 from .compiler import CaseSpec, compile_candidate, prepare
-from .guest import close_doors, failed, import_candidate
+from .guest import broken, close_doors, failed, import_candidate
 from .messages import ENCODER, GUEST_REQUESTS, Compile, Compiled, GuestReport, Hello, Spawn
 
 CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
@@ -29,7 +29,12 @@ def main(channel: Channel, spawn: Spawn) -> None:
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     request = GUEST_REQUESTS.decode(channel.receive().payload)
     assert isinstance(request, Compile)
-    channel.send(ENCODER.encode(_compile(request, scratch / trace.NAME)))
+    report: GuestReport
+    try:
+        report = _compile(request, scratch / trace.NAME)
+    except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
+        report = broken(request.nonce, error)
+    channel.send(ENCODER.encode(report))
 
 
 def _compile(request: Compile, file: Path) -> GuestReport:
@@ -37,7 +42,9 @@ def _compile(request: Compile, file: Path) -> GuestReport:
     prepare(target)
     try:
         module = import_candidate(file, request.source)
-    except Exception as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+    except SystemExit:  # it leaves; how the process ended tells
+        raise
+    except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
         return failed(request.nonce, error, file)
     report = compile_candidate(module, request.entry_point, CASES.decode(request.cases), target)
     return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

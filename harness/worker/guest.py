@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ import torch
 from harness import limits
 from harness.signatures import Parameter
 from harness.targets import target
+from suites.dtypes import ITEM_BYTES
 
 from . import arena, interpreter, linux, sandbox, trace, watch
 from .channel import Channel, ChannelClosed
@@ -25,6 +27,7 @@ from .integrity import Snapshot
 from .messages import (
     ENCODER,
     GUEST_REQUESTS,
+    Broken,
     Call,
     CaseTraffic,
     Compile,
@@ -57,7 +60,12 @@ def main(channel: Channel, spawn: Spawn) -> None:
             frame = channel.receive()
         except ChannelClosed:
             return
-        channel.send(ENCODER.encode(guest.answer(GUEST_REQUESTS.decode(frame.payload), frame.descriptors)))
+        request = GUEST_REQUESTS.decode(frame.payload)
+        try:
+            report = guest.answer(request, frame.descriptors)
+        except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
+            report = broken(request.nonce, error)
+        channel.send(ENCODER.encode(report))
 
 
 class Guest:
@@ -88,11 +96,13 @@ class Guest:
         self._snapshot = Snapshot.take()
         try:
             self._module = import_candidate(self._file, request.source)
-        except Exception as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+        except SystemExit:  # it leaves; how the process ended tells
+            raise
+        except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
             return failed(request.nonce, error, self._file)
         parameters = {}
         for name in request.entry_points:
-            entry = getattr(self._module, name, None)
+            entry = vars(self._module).get(name)
             if not callable(entry):
                 message = f"kernel.py defines no function `{name}`"
                 return Failed(
@@ -111,7 +121,9 @@ class Guest:
             try:
                 with operators:
                     value = entry(**arguments)
-            except Exception as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+            except SystemExit:  # it leaves; how the process ended tells
+                raise
+            except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
                 if observation.unsupported is None:
                     return failed(request.nonce, error, self._file)
                 value = None
@@ -199,7 +211,7 @@ def import_candidate(file: Path, source: str) -> ModuleType:
     return module
 
 
-def failed(nonce: str, error: Exception, file: Path) -> Failed:
+def failed(nonce: str, error: BaseException, file: Path) -> Failed:
     """The report on an exception of the candidate."""
     explained = trace.explain(error, file)
     return Failed(
@@ -207,11 +219,17 @@ def failed(nonce: str, error: Exception, file: Path) -> Failed:
     )
 
 
+def broken(nonce: str, error: Exception) -> Broken:
+    """The report on an exception of our own code; the traceback goes to what the process printed."""
+    traceback.print_exc()
+    return Broken(nonce=nonce, message="".join(traceback.format_exception_only(error)).strip())
+
+
 def parameters_of(entry: Callable[..., Any]) -> tuple[Parameter, ...]:
     """Parameters as Python sees them; none where it cannot (then the call decides)."""
     try:
         found = inspect.signature(entry).parameters.values()
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 (a `__signature__` of the candidate's may raise anything)
         return ()
     if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in found):
         return ()
@@ -248,6 +266,10 @@ def _problem(tensor: torch.Tensor) -> str:
         return f"is a {type(tensor).__name__}, not a plain torch.Tensor"
     if tensor.layout is not torch.strided:
         return f"has the layout {tensor.layout}, not a dense one"
+    if tensor.device.type not in ("cuda", "cpu"):
+        return f"is on the device {tensor.device.type}, not on the GPU"
+    if arena.dtype_name(tensor.dtype) not in ITEM_BYTES:
+        return f"has the dtype {arena.dtype_name(tensor.dtype)}, which is none that a task asks for"
     if any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
         return "shows the same memory several times (a stride of 0)"
     if tensor.is_conj() or tensor.is_neg():

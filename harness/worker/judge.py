@@ -13,7 +13,7 @@ from suites.task import Task
 
 from . import linux
 from .channel import Channel, ChannelClosed
-from .link import GuestLink, GuestNotReady
+from .link import GuestBroken, GuestLink
 from .messages import (
     ENCODER,
     JUDGE_REQUESTS,
@@ -59,7 +59,7 @@ class Judge:
         link = GuestLink(Channel(socket.socket(fileno=guest_end)), begin.guest_pid)
         try:
             self.tell(Trial(self, link, begin, self._problem(begin.task)).run())
-        except (BadProblem, GuestNotReady) as error:
+        except (BadProblem, GuestBroken) as error:
             self.tell(infra(str(error)))
         finally:
             link.close()

@@ -14,7 +14,7 @@ from harness import limits
 
 from . import linux
 from .channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
-from .messages import ENCODER, GUEST_REPORTS, Call, Failed, Farewell, GuestReport, Hello, Load
+from .messages import ENCODER, GUEST_REPORTS, Broken, Call, Failed, Farewell, GuestReport, Hello, Load
 
 Report = TypeVar("Report", bound=GuestReport)
 MAX_ANSWER_BYTES = 256 << 20
@@ -24,8 +24,8 @@ class GuestGone(Exception):
     """The guest ended when it should have answered."""
 
 
-class GuestNotReady(Exception):
-    """The guest said nothing before any foreign code ran: our fault."""
+class GuestBroken(Exception):
+    """The guest did not get ready before any foreign code ran, or its own code raised: our fault."""
 
 
 class GuestLied(Exception):
@@ -60,7 +60,7 @@ class GuestLink:
         try:
             return self._receive(Hello, "", time.monotonic() + limits.GUEST_START_S, None)
         except (ChannelTimeout, GuestGone, GuestLied) as error:
-            raise GuestNotReady(f"a guest did not get ready: {error}") from error
+            raise GuestBroken(f"a guest did not get ready: {error}") from error
 
     def ask(
         self,
@@ -103,6 +103,8 @@ class GuestLink:
             raise GuestLied("the nonce is not the request's")
         if isinstance(report, Failed):
             raise CandidateRaised(report)
+        if isinstance(report, Broken):
+            raise GuestBroken(f"the guest failed: {report.message}")
         if not isinstance(report, wanted):
             raise GuestLied(f"a {type(report).__name__} came where a {wanted.__name__} was due")
         return report

@@ -214,6 +214,13 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     line: int | None
 
 
+class Broken(msgspec.Struct, frozen=True, tag="broken"):
+    """The guest's own code raised: our fault, and the guest's last word."""
+
+    nonce: str
+    message: str
+
+
 class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
     """The candidate is imported; `parameters` are what Python says of its entry points."""
 
@@ -281,7 +288,7 @@ class Compiled(msgspec.Struct, frozen=True, tag="compiled"):
 
 
 GuestRequest = Load | Call | Farewell | Compile
-GuestReport = Hello | Failed | Loaded | Returned | LeftBehind | Compiled
+GuestReport = Hello | Failed | Broken | Loaded | Returned | LeftBehind | Compiled
 GUEST_REQUESTS: msgspec.msgpack.Decoder[GuestRequest] = msgspec.msgpack.Decoder(GuestRequest)
 GUEST_REPORTS: msgspec.msgpack.Decoder[GuestReport] = msgspec.msgpack.Decoder(GuestReport)
 

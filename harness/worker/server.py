@@ -170,7 +170,7 @@ class Server:
                     ),
                 )
             finally:
-                os._exit(70)
+                os._exit(os.EX_SOFTWARE)
         self._slots[number] = _Slot(warden=pid, worker=worker, control=control)
 
     def _conclude(self, ended: Ended, scratch: str) -> None:
@@ -268,7 +268,7 @@ def enter(spawn: Spawn, descriptors: list[int]) -> NoReturn:
         status = left.code if isinstance(left.code, int) else 1 if left.code else 0
     except BaseException:  # noqa: BLE001 (the child's main: what is not caught here would run the server's code)
         traceback.print_exc()
-        status = limits.OUR_FAULT_EXIT
+        status = os.EX_SOFTWARE
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -11,6 +11,7 @@ import torch
 
 from harness import limits, signatures
 from harness.evaluation import ErrorReport, Layer, Mismatch, Verdict
+from suites.dtypes import ITEM_BYTES
 from suites.task import Case
 
 from . import findings, seeds, wording
@@ -251,6 +252,8 @@ class Trial:
 
 def _tensor(data: OutputData) -> torch.Tensor:
     """The guest's bytes as a tensor of the judge's; bytes that do not fill the shape are a lie."""
+    if data.dtype not in ITEM_BYTES:
+        raise GuestLied(f"no output has the dtype {data.dtype!r}")
     dtype = torch_dtype(data.dtype)
     count = 1
     for size in data.shape:

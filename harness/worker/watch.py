@@ -109,7 +109,9 @@ def _poison(result: Any) -> None:
         if tensor.is_floating_point() or tensor.is_complex():
             tensor.fill_(float("nan"))
         else:
-            tensor.view(torch.uint8).fill_(_POISON_INTEGER if tensor.dtype is not torch.bool else 1)
+            # By the storage: bytes of a tensor without dimensions, or with other strides, cannot be viewed.
+            memory = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+            memory.fill_(_POISON_INTEGER if tensor.dtype is not torch.bool else 1)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

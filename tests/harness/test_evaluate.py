@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -155,6 +156,10 @@ async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
         ("None", "structure", "no return statement"),
         ("(out, out)", "structure", "a tuple of 2"),
         ("float(out[0])", "structure", "returned a float"),
+        ("torch.empty(x.shape, device='meta')", "structure", "on the device meta"),
+        ("out.to(torch.float8_e4m3fn)", "dtype", "float8_e4m3fn, expected float32"),
+        ("out.to(torch.complex64)", "structure", "dtype complex64"),
+        ("torch.empty(x.shape, dtype=torch.bits8)", "structure", "dtype bits8"),
     ],
 )
 async def test_another_kind_of_result_is_wrong(pool: DevicePool, result: str, kind: str, says: str) -> None:
@@ -228,6 +233,66 @@ async def test_leaving_the_process_is_a_crash(pool: DevicePool) -> None:
     assert found.error is not None
     assert (found.verdict, found.error.kind) == (Verdict.CRASH, "exit")
     assert "exit code 3" in found.error.message
+
+
+@pytest.mark.parametrize(
+    ("before", "verdict", "says"),
+    [
+        ("raise KeyboardInterrupt", Verdict.CALL_ERROR, "KeyboardInterrupt"),
+        ("raise GeneratorExit", Verdict.CALL_ERROR, "GeneratorExit"),
+        ("raise type('Stop', (BaseException,), {})('enough')", Verdict.CALL_ERROR, "enough"),
+        ("raise SystemExit(70)", Verdict.CRASH, "exit code 70"),
+        ("[torch][0].os.closerange(3, 50)", Verdict.CRASH, "ended its process"),
+        (
+            "if 'Interpreted' not in type(add_kernel).__name__: raise SystemExit(70)",
+            Verdict.COMPILE_ERROR,
+            "70",
+        ),
+        (
+            "if 'Interpreted' not in type(add_kernel).__name__: raise KeyboardInterrupt",
+            Verdict.COMPILE_ERROR,
+            "gpu",
+        ),
+    ],
+)
+async def test_no_way_to_end_looks_like_our_own_fault(
+    pool: DevicePool, before: str, verdict: Verdict, says: str
+) -> None:
+    found = await judge(pool, adding(before=before))
+    assert found.error is not None
+    assert found.verdict is verdict, found.error
+    assert says in found.error.message
+
+
+async def test_a_module_that_raises_when_it_is_looked_at_is_still_judged(pool: DevicePool) -> None:
+    raising = "def __getattr__(name): raise ZeroDivisionError(name)\n"
+    assert (await judge(pool, adding(top=raising))).verdict is Verdict.CORRECT
+    branched = adding(top=raising).replace("def vector_add", "if x_is_there:\n  def vector_add")
+    found = await judge(
+        pool, branched.replace("if x_is_there", "if len('') > 1").replace("\n    ", "\n      ")
+    )
+    assert found.error is not None
+    assert (found.verdict, found.error.kind) == (Verdict.CALL_ERROR, "missing_entry_point")
+
+
+async def test_fresh_memory_of_every_kind_is_poisoned_and_usable(pool: DevicePool) -> None:
+    before = (
+        "counts = [torch.empty((), dtype=torch.int64), torch.empty_strided((4, 6), (1, 4), dtype=torch.int32),"
+        " torch.empty((2, 3), dtype=torch.bool), torch.empty((), dtype=torch.float16)]"
+    )
+    assert (await judge(pool, adding(before=before))).verdict is Verdict.CORRECT
+
+
+async def test_a_folder_that_cannot_be_made_is_our_fault(
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    found = await judge(pool, adding())
+    assert found.error is not None
+    assert (found.verdict, found.error.kind) == (Verdict.INFRA_ERROR, "infra")
+    assert "/nonexistent" in found.error.message
+    monkeypatch.undo()
+    assert (await judge(pool, adding())).verdict is Verdict.CORRECT
 
 
 async def test_printed_text_is_kept_as_a_tail_and_decides_nothing(pool: DevicePool) -> None:

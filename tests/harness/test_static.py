@@ -47,6 +47,9 @@ def verdict_of(source: str) -> Verdict | None:
         "torch._C._dispatch_tls_set_dispatch_key_excluded",
         "triton.knobs.runtime.interpret = False",
         "torch.utils.cpp_extension.load_inline",
+        "[torch][0]._C._DisableTorchDispatch()",
+        "torch.utils._mode_utils.no_dispatch()",
+        "triton.testing.do_bench = None",
         "triton.runtime.build.subprocess.run(['true'])",
         "tl.core.os",
         "import numpy; numpy.ctypeslib",
@@ -83,11 +86,20 @@ def test_what_has_no_honest_use_is_refused_with_its_line(statement: str) -> None
         "config = {'compile': 1}['compile']",
         "torch.signal.windows",
         "class Plan: modules = ()",
+        "triton.testing.do_bench(lambda: 0)",
     ],
 )
 def test_what_merely_looks_odd_goes_on(statement: str) -> None:
     report = inspect_source(adding(before=statement), TASK)
     assert report.verdict is None, report.error
+
+
+def test_the_authors_own_trial_at_the_end_never_runs_and_is_not_refused() -> None:
+    trial = "\nif __name__ == '__main__':\n    import sys\n    sys.exit(0)\n"
+    assert verdict_of(adding() + trial) is None
+    assert verdict_of(adding() + trial + "else:\n    exec('')\n") is Verdict.REJECTED
+    assert verdict_of(adding(top="__name__ = '__main__'\n") + trial) is Verdict.REJECTED
+    assert verdict_of(adding(top="from math import pi as __name__\n") + trial) is Verdict.REJECTED
 
 
 def test_own_names_that_hide_builtins_are_not_refused() -> None:
