@@ -79,7 +79,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         mouse: bool = True,
         doors: Doors | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=terminal.TidyDriver)
         self.animation_level = "none"
         self.feed: Feed | None = None
         self._home = home

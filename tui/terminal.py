@@ -9,9 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 
 CLIPBOARD_BYTES = 74_000
 """What terminals and multiplexers take in one OSC 52 sequence, by the smallest common limit that programs use."""
+
+
+class TidyDriver(LinuxDriver):
+    """Textual's driver for a real terminal, which leaves nothing of the cockpit behind."""
+
+    def stop_application_mode(self) -> None:
+        """Give the screen back empty.
+
+        tmux shrinks a screen that grew meanwhile to its first size before it takes it away, folds the lines that are too long
+        for that, and the lines that are too many then stand among the shell's own.
+        """
+        self.write("\x1b[H\x1b[2J")
+        super().stop_application_mode()
 
 
 def queued_writes(driver: Driver | None) -> int:

@@ -50,7 +50,9 @@ def test_leaving_gives_the_screen_back_and_says_how_to_come_back(home: Home) -> 
         screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
         screen.press("q")
         assert screen.ends() == 0
-        assert b"\x1b[?1049l" in screen.received, "the alternate screen is left"
+        before, left, _ = screen.received.rpartition(b"\x1b[?1049l")
+        assert left, "the alternate screen is left"
+        assert b"\x1b[H\x1b[2J" in before[-200:], "empty: tmux keeps what is too long for a screen it grew"
         assert f"wavedeck replay {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
 
 
