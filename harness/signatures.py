@@ -1,4 +1,4 @@
-"""Signatures of entry points: what a task asks for, and how a candidate's differs. Torch-free."""
+"""How the signature of a candidate's function differs from what its task asks for. Torch-free."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 from collections.abc import Sequence
 
 import msgspec
+
+from suites.signature import parse_signature
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -16,17 +18,6 @@ class Parameter(msgspec.Struct, frozen=True):
     """As Python prints it; `None` when there is none."""
     by_name: bool = True
     """Whether a caller may pass it by name."""
-
-
-def parse(signature: str) -> tuple[Parameter, ...]:
-    """Parameters of a signature as `layer_norm(x, weight, eps=1e-5)`; `ValueError` when it is none."""
-    try:
-        body = ast.parse(f"def {signature}: ...").body
-    except SyntaxError as error:
-        raise ValueError(f"not a signature: {signature}") from error
-    definition = body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    return of_definition(definition)
 
 
 def of_definition(definition: ast.FunctionDef) -> tuple[Parameter, ...]:
@@ -47,26 +38,27 @@ def of_definition(definition: ast.FunctionDef) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def difference(wanted: Sequence[Parameter], got: Sequence[Parameter]) -> str:
-    """What is wrong with `got`, for people; empty when a caller who knows `wanted` can call it.
+def difference(signature: str, got: Sequence[Parameter]) -> str:
+    """What is wrong with `got`, for people; empty when a caller who knows the task's `signature` can call it.
 
     More parameters after the wanted ones are fine when they have defaults.
     """
-    for place, parameter in enumerate(wanted):
+    wanted = parse_signature(signature)
+    for place, name in enumerate(wanted.parameters):
         if place >= len(got):
-            return f"parameter `{parameter.name}` is missing"
-        other = got[place]
-        if other.name != parameter.name:
-            return f"parameter {place + 1} is called `{other.name}`, not `{parameter.name}`"
+            return f"parameter `{name}` is missing"
+        other, default = got[place], wanted.defaults.get(name)
+        if other.name != name:
+            return f"parameter {place + 1} is called `{other.name}`, not `{name}`"
         if not other.by_name:
-            return f"parameter `{other.name}` cannot be passed by name"
-        if parameter.default is None:
+            return f"parameter `{name}` cannot be passed by name"
+        if default is None:
             continue
         if other.default is None:
-            return f"parameter `{parameter.name}` has no default; it must be {parameter.default}"
-        if not _same(parameter.default, other.default):
-            return f"parameter `{parameter.name}` defaults to {other.default}, not {parameter.default}"
-    for extra in got[len(wanted) :]:
+            return f"parameter `{name}` has no default; it must be {default}"
+        if not _same(default, other.default):
+            return f"parameter `{name}` defaults to {other.default}, not {default}"
+    for extra in got[len(wanted.parameters) :]:
         if extra.default is None:
             return f"parameter `{extra.name}` is one too many"
     return ""

@@ -102,7 +102,7 @@ class Module:
             )
         if not isinstance(bound, ast.FunctionDef) or bound.args.vararg or bound.args.kwarg:
             return None
-        wrong = signatures.difference(signatures.parse(entry.signature), signatures.of_definition(bound))
+        wrong = signatures.difference(entry.signature, signatures.of_definition(bound))
         if not wrong:
             return None
         message = f"`{entry.name}`: {wrong}; the signature is {entry.signature}"

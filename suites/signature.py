@@ -12,8 +12,13 @@ class Signature:
 
     name: str
     parameters: tuple[str, ...]
-    required: tuple[str, ...]
-    """Those without a default."""
+    defaults: dict[str, str]
+    """By parameter, as Python prints them; a parameter without one is not here."""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Parameters without a default."""
+        return tuple(name for name in self.parameters if name not in self.defaults)
 
 
 def parse_signature(text: str) -> Signature:
@@ -44,7 +49,9 @@ def parse_signature(text: str) -> Signature:
     names = tuple(one.arg for one in arguments.args)
     if len(set(names)) < len(names):
         raise ValueError(f"{text!r} is no signature: a parameter stands in it twice")
-    return Signature(definition.name, names, names[: len(names) - len(arguments.defaults)])
+    with_default = names[len(names) - len(arguments.defaults) :]
+    defaults = dict(zip(with_default, map(ast.unparse, arguments.defaults), strict=True))
+    return Signature(definition.name, names, defaults)
 
 
 def _literal(default: ast.expr) -> object:

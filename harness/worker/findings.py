@@ -89,8 +89,9 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         return ErrorReport(
             kind="input_changed", message=f"{lead}input `{changed[0]}` was changed; write to a new tensor"
         )
+    may_be_returned = {f"input `{name}`" for name in task.in_place}
     for output, data in zip(task.outputs, returned.outputs, strict=False):
-        if data.aliases and not task.in_place:
+        if data.aliases and data.aliases not in may_be_returned:
             return ErrorReport(
                 kind="aliased_output",
                 message=f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor",

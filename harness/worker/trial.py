@@ -120,7 +120,7 @@ class Trial:
         )
         for entry in self._task.entry_points:
             got = loaded.parameters.get(entry.name, ())
-            wrong = signatures.difference(signatures.parse(entry.signature), got) if got else ""
+            wrong = signatures.difference(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
         run = self._run(self._task.cases[0], FIRST, first=True)

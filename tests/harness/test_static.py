@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from harness import Verdict
-from harness.signatures import difference, parse
+from harness.signatures import difference, of_definition
 from harness.static import inspect_source
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
@@ -146,7 +148,9 @@ def test_an_entry_point_may_be_an_alias_or_sit_in_a_branch() -> None:
     ],
 )
 def test_signatures_differ_only_where_a_caller_would_notice(signature: str, problem: str) -> None:
-    said = difference(parse(NORM.entry_points[0].signature), parse(signature))
+    definition = ast.parse(f"def {signature}: ...").body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    said = difference(NORM.entry_points[0].signature, of_definition(definition))
     assert (said == "") == (problem == "")
     assert problem in said
 

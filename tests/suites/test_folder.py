@@ -113,6 +113,7 @@ def test_a_signature_gives_its_parameters_in_order() -> None:
     assert signature.name == "layer_norm"
     assert signature.parameters == ("x", "weight", "bias", "eps")
     assert signature.required == ("x", "weight", "bias")
+    assert signature.defaults == {"eps": "1e-05"}
 
 
 @pytest.mark.parametrize(
