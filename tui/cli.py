@@ -118,9 +118,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = run(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except (BrokenPipeError, OutputGone):
+    except BrokenPipeError:
         silence(1)
         return ExitCode.DONE
+    except OutputGone as gone:
+        silence(1)
+        if not gone.why:
+            return ExitCode.DONE
+        say(gone.why)
+        return ExitCode.FAILED
     return code
 
 

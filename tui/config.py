@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from engine.plan import Price
+from engine.plan import MOST, Price
 
 from .diagnostics import Complaint
 
@@ -25,8 +25,9 @@ NOT_SETTINGS = frozenset({"WAVEDECK_HOME", "WAVEDECK_MODEL_KEY", "WAVEDECK_SOAK"
 """Variables of ours that are no options: where the home is, a key, and the tests' own."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
-Count = Annotated[int, Meta(ge=1)]
-Dollars = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1, le=MOST)]
+Seed = Annotated[int, Meta(ge=0, le=MOST)]
+Dollars = Annotated[float, Meta(gt=0, le=1e9)]
 Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
@@ -43,7 +44,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     review: str = "auto"
     budget_usd: Dollars | None = None
     budget_tokens: Count | None = None
-    seed: int | None = None
+    seed: Seed | None = None
     theme: str | None = None
     mouse: bool = True
     keys: dict[str, str] = {}
@@ -59,7 +60,7 @@ WISHES = {
     "targets": "names with commas between them, as gfx942,sm_90",
     "budget-usd": "an amount of US dollars above 0",
     "budget-tokens": "a whole number, 1 or more",
-    "seed": "a whole number",
+    "seed": "a whole number from 0 to 2^63 - 1",
     "mouse": "true or false",
     "keys": "a table of names and keys",
     "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and perhaps cached_input',

@@ -36,7 +36,11 @@ class Complaint(Exception):
 
 
 class OutputGone(Exception):
-    """Nobody reads standard output any more: a pager was left, a terminal was closed."""
+    """Standard output takes no more: a pager was left, a terminal was closed, or `why` says what else."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+        self.why = why
 
 
 def say(message: str) -> None:
@@ -47,7 +51,7 @@ def say(message: str) -> None:
     try:
         sys.stderr.write(line)
         sys.stderr.flush()
-    except (BrokenPipeError, ValueError):
+    except (OSError, ValueError):
         silence(2)
 
 

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from engine.control import socket_place
 from engine.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
 from sessions import SessionsError
 from sessions.home import Home, home_from
@@ -124,10 +125,7 @@ def detached(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def sockets(environ: Mapping[str, str]) -> Finding:
     """Where engines listen."""
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    folder = (
-        Path(runtime) / "wavedeck" if Path(runtime).is_absolute() else Path(f"/tmp/wavedeck-{os.getuid()}")
-    )  # the agreed place
+    folder = socket_place(environ)
     if not os.access(nearest_folder(folder), os.W_OK):
         return Finding(
             "sockets",

@@ -16,7 +16,7 @@ from sessions.codec import encode
 from sessions.events import AnyEvent, EngineStopped, SessionFinished
 from sessions.home import Home
 
-from .diagnostics import OutputGone, say
+from .diagnostics import OutputGone, leaves, say
 from .narrate import Narrator
 from .plain import emit, emit_line
 
@@ -31,7 +31,9 @@ class Ending(Enum):
 
     FINISHED = "finished"
     STOPPED = "stopped"
-    """The engine left in order; the session can be resumed."""
+    """The engine left because it was asked to; the session can be resumed."""
+    FAILED = "failed"
+    """The engine left in order because model, judge, disk or itself failed; the session can be resumed."""
     GONE = "gone"
     """The engine ended without a word; the session can be resumed."""
 
@@ -107,9 +109,9 @@ async def follow(home: Home, session: str, telling: Telling, *, stoppable: bool)
     """
     try:
         return await _follow(home, session, telling, stoppable=stoppable)
-    except* OutputGone:
-        pass
-    raise OutputGone
+    except* OutputGone as gone:
+        why = next(leaf.why for leaf in leaves(gone) if isinstance(leaf, OutputGone))
+    raise OutputGone(why)
 
 
 async def _follow(home: Home, session: str, telling: Telling, *, stoppable: bool) -> Ending:
@@ -132,10 +134,14 @@ async def _follow(home: Home, session: str, telling: Telling, *, stoppable: bool
 
 
 async def _tell(home: Home, session: str, telling: Telling) -> Ending:
+    last: AnyEvent | None = None
     async for event in events(home, session, after=telling.state.last_seq):
         telling.take(event)
+        last = event
     if telling.state.finished:
         return Ending.FINISHED
+    if isinstance(last, EngineStopped):
+        return Ending.FAILED if last.failed else Ending.STOPPED
     return Ending.STOPPED if telling.state.stopped else Ending.GONE
 
 

@@ -50,7 +50,7 @@ class Narrator:
                     f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
                 )
             case ev.CallFailed():
-                self._failure = event.message
+                self._failure = f"{event.reason}: {event.message}"
                 return event.call.partition("/")[0], f"no reply ({event.reason}): {event.message}"
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)

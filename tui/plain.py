@@ -58,7 +58,7 @@ def width() -> int:
 
 
 def emit(text: str) -> None:
-    """Write text and a line end to standard output; `OutputGone` when nobody reads it."""
+    """Write text and a line end to standard output; `OutputGone` when it takes no more."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     _write(printable(text).encode(encoding, errors="replace") + b"\n")
 
@@ -83,6 +83,9 @@ def _write(data: bytes) -> None:
         sys.stdout.buffer.flush()
     except (BrokenPipeError, ValueError) as error:
         raise OutputGone from error
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise OutputGone(f"standard output cannot be written ({why})") from error
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: int = 0) -> str:

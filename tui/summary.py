@@ -87,6 +87,11 @@ def summary(state: SessionState) -> str:
     )
 
 
+def next_line(command: str) -> str:
+    """What to do next, to stand below a summary."""
+    return f"{command.split()[1]:<10}{command}"
+
+
 def speed(attempt: AttemptState | None) -> str:
     """The measured speedup; unknown where nothing was timed."""
     evaluation = attempt.evaluation if attempt else None

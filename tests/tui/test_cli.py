@@ -62,7 +62,7 @@ def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: H
     assert listed[1]["started"] > 0
     text = shell().out
     assert text.index(stored.SECOND) < text.index(stored.FIRST)
-    assert f"next: wavedeck replay {stored.SECOND}" in text
+    assert f"next: wavedeck resume {stored.SECOND}" in text, "it was stopped"
 
 
 def test_a_session_is_shown_by_any_prefix_that_fits_it_alone(shell: Shell, home: Home) -> None:
@@ -111,7 +111,7 @@ def test_a_bad_line_in_a_stopped_sessions_journal_is_skipped_and_counted(shell: 
     journal.write_bytes(b"".join([*lines[:3], b'{"type": "call_st\n', *lines[3:]]))
     done = shell("replay", stored.FIRST)
     assert done.code == 0
-    assert one_line(done) == "wavedeck: 1 lines of its journal could not be read and were left out"
+    assert one_line(done) == "wavedeck: left out 1 line of its journal that cannot be read"
     assert "== softmax#1/1  fresh" in done.out
 
 

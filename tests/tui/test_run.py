@@ -124,7 +124,7 @@ def test_an_interrupted_run_stops_in_order_and_is_resumed(home: Home, recording:
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
-        wait_for(lambda: any(live.running for live in home.live_sessions()))
+        wait_for(lambda: any(live.running and live.journal.exists() for live in home.live_sessions()))
         session = find_session(home, "2")
         wait_for(lambda: b'"call_started"' in home.live(session).journal.read_bytes())
         running.send_signal(signal.SIGINT)
@@ -283,7 +283,7 @@ def test_an_interrupt_while_the_engine_starts_leaves_none_behind(
         _, err = running.communicate(timeout=LIMIT_S)
     if running.returncode == ExitCode.INTERRUPTED:
         assert err.splitlines()[-1] == "wavedeck: interrupted"
-        assert not any(live.running for live in home.live_sessions())
+        assert not any(live.running and live.journal.exists() for live in home.live_sessions())
     else:
         # It was ready before the interrupt came, and then its name was told.
         assert find_session(home, "2") in err

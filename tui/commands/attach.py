@@ -7,11 +7,13 @@ import os
 
 import click
 
-from sessions.catalog import find_session
+from sessions import fold
+from sessions.catalog import find_session, journal_of
 from sessions.home import Home, home_from
 from tui.commands.ending import tell_until_end
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, ExitCode
+from tui.next_step import next_command
 from tui.plain import interactive
 
 
@@ -43,8 +45,9 @@ def running_session(home: Home, asked: str | None) -> str:
         return max(running)
     name = find_session(home, asked)
     if not home.live(name).running:
+        finished = fold(journal_of(home, name).events).finished
+        what = "see it" if finished else "go on"
         raise Complaint(
-            f"session {name} is not running; see it with `wavedeck replay {name}`, "
-            f"or, where it is not finished, go on with `wavedeck resume {name}`"
+            f"session {name} is not running; {what} with `{next_command(name, finished=finished)}`"
         )
     return name

@@ -11,8 +11,9 @@ from sessions.home import home_from
 from tui.app import run_cockpit
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
+from tui.next_step import next_command
 from tui.plain import emit
-from tui.summary import summary
+from tui.summary import next_line, summary
 
 
 def open_cockpit(
@@ -58,5 +59,4 @@ def ended(home: Home, session: str) -> str:
     from sessions.catalog import journal_of
 
     state = fold(journal_of(home, session).events)
-    verb = "replay" if state.finished else "resume"
-    return f"{summary(state)}\n{verb}    wavedeck {verb} {session}"
+    return f"{summary(state)}\n{next_line(next_command(session, finished=state.finished))}"

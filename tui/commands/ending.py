@@ -8,8 +8,9 @@ from sessions.events import AnyEvent
 from sessions.home import Home
 from tui.diagnostics import ExitCode, OutputGone, say, silence
 from tui.follow import Ending, Telling, follow
+from tui.next_step import next_command
 from tui.plain import emit
-from tui.summary import summary
+from tui.summary import next_line, summary
 
 
 async def tell_until_end(
@@ -27,9 +28,11 @@ async def tell_until_end(
     except KeyboardInterrupt:
         say(f"{session} goes on; come back with: wavedeck attach {session}")
         return ExitCode.INTERRUPTED
-    except OutputGone:
+    except OutputGone as gone:
         silence(1)
-        say(f"nobody reads the output; {session} goes on; come back with: wavedeck attach {session}")
+        say(
+            f"{gone.why or 'nobody reads the output'}; {session} goes on; come back with: wavedeck attach {session}"
+        )
         return ExitCode.FAILED
     if not as_json:
         emit("")
@@ -38,17 +41,17 @@ async def tell_until_end(
 
 
 def _next_step(home: Home, session: str, ending: Ending, telling: Telling, *, as_json: bool) -> ExitCode:
-    tell = say if as_json else emit
-    match ending:
-        case Ending.FINISHED:
-            tell(f"replay    wavedeck replay {session}")
-            return ExitCode.DONE
-        case Ending.STOPPED:
-            tell(f"resume    wavedeck resume {session}")
-            return ExitCode.INTERRUPTED if telling.interrupted else ExitCode.DONE
-        case Ending.GONE:
-            say(
-                f"the engine of {session} ended without a word, see {home.live(session).log}; "
-                f"what it wrote is kept, go on with: wavedeck resume {session}"
-            )
-            return ExitCode.FAILED
+    following = next_command(session, finished=ending is Ending.FINISHED)
+    if ending is Ending.GONE:
+        say(
+            f"the engine of {session} ended without a word, see {home.live(session).log}; "
+            f"what it wrote is kept, go on with: {following}"
+        )
+        return ExitCode.FAILED
+    if as_json:
+        say(f"next: {following}")
+    else:
+        emit(next_line(following))
+    if ending is Ending.FAILED:
+        return ExitCode.FAILED
+    return ExitCode.INTERRUPTED if telling.interrupted and ending is Ending.STOPPED else ExitCode.DONE

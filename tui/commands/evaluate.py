@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from harness import DevicePool, Evaluation, Target, Verdict, evaluate, target
+from harness.limits import SOURCE_BYTES
 from sessions.home import home_from
 from suites import Task, load_task
 from tui.commands.options import complete_tasks, json_option, targets_option
@@ -74,8 +75,11 @@ def read_candidate(file: str) -> str:
     """The text of a kernel file; whether it is Python is the judge's to say."""
     shown = "standard input" if file == "-" else file
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode("utf-8")
+        # One byte more than the judge takes: it says what is too long, and an endless file ends here.
+        with sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
+            data = source.read(SOURCE_BYTES + 1)
+        # Python itself skips a byte order mark. Where the reading ended inside a character, that one is left out.
+        return data.decode("utf-8-sig", "ignore" if len(data) > SOURCE_BYTES else "strict")
     except FileNotFoundError as error:
         raise Complaint(f"there is no file {shown}; give the path of one Python module") from error
     except IsADirectoryError as error:

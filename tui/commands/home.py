@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sessions.catalog import Standing, list_sessions
 from sessions.home import home_from
-from tui.commands.sessions import list_known, sessions_table
+from tui.commands.sessions import next_for, sessions_table
 from tui.diagnostics import ExitCode
 from tui.plain import emit, interactive
 
@@ -17,13 +18,12 @@ def open_home(environ: Mapping[str, str]) -> ExitCode:
 
         return open_cockpit(environ, session=None, mode="home")
     home = home_from(environ)
-    known = list_known(home)
+    known = list_sessions(home)
     if not known:
         emit(f"no sessions yet in {home.root}")
         emit("begin with: wavedeck run            what this machine has: wavedeck doctor")
         return ExitCode.DONE
     emit(sessions_table(known))
-    running = next((each.name for each in known if each.state == "running"), None)
-    verb, name = ("attach", running) if running else ("replay", known[0].name)
-    emit(f"\nnext: wavedeck {verb} {name}")
+    newest = next((each for each in known if each.state is Standing.RUNNING), known[0])
+    emit(f"\nnext: {next_for(newest)}")
     return ExitCode.DONE

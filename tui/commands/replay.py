@@ -10,6 +10,7 @@ from sessions import fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
 from tui.commands.options import session_argument
+from tui.commands.sessions import left_out
 from tui.diagnostics import ExitCode, say
 from tui.narrate import log
 from tui.plain import emit, interactive
@@ -38,7 +39,7 @@ def replay_command(session: str, *, speed: float) -> ExitCode:
         return open_cockpit(os.environ, session=name, mode="replay", readonly=True, speed=speed)
     journal = journal_of(home, name)
     if journal.skipped:
-        say(f"{len(journal.skipped)} lines of its journal could not be read and were left out")
+        say(left_out(journal))
     state = fold(journal.events)
     for line in log(state):
         emit(line)

@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 
 import click
 
-from sessions import fold
+from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
-from sessions.home import Home, home_from
+from sessions.home import home_from
 from sessions.names import short_task
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, say
+from tui.narrate import counted
+from tui.next_step import next_command
 from tui.plain import UNKNOWN, Column, emit, emit_json, interactive, money, table
-from tui.summary import outcomes, summary
+from tui.summary import next_line, outcomes, summary
 
 
 @click.group(name="sessions", invoke_without_command=True)
@@ -37,18 +39,13 @@ def list_command(*, as_json: bool) -> None:
 def tell_list(*, as_json: bool) -> None:
     """Every session, as JSON or a table."""
     home = home_from(os.environ)
-    known = list_known(home)
+    known = list_sessions(home)
     if as_json:
         emit_json(known)
     elif known:
         emit(sessions_table(known))
     else:
         say(f"no sessions yet in {home.root}; begin with: wavedeck run")
-
-
-def list_known(home: Home) -> list[SessionInfo]:
-    """Every session, newest first."""
-    return list_sessions(home)
 
 
 def sessions_table(known: Sequence[SessionInfo]) -> str:
@@ -126,7 +123,7 @@ def show_command(session: str, *, as_json: bool) -> None:
             f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {info.method} with {info.model}"
         )
     if journal.skipped:
-        say(f"{len(journal.skipped)} lines of its journal could not be read and were left out")
+        say(left_out(journal))
     emit("")
     emit(
         table(
@@ -149,18 +146,18 @@ def show_command(session: str, *, as_json: bool) -> None:
     )
     emit("")
     emit(summary(state))
-    emit(f"next      {next_command(info)}")
+    emit(next_line(next_for(info)))
 
 
-def next_command(info: SessionInfo) -> str:
+def next_for(info: SessionInfo) -> str:
     """What a person does with a session in this state."""
-    match info.state:
-        case Standing.RUNNING:
-            return f"wavedeck attach {info.name}"
-        case Standing.FINISHED:
-            return f"wavedeck replay {info.name}"
-        case Standing.STOPPED | Standing.CRASHED:
-            return f"wavedeck resume {info.name}"
+    running, finished = info.state is Standing.RUNNING, info.state is Standing.FINISHED
+    return next_command(info.name, running=running, finished=finished)
+
+
+def left_out(journal: Journal) -> str:
+    """That a journal holds something this version could not use."""
+    return f"left out {counted(len(journal.skipped), 'line')} of its journal that cannot be read"
 
 
 @sessions_command.command("delete")
