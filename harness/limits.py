@@ -36,5 +36,5 @@ FILE_BYTES = 64 << 20
 OPEN_FILES = 256
 PRINTED_BYTES = 64 << 10
 SOURCE_BYTES = 1 << 20
-HOST_READ_ELEMENTS = 1024
-"""Elements a candidate may read to the host in one call: sizes and offsets, not the work."""
+HOST_ELEMENTS = 1024
+"""Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""

@@ -65,6 +65,8 @@ _ATTRIBUTES = frozenset({
 })  # fmt: skip
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
+_RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
+"""With these a library works on any address, unseen by the judge. Refused wherever they stand, as text too."""
 _CONFIGURATION = ("torch.backends", "torch.set_")
 _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
@@ -73,6 +75,7 @@ def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
     """Each place that is refused, in no particular order. `own_names` are bound by the module itself."""
     imported = _imports(tree)
     for node in _walk_what_may_run(tree):
+        yield from _of_raw_memory(node)
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 yield from _of_name(node, name, imported, own_names)
@@ -182,6 +185,12 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
     for refused in _TORCH:
         if path == refused or path.startswith(refused + "."):
             yield Refusal(line, f"`{path}` leaves the kernels or the judge's view")
+
+
+def _of_raw_memory(node: ast.AST) -> Iterator[Refusal]:
+    for word in vars(node).values():
+        if isinstance(word, str) and word in _RAW_MEMORY:
+            yield Refusal(getattr(node, "lineno", 1), f"`{word}` has no use in a kernel module")
 
 
 def _of_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:

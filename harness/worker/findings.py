@@ -79,10 +79,10 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
                 ),
                 line=operator.line,
             )
-    if returned.host_reads > limits.HOST_READ_ELEMENTS:
+    if returned.host_elements > limits.HOST_ELEMENTS:
         return ErrorReport(
-            kind="host_reads",
-            message=f"{lead}{returned.host_reads} elements were read to the host; the work must be done in kernels",
+            kind="host_elements",
+            message=f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels",
         )
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:

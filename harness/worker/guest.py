@@ -91,7 +91,7 @@ class Guest:
                 raise TypeError("a guest does not compile")
 
     def _load(self, request: Load) -> Loaded | Failed:
-        watch.count_host_reads()
+        watch.count_host_elements()
         interpreter.prepare(target(request.target))
         self._snapshot = Snapshot.take()
         try:
@@ -146,7 +146,7 @@ class Guest:
             structure=structure,
             outputs=tuple(self._output(part, operators, inputs) for part in parts),
             operators=operators.operators(),
-            host_reads=operators.host_reads,
+            host_elements=operators.host_elements,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
             traffic=_traffic(request.case, observation),
             unsupported=observation.unsupported or "",

@@ -261,8 +261,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """`tensor`, `tuple` or the name of the type that was returned instead."""
     outputs: tuple[OutputData, ...]
     operators: tuple[Operator, ...]
-    host_reads: int
-    """Elements that were read to the host (`.item()`, `.tolist()`, `.numpy()`)."""
+    host_elements: int
+    """Elements that went between tensors and Python (`.item()`, `.tolist()`, `.numpy()`, `torch.tensor()`)."""
     kernels: tuple[str, ...]
     """Names of the Triton kernels launched, in order, each once."""
     traffic: CaseTraffic

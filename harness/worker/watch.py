@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from .traffic import Observation
 
 _POISON_INTEGER = 0x5A
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
+_HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
 
 _reading: list[OperatorWatch] = []
 """The watch of the call that runs; a list so that the patched readers find it."""
@@ -30,7 +32,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._module = module
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
-        self.host_reads = 0
+        self.host_elements = 0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -61,7 +63,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name not in operators.FREE:
                 self._counts[name, self._line()] += 1
             if name == "_local_scalar_dense":
-                self.host_reads += 1
+                self.host_elements += 1
             if derived:
                 for made in _tensors(result):
                     storage = made.untyped_storage()
@@ -87,19 +89,33 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return None
 
 
-def count_host_reads() -> None:
-    """From here on, elements that leave torch through Python are counted. Once, before the candidate is imported."""
+def count_host_elements() -> None:
+    """From here on, elements that leave or enter torch through Python are counted. Once, before the candidate's import."""
     for name in _HOST_READERS:
         setattr(torch.Tensor, name, _counted(getattr(torch.Tensor, name)))
+    for name in _HOST_MAKERS:
+        setattr(torch, name, _counted_maker(getattr(torch, name)))
 
 
 def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
     def read(self: torch.Tensor, *args: Any, **named: Any) -> Any:
         for watch in _reading:
-            watch.host_reads += self.numel()
+            watch.host_elements += self.numel()
         return reader(self, *args, **named)
 
     return read
+
+
+def _counted_maker(maker: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(maker)
+    def make(*args: Any, **named: Any) -> torch.Tensor:
+        made = maker(*args, **named)
+        if not isinstance(next(iter([*args, *named.values()]), None), torch.Tensor):
+            for watch in _reading:
+                watch.host_elements += made.numel()
+        return made
+
+    return make
 
 
 def _poison(result: Any) -> None:

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ("rejected", "host_reads")
+EXPECT = ("rejected", "host_elements")
 
 
 @triton.jit
