@@ -196,12 +196,12 @@ class InstanceContext:
 
     # The judge
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None) -> Evaluation:
+    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
         """See `Context`. A judge that fails is tried once more; `JudgeUnable` when it fails again."""
         if self._attempt.source is None:
             self._fresh = True
             await self._recorder.record_durable(
-                CandidateProposed(attempt=self._name, source=source, strategy=strategy)
+                CandidateProposed(attempt=self._name, source=source, strategy=strategy, unusable=unusable)
             )
         known = self._attempt.evaluation
         if known is not None and known.verdict not in NO_VERDICT:

@@ -175,6 +175,8 @@ class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_propose
     source: str
     strategy: str = ""
     """What the optimizer set out to do, one or a few sentences."""
+    unusable: str = ""
+    """Where `source` is empty, what was wrong with the reply: `empty`, `truncated`, `no_code_block`, `several_modules`."""
 
 
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):

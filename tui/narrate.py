@@ -80,7 +80,7 @@ class Narrator:
     def _proposed(self, event: ev.CandidateProposed) -> str:
         attempt = self.state.attempt(event.attempt)
         origin = f"{attempt.origin} of {attempt.base}" if attempt.base else f"{attempt.origin}"
-        lines = counted(len(event.source.splitlines()), "line") if event.source else "no code"
+        lines = counted(len(event.source.splitlines()), "line") if event.source else no_code(event.unusable)
         strategy = textwrap.shorten(event.strategy, STRATEGY_WIDTH, placeholder=" ...")
         return f"{origin}, {lines}" + (f": {strategy}" if strategy else "")
 
@@ -89,6 +89,11 @@ class Narrator:
             if (instance.task, instance.instance) == (event.task, event.instance):
                 return key
         return event.task
+
+
+def no_code(why: str) -> str:
+    """That a reply held no candidate, and in what way."""
+    return f"no code (the reply: {why.replace('_', ' ')})" if why else "no code"
 
 
 def counted(number: int, noun: str) -> str:

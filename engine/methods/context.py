@@ -45,8 +45,11 @@ class Context(Protocol):
         """The model's reply to exactly these messages."""
         ...
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None) -> Evaluation:
-        """Propose the attempt's candidate and have it judged; `rival` is the source of the best so far."""
+    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
+        """Propose the attempt's candidate and have it judged; `rival` is the source of the best so far.
+
+        Without a candidate `source` is empty and `unusable` says in a word what was wrong with the reply.
+        """
         ...
 
     async def review(self) -> Review:

@@ -47,7 +47,7 @@ class Geak:
             attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
             found = await propose(context, step.role, next_prompt(setting, context.corpus, progress, step))
             if isinstance(found, Unusable):
-                await context.judge("", "", rival=None)
+                await context.judge("", "", rival=None, unusable=found.reason)
                 progress.brought_no_code(found.message)
                 continue
             evaluation = await context.judge(

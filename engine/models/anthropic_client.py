@@ -14,7 +14,7 @@ from sessions.events import Message, Usage
 from .client import Limits, Piece, Reply, Request
 from .sdk import hidden_variables
 from .spec import Access, ModelSpec
-from .streams import Beat, Ending, StreamItem, gather_reply
+from .streams import Beat, Ending, StreamItem, gather_reply, next_event
 
 with hidden_variables():
     import anthropic
@@ -41,6 +41,7 @@ OPTIONAL = frozenset({"temperature", "thinking", "cache_control"})
 ALLOWED_OUTPUT = re.compile(r"max_tokens: \d+ > (\d+)")
 
 SDK_ERRORS: tuple[type[Exception], ...] = (anthropic.AnthropicError, *TRANSPORT_ERRORS)
+BROKEN = (anthropic.APIConnectionError, httpx2.HTTPError)
 REFUSALS = (anthropic.BadRequestError, anthropic.UnprocessableEntityError)
 
 
@@ -168,10 +169,14 @@ def translate(error: BaseException, *, began: bool, key: str) -> ModelError:
 
 
 async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
-    """Pieces and the end of an SDK stream. Usage is summed up from its start and its last delta."""
+    """Pieces and the end of an SDK stream. Usage is summed up from its start and its last delta.
+
+    Once the model has told why it stopped, a stream that goes no further does not unmake its reply.
+    """
     stop_reason = ""
     counted: dict[str, int] = {}
-    async for event in stream:
+    events = aiter(stream)
+    while event := await next_event(events, finished=bool(stop_reason), broken=BROKEN):
         match event.type:
             case "message_start":
                 count(counted, event.message.usage)
@@ -185,10 +190,12 @@ async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
                 count(counted, event.usage)
                 yield Beat()
             case "message_stop":
-                yield Ending(STOP_REASONS.get(stop_reason, stop_reason or "end"), usage_of(counted))
-                return
+                stop_reason = stop_reason or "end_turn"
+                break
             case _:
                 yield Beat()
+    if stop_reason:
+        yield Ending(STOP_REASONS.get(stop_reason, stop_reason), usage_of(counted))
 
 
 def count(counted: dict[str, int], usage: object) -> None:

@@ -12,7 +12,7 @@ from sessions.events import Usage
 from .client import Limits, Piece, Reply, Request
 from .sdk import hidden_variables
 from .spec import Access, ModelSpec
-from .streams import Beat, Ending, StreamItem, gather_reply
+from .streams import Beat, Ending, StreamItem, gather_reply, next_event
 
 with hidden_variables():
     import httpx2
@@ -31,6 +31,7 @@ from .faults import (
 STOP_REASONS = {"stop": "end", "length": "truncated"}
 
 SDK_ERRORS: tuple[type[Exception], ...] = (openai.OpenAIError, *TRANSPORT_ERRORS)
+BROKEN = (openai.APIConnectionError, httpx2.HTTPError)
 REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)
 
 
@@ -155,15 +156,7 @@ async def translate_chunks(stream: Any) -> AsyncGenerator[StreamItem, None]:
     stop_reason = ""
     usage = Usage()
     chunks = aiter(stream)
-    while True:
-        try:
-            chunk = await anext(chunks)
-        except StopAsyncIteration:
-            break
-        except (openai.APIConnectionError, httpx2.HTTPError):
-            if not stop_reason:
-                raise
-            break
+    while chunk := await next_event(chunks, finished=bool(stop_reason), broken=BROKEN):
         if chunk.usage is not None:
             usage = usage_of(chunk.usage)
         for choice in chunk.choices[:1]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TypeVar
 
 from engine.errors import TryAgain, UselessToRetry
 from sessions.events import Usage
 
 from .client import Limits, Piece, Reply
+
+T = TypeVar("T")
+
+LAST_WORDS_S = 10.0
+"""For what follows a model's last word: token counts and the protocol's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,25 @@ async def gather_reply(
         seconds=time.monotonic() - started,
         temperature=temperature,
     )
+
+
+async def next_event(
+    events: AsyncIterator[T], *, finished: bool, broken: tuple[type[Exception], ...]
+) -> T | None:
+    """What an SDK's stream brings next; `None` at its end.
+
+    Once the model has finished, a stream that breaks off (with one of `broken`) or falls silent ends too: the reply is whole, and
+    paid for.
+    """
+    try:
+        async with asyncio.timeout(LAST_WORDS_S if finished else None):
+            return await anext(events)
+    except StopAsyncIteration:
+        return None
+    except (TimeoutError, *broken):
+        if not finished:
+            raise
+        return None
 
 
 async def next_item(

@@ -90,6 +90,15 @@ async def test_a_truncated_reply_says_so(wire: str) -> None:
     assert (reply.text, reply.stop_reason) == ("```python\nimport tri", "truncated")
 
 
+async def test_a_reply_is_whole_when_the_server_falls_silent_after_its_end(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.models.streams.LAST_WORDS_S", 0.2)
+    async with asked(wire, Answer(text=LONG, lingers=True)) as (client, server):
+        reply = await client.reply(request(), ignore)
+    assert (reply.text, reply.stop_reason, len(server.requests)) == (LONG, "end", 1)
+
+
 async def test_half_a_character_does_no_harm(wire: str) -> None:
     async with asked(wire, says("ok \ud83d end")) as (client, _):
         reply = await client.reply(request(), ignore)

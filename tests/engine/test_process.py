@@ -13,12 +13,13 @@ import pytest
 
 from engine import launch
 from engine.control import send
-from engine.errors import EngineDidNotStart, EngineUnreachable
+from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, UsageProblem
+from engine.job import session_started
 from engine.methods import Context
 from engine.process import MACHINERY_FAILED, Engine
 from harness import Verdict
-from sessions import Home
-from sessions.errors import SessionBusy
+from sessions import Home, Recorder
+from sessions.errors import NothingToResume, SessionBusy
 from sessions.events import (
     AttemptJudged,
     EngineStarted,
@@ -122,7 +123,7 @@ def test_a_terminated_engine_leaves_in_order_while_its_judges_are_starting(home:
         until_left(home, session)
         [*_, last] = journal(home, session)
     assert isinstance(last, EngineStopped)
-    assert last.reason == "signal SIGTERM"
+    assert (last.reason, last.failed) == ("signal SIGTERM", False)
 
 
 def test_a_session_that_the_model_failed_can_be_resumed(home: Home) -> None:
@@ -133,7 +134,9 @@ def test_a_session_that_the_model_failed_can_be_resumed(home: Home) -> None:
 
     with model_server(answer=answer) as server, started(plan_for(server, iterations=1), home) as session:
         until_left(home, session)
-        assert isinstance(journal(home, session)[-1], EngineStopped)
+        stopped = journal(home, session)[-1]
+        assert isinstance(stopped, EngineStopped)
+        assert stopped.failed
         allowed = True
         launch.resume(home, session)
         until_left(home, session)
@@ -143,6 +146,28 @@ def test_a_session_that_the_model_failed_can_be_resumed(home: Home) -> None:
         "iterations",
     ]
     assert isinstance(events[-1], SessionFinished)
+    with pytest.raises(NothingToResume, match=f"wavedeck replay {session}"):
+        launch.resume(home, session)
+
+
+def test_a_finished_session_that_was_not_put_away_is_when_it_is_resumed(home: Home) -> None:
+    of = plan()
+    with Recorder.begin(home, session_started(of)) as recorder:
+        recorder.record(SessionFinished())
+    with pytest.raises(NothingToResume):
+        launch.resume(home, of.session)
+    assert not home.live(of.session).folder.exists()
+    assert isinstance(journal(home, of.session)[-1], SessionFinished)
+
+
+def test_what_is_wrong_with_the_request_to_resume_is_wrong_usage(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    of = plan(model="openai:test")
+    Recorder.begin(home, session_started(of)).close()
+    with pytest.raises(UsageProblem, match="set OPENAI_API_KEY"):
+        launch.resume(home, of.session)
 
 
 def test_an_engine_that_cannot_start_says_why_and_leaves_nothing(home: Home) -> None:
@@ -195,3 +220,43 @@ def test_a_plan_that_cannot_be_read_is_named(home: Home) -> None:
     launch.plan_file(live).write_text("{")
     with pytest.raises(EngineDidNotStart, match=r"plan\.json cannot be read"):
         launch.resume(home, live.session)
+
+
+class Patient:
+    """A method that waits until somebody was told something."""
+
+    name = "geak"
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        for socket in self._journal.parents[2].glob("*.sock"):
+            socket.unlink()
+        while b'"notice"' not in self._journal.read_bytes():  # noqa: ASYNC110  # the engine's own loop goes on
+            await asyncio.sleep(0.01)
+
+
+async def test_an_engine_that_nobody_can_reach_any_more_says_so_and_goes_on(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.ensure()
+    of = plan(model="openai:test@http://127.0.0.1:9/v1")
+    live = home.live(of.session)
+
+    places = iter([home.root])
+
+    def taken(_: object) -> Path:
+        for place in places:
+            return place
+        raise EngineError("/tmp/wavedeck-1000 must be a folder of yours alone")
+
+    monkeypatch.setattr("engine.process.TICK_S", 0.01)
+    monkeypatch.setattr("engine.job.open_method", lambda _: Patient(live.journal))
+    monkeypatch.setattr("engine.control.socket_folder", taken)
+    live.folder.mkdir()
+    launch.write_plan(live, of)
+    assert await Engine(live, {}).run() == 0
+    told = [event.message for event in journal(home, of.session) if isinstance(event, Notice)]
+    assert told == ["the engine cannot be commanded: /tmp/wavedeck-1000 must be a folder of yours alone"]

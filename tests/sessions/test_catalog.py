@@ -23,6 +23,7 @@ from sessions import (
 )
 from sessions import events as ev
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
+from sessions.reconcile import take_up
 from tests.sessions import story
 from tests.sessions.story import SESSION, assert_sound, git
 
@@ -168,3 +169,13 @@ def test_every_public_name_is_there(tmp_path: Path) -> None:
         assert getattr(sessions, name) is not None
     for name in ("decide", "undo", "resume"):
         assert callable(getattr(sessions, name))
+
+
+async def test_a_session_taken_up_from_the_store_is_listed_as_it_was_started(told_home: Home) -> None:
+    with begin(told_home) as recorder:
+        await recorder.flush()
+    shutil.rmtree(told_home.live(OTHER).folder)
+    take_up(told_home, OTHER).close()
+    listed = list_sessions(told_home)[0]
+    assert told_home.live(OTHER).journal.exists()
+    assert (listed.name, listed.method, listed.tasks) == (OTHER, "geak", ("starter/softmax",))

@@ -48,6 +48,8 @@ class Answer:
     """Fall silent after so many pieces; -1 before the first byte."""
     error_after: int | None = None
     """Send an error of this `kind` inside the stream after so many pieces."""
+    lingers: bool = False
+    """Fall silent after the model's stop reason: no counts, no end."""
     unfinished: bool = False
     """End the response properly, but without the protocol's own end."""
     raw: bytes | None = None
@@ -226,6 +228,9 @@ class Handler(BaseHTTPRequestHandler):
                         break
                     pieces += 1
                 self.write(frame)
+            if answer.lingers:
+                self.hang()
+                return
         self.wfile.write(b"0\r\n\r\n")
 
     def write(self, data: bytes) -> None:
@@ -298,6 +303,8 @@ def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
     stop = STOP_WORDS["anthropic"].get(answer.stop, answer.stop)
     delta = {"stop_reason": stop, "stop_sequence": None}
     yield True, named("message_delta", {"delta": delta, "usage": {"output_tokens": answer.output_tokens}})
+    if answer.lingers:
+        return
     yield False, named("message_stop", {})
 
 
@@ -318,6 +325,8 @@ def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, 
     if answer.unfinished:
         return
     yield True, choice({}, STOP_WORDS["openai"].get(answer.stop, answer.stop))
+    if answer.lingers:
+        return
     if (body.get("stream_options") or {}).get("include_usage"):
         usage = {
             "prompt_tokens": answer.input_tokens,

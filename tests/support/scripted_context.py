@@ -66,7 +66,7 @@ class ScriptedContext:
         verdict = "correct" if self._verdict == "turned_down" else self._verdict
         return Reply(text=answer_of(verdict, mark))
 
-    async def judge(self, source: str, strategy: str, *, rival: str | None) -> Evaluation:
+    async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
         """See `Context`."""
         self.attempts[-1].rival = rival
         evaluation = await self._judge.evaluate(source, self.task, rival=rival, on_stage=_ignore)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -11,7 +13,7 @@ import pytest
 from harness import Verdict
 from sessions import Home
 from tests.tui import stored
-from tests.tui.running import Shell, one_line
+from tests.tui.running import ROOT, Shell, one_line
 from tui.cli import COMMANDS
 from tui.diagnostics import ExitCode
 
@@ -234,3 +236,20 @@ def test_a_home_that_cannot_be_written_is_told_with_the_remedy(
     done = shell("suites", "add", "mine", os.fspath(tmp_path))
     assert done.code == ExitCode.FAILED
     assert "set WAVEDECK_HOME to a folder you may write" in one_line(done)
+
+
+def test_an_output_that_takes_no_more_is_told_where_that_can_be() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tui", "suites", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            check=False,
+        )
+        silent = subprocess.run(
+            [sys.executable, "-m", "tui", "run", "nosuch"], stderr=full, cwd=ROOT, check=False
+        )
+    assert done.returncode == ExitCode.FAILED
+    assert done.stderr == b"wavedeck: standard output cannot be written (No space left on device)\n"
+    assert silent.returncode == ExitCode.USAGE

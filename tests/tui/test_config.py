@@ -122,3 +122,17 @@ def test_a_file_that_cannot_be_read_is_told(place: Place) -> None:
     (place.folder / "wavedeck.toml").rmdir()
     (place.folder / "wavedeck.toml").write_bytes(b'model = "\xff"\n')
     assert place.complaint() == "./wavedeck.toml is not UTF-8 text; save it as such"
+
+
+@pytest.mark.parametrize(
+    ("text", "wish"),
+    [
+        ("seed = 18446744073709551616\n", "seed must be a whole number from 0 to 2^63 - 1"),
+        ("budget-usd = inf\n", "budget-usd must be an amount of US dollars above 0, not inf"),
+        ("budget-usd = nan\n", "budget-usd must be an amount of US dollars above 0, not nan"),
+        ('[prices."openai:m"]\ninput = inf\noutput = 1.0\n', "prices (input) must be"),
+    ],
+)
+def test_numbers_that_no_event_can_hold_are_refused(place: Place, text: str, wish: str) -> None:
+    (place.folder / "wavedeck.toml").write_text(text)
+    assert wish in place.complaint()

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness import STAGES, ErrorReport, Estimate, Evaluation, Latency, Mismatch, Stage, Verdict
+from harness.limits import SOURCE_BYTES
 from suites import baseline_source, load_task
 from tests.tui.running import Done, Shell, run_script
-from tui.commands.evaluate import exit_code
+from tui.commands.evaluate import exit_code, read_candidate
 from tui.diagnostics import ExitCode
 from tui.judgement import headline, page
 
@@ -154,3 +155,10 @@ def test_a_speedup_is_named_with_what_it_is_against_and_an_estimate_with_its_nam
     guessed = judged(Verdict.CORRECT, estimate=(estimate,))
     assert headline(guessed) == "correct"
     assert "estimate (roofline between two bounds, not a measurement)" in page(guessed)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_kernel_and_an_endless_file_ends(tmp_path: Path) -> None:
+    marked = tmp_path / "marked.py"
+    marked.write_bytes(b"\xef\xbb\xbfimport triton\n")
+    assert read_candidate(str(marked)) == "import triton\n"
+    assert len(read_candidate("/dev/zero")) == SOURCE_BYTES + 1

@@ -16,6 +16,7 @@ import pytest
 from sessions import Home
 from sessions.catalog import find_session, list_sessions
 from sessions.home import read_engine_info
+from tests.support.model_server import model_server, refuses
 from tests.tui import stored
 from tests.tui.running import ROOT, Shell, one_line
 from tui.diagnostics import ExitCode
@@ -165,6 +166,19 @@ def test_an_engine_that_was_killed_is_told_and_resumed(home: Home, recording: Pa
 
 
 @pytest.mark.judge
+def test_a_run_that_the_model_refuses_fails_and_says_how_to_go_on(shell: Shell, home: Home) -> None:
+    with model_server(answer=lambda _: refuses(401)) as server:
+        done = shell(
+            "run", "vector_add", "--model", f"openai:m@{server.openai_url}", "--instances", "1", "--headless"
+        )
+    [session] = list_sessions(home)
+    assert done.code == ExitCode.FAILED
+    assert done.out.splitlines()[-1] == f"resume    wavedeck resume {session.name}"
+    assert done.out.count("bad_key: 401") == 0, "a failure is told once"
+    assert "no reply (bad_key): 401: fault 401; check the key" in done.out
+
+
+@pytest.mark.judge
 def test_a_journal_with_a_bad_line_is_not_resumed_and_stays_as_it_is(shell: Shell, home: Home) -> None:
     stored.stopped(home)
     journal = home.live(stored.FIRST).journal
@@ -283,7 +297,7 @@ def test_an_interrupt_while_the_engine_starts_leaves_none_behind(
         _, err = running.communicate(timeout=LIMIT_S)
     if running.returncode == ExitCode.INTERRUPTED:
         assert err.splitlines()[-1] == "wavedeck: interrupted"
-        assert not any(live.running and live.journal.exists() for live in home.live_sessions())
+        assert not any(live.running for live in home.live_sessions())
     else:
         # It was ready before the interrupt came, and then its name was told.
         assert find_session(home, "2") in err
