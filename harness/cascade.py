@@ -161,7 +161,6 @@ class _Evaluating:
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
-        sheet.notes += judged.notes
         sheet.facts |= {"sandbox": judged.sandbox, "evidence": judged.evidence}
         leftover = await self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT)
         if judged.guest_ended:

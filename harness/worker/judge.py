@@ -103,5 +103,4 @@ def infra(message: str) -> Judged:
         traffic=(),
         sandbox=(),
         evidence={},
-        notes=(),
     )

@@ -135,7 +135,6 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     traffic: tuple[CaseTraffic, ...]
     sandbox: tuple[Layer, ...]
     evidence: dict[str, str]
-    notes: tuple[str, ...]
     guest_ended: bool = False
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 

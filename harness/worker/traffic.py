@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .arena import span_bytes
+
 Addresses = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 
@@ -209,10 +211,7 @@ class Observation:
 def extent(tensor: torch.Tensor) -> Span:
     """The addresses from a tensor's first element to its last, whatever its strides."""
     start = tensor.data_ptr()
-    if tensor.numel() == 0:
-        return Span(start, start)
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return Span(start, start + (last + 1) * tensor.element_size())
+    return Span(start, start + span_bytes(tensor))
 
 
 def candidate_line() -> tuple[str, int]:

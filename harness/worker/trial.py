@@ -246,7 +246,6 @@ class Trial:
             traffic=tuple(run.returned.traffic for run in self._runs),
             sandbox=self._sandbox,
             evidence=findings.evidence(self._runs, self._left),
-            notes=(),
         )
 
 
