@@ -242,9 +242,11 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         focused = self.focused
         explained = ""
         node: Widget | None = focused
-        while node is not None and not explained:
+        while node is not None and node is not self.screen and not explained:
             explained = node.HELP or ""
             node = node.parent if isinstance(node.parent, Widget) else None
+        if isinstance(self.screen, SessionScreen):
+            explained = "\n".join(each for each in (explained, self.screen.explained()) if each)
         panes = getattr(self.screen, "PANES", ())
         keys: list[tuple[str, str]] = []
         for hint in active_hints(self.screen, hidden=True):

@@ -102,8 +102,8 @@ class Told(NamedTuple):
     """(index of the line, 1-based line of the candidate)."""
 
 
-def verdict_lines(attempt: AttemptState, target: str | None, width: int) -> Told:
-    """The verdict, why, by how much, and where in the candidate."""
+def verdict_lines(attempt: AttemptState, base: AttemptState | None, target: str | None, width: int) -> Told:
+    """The verdict, why, by how much, and where in the candidate; `base` is what the attempt is made from."""
     lines: list[Line] = []
     links: list[tuple[int, int]] = []
     evaluation = attempt.evaluation
@@ -120,7 +120,14 @@ def verdict_lines(attempt: AttemptState, target: str | None, width: int) -> Told
         lines.append(line(f"judging: {attempt.stage}" if attempt.stage else "no verdict yet", "dim"))
         if attempt.stages or attempt.stage:
             lines += [EMPTY, *cascade_lines(attempt, width)]
-        return Told(lines, links)
+        if base is not None and base.evaluation is not None:
+            lines.append(EMPTY)
+            lines.append(
+                (Span(f"made from attempt {base.number}  ", "dim"), wording.standing(base.evaluation, target))
+            )
+            if base.evaluation.error is not None:
+                lines += [line(each) for each in wrap(clean(base.evaluation.error.message), width)]
+        return Told(lines + _strategy(attempt, width), links)
     head = wording.standing(evaluation, target)
     name = (
         Span(f"  {wording.words(evaluation.verdict)}", head.style)
@@ -128,8 +135,6 @@ def verdict_lines(attempt: AttemptState, target: str | None, width: int) -> Told
         else Span("")
     )
     lines.append((Span(head.text, f"{head.style} bold"), name, Span(f"  on {evaluation.device}", "dim")))
-    if attempt.strategy:
-        lines += [line(each, "dim") for each in wrap(f"set out to: {clean(attempt.strategy)}", width)]
     error = evaluation.error
     if error is None:
         lines += [EMPTY, *cascade_lines(attempt, width)]
@@ -142,7 +147,7 @@ def verdict_lines(attempt: AttemptState, target: str | None, width: int) -> Told
         lines += [line(each) for each in wrap(clean(error.message), width)]
         if error.mismatch is not None:
             lines += [EMPTY, *mismatch_lines(error.mismatch)]
-        if error.trace:
+        if error.trace and error.trace.strip() not in error.message:
             lines.append(EMPTY)
             for text in clean(error.trace).rstrip("\n").split("\n"):
                 frame = FRAME.match(text)
@@ -150,13 +155,23 @@ def verdict_lines(attempt: AttemptState, target: str | None, width: int) -> Told
                     links.append((len(lines), int(frame.group(1))))
                 lines += [_trace_line(each, is_frame=bool(frame)) for each in wrap(text, width)]
     for target_name, message in evaluation.compile_errors.items():
+        if error is not None and message.strip() in error.message:
+            continue
         lines += [EMPTY, line(f"does not compile for {target_name}", "warn")]
         lines += [line(each) for each in wrap(clean(message), width)]
     for title, texts in (("notes", evaluation.notes), ("printed", (evaluation.printed,))):
         told = [each for text in texts for each in wrap(clean(text.strip("\n")), width - 2) if text]
         if told:
             lines += [EMPTY, line(title, "head"), *(line(f"  {each}", "dim") for each in told)]
-    return Told(lines, links)
+    return Told(lines + _strategy(attempt, width), links)
+
+
+def _strategy(attempt: AttemptState, width: int) -> list[Line]:
+    """What the model said it would do. Below the judge's words, since it may be long."""
+    if not attempt.strategy:
+        return []
+    wrapped = wrap(clean(attempt.strategy), width - 2)
+    return [EMPTY, line("set out to", "head"), *(line(f"  {each}", "dim") for each in wrapped)]
 
 
 def _trace_line(text: str, *, is_frame: bool) -> Line:
@@ -238,7 +253,9 @@ def _stage(name: str, stage: Stage | None, *, running: bool, width: int) -> Iter
         else ""
     )
     head = (mark, Span(f" {name:<12}"), Span(f"{took:>8}  ", "dim"))
-    detail = clean(stage.detail) if stage is not None else "running" if running else "not reached"
+    detail = clean(stage.detail) if stage is not None else "running" if running else ""
+    if not detail and (stage is None or stage.ok is None):
+        detail = "not reached"
     for place, text in enumerate(wrap(detail, width - 27)):
         yield (*head, Span(text, "dim")) if not place else (Span(" " * 27), Span(text, "dim"))
 
@@ -266,6 +283,11 @@ def lineage(attempt: AttemptState) -> str:
     """How the attempt came to be: `repair of 3`, `fresh`."""
     base = f" of {attempt.base.rpartition('/')[2]}" if attempt.base else ""
     return f"{attempt.origin.value}{base}"
+
+
+def find_base(instance: InstanceState, attempt: AttemptState) -> AttemptState | None:
+    """The attempt of the same instance that this one was made from."""
+    return next((each for each in instance.attempts if each.attempt == attempt.base), None)
 
 
 def find(state: SessionState, key: str, number: int | None) -> AttemptState | None:

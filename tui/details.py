@@ -9,19 +9,20 @@ from sessions.state import AttemptState
 from tui import attempts, measures, wording
 from tui.attempts import Told
 from tui.grid import Column, Row, heading, places, row_line
-from tui.lines import EMPTY, Line, Span, line, wrap
+from tui.lines import EMPTY, Line, Span, clean, line, wrap
+from tui.measures import Binary
 
 LEGEND = (
-    "waves: waves a SIMD (AMD) or warps an SM (NVIDIA) that fit, and what limits them; matrix: matrix instructions; "
-    "loads: width in bits and how many; @n: config n of an autotuned kernel"
+    "limit: what keeps more waves (AMD, a SIMD) or warps (NVIDIA, an SM) from fitting; MFMA, MMA: matrix instructions; "
+    "loads: width in bits:how many; @n: config n of an autotuned kernel; LDS and shared memory in bytes"
 )
 
 
-def told(name: str, attempt: AttemptState, target: str | None, width: int) -> Told:
-    """The lines of the pane of this name."""
+def told(name: str, attempt: AttemptState, base: AttemptState | None, target: str | None, width: int) -> Told:
+    """The lines of the pane of this name; `base` is what the attempt is made from."""
     match name:
         case "verdict":
-            return attempts.verdict_lines(attempt, target, width)
+            return attempts.verdict_lines(attempt, base, target, width)
         case "stages":
             return Told(attempts.stage_lines(attempt, width), [])
         case "prompt":
@@ -50,21 +51,39 @@ def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Li
 
 
 def resources(evaluation: Evaluation, width: int) -> list[Line]:
-    """What each kernel takes of each target."""
-    rows = measures.resource_rows(evaluation)
-    lines = table(measures.RESOURCE_COLUMNS, rows, width) if rows else [line("Nothing was compiled.", "dim")]
-    if rows:
-        lines += [EMPTY, *(line(each, "dim") for each in wrap(LEGEND, width))]
-    notes = sorted(
-        {note for kernels in evaluation.resources.values() for kernel in kernels for note in kernel.notes}
-    )
-    for name, message in evaluation.compile_errors.items():
-        lines += [
-            EMPTY,
-            line(f"{name} does not compile", "bad"),
-            *(line(each) for each in wrap(message, width)),
-        ]
-    return [*lines, *(line(each, "dim") for note in notes for each in wrap(note, width))]
+    """What each kernel takes of each target, then how each was launched."""
+    if not evaluation.resources and not evaluation.compile_errors:
+        return [line("Nothing was compiled.", "dim")]
+    lines: list[Line] = []
+    for name in dict.fromkeys((*evaluation.resources, *evaluation.compile_errors)):
+        kernels = evaluation.resources.get(name, ())
+        found = measures.binaries(kernels)
+        lines += [EMPTY] if lines else []
+        lines.append((Span(name, "key"), Span(f"  {len(kernels)} launches compiled at gpu sizes", "dim")))
+        message = evaluation.compile_errors.get(name, "")
+        if message:
+            lines += [line(each, "bad") for each in wrap(f"does not compile: {clean(message)}", width)]
+        if found:
+            columns = measures.resource_columns(amd=measures.is_amd(kernels))
+            lines += table(columns, measures.resource_rows(name, found), width)
+            lines += _launches(found, width)
+        # A note that the message tells already is not told twice.
+        notes = {note for each in kernels for note in each.notes if note not in message}
+        lines += [line(each, "warn") for note in sorted(notes) for each in wrap(clean(note), width)]
+    return [*lines, EMPTY, *(line(each, "dim") for each in wrap(LEGEND, width))]
+
+
+def _launches(found: Sequence[Binary], width: int) -> list[Line]:
+    """Configuration, cases and the rest of each binary, whole."""
+    lines: list[Line] = [EMPTY, line("launched as", "head")]
+    for each in found:
+        cases = wrap(clean(", ".join(each.cases)), width - len(each.name) - 4)
+        lines.append((Span(f"  {each.name}  "), Span(cases[0], "dim")))
+        lines += [line(" " * (len(each.name) + 4) + rest, "dim") for rest in cases[1:]]
+        config = " ".join(f"{name}={value}" for name, value in each.kernel.config.items())
+        for text in (clean(config), measures.launch_facts(each)):
+            lines += [line(f"    {row}", "dim") for row in wrap(text, width - 4) if text]
+    return lines
 
 
 def speed(evaluation: Evaluation, width: int) -> list[Line]:
@@ -79,7 +98,13 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
         ]
         lines += [line("speedup: " + ", ".join(means))] if means else []
     else:
-        lines.append(line(f"Not measured: device {evaluation.device} gives no latency.", "warn"))
+        failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
+        why = (
+            f"device {evaluation.device} gives no latency"
+            if failed is None
+            else f"the judge stopped at stage {failed}"
+        )
+        lines.append(line(f"Not measured: {why}.", "warn"))
     if evaluation.traffic:
         lines += [EMPTY, line("bytes counted by the interpreter, at cpu sizes", "head")]
         lines += table(measures.TRAFFIC_COLUMNS, measures.traffic_rows(evaluation), width)
@@ -88,9 +113,13 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
     if evaluation.estimate:
         lines += [
             EMPTY,
-            (Span("roofline estimate, not a measurement", "warn"), Span(", at gpu sizes", "dim")),
+            (
+                Span("roofline estimate, not a measurement", "warn"),
+                Span(", at the sizes counted above", "dim"),
+            ),
         ]
         lines += table(measures.ESTIMATE_COLUMNS, measures.estimate_rows(evaluation), width)
-        for basis in dict.fromkeys(each.basis for each in evaluation.estimate if each.basis):
+        # The sizes stand in the table.
+        for basis in dict.fromkeys(each.basis.partition("; at ")[0] for each in evaluation.estimate):
             lines += [line(each, "dim") for each in wrap(f"basis: {basis}", width)]
     return lines

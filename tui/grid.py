@@ -12,6 +12,8 @@ from tui.lines import Line, Span, fit
 
 GAP = 2
 """Cells between columns."""
+UNKNOWN = frozenset({"", "-", "not visible"})
+"""What a cell says when nothing is known."""
 
 
 class Cell(NamedTuple):
@@ -33,6 +35,8 @@ class Column:
     right: bool = False
     drop: int = 0
     """Columns with the highest number go first when space is short; 0 never goes."""
+    if_known: bool = False
+    """Stands only while a row knows something for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,15 @@ def places(columns: Sequence[Column], rows: Sequence[Row], width: int) -> tuple[
         )
         for index, column in enumerate(columns)
     ]
-    kept = list(range(len(columns)))
-    while len(kept) > 1 and sum(columns[i].least for i in kept) + GAP * (len(kept) - 1) > width:
-        droppable = [i for i in kept if columns[i].drop]
-        if not droppable:
+    kept = [
+        index
+        for index, column in enumerate(columns)
+        if not column.if_known or any(row.cells[index].text not in UNKNOWN for row in rows)
+    ]
+    while droppable := [i for i in kept if columns[i].drop]:
+        # What never goes is not cut either while something else can go.
+        needed = sum(columns[i].least if columns[i].drop else wanted[i] for i in kept)
+        if needed + GAP * (len(kept) - 1) <= width:
             break
         kept.remove(max(droppable, key=lambda i: (columns[i].drop, i)))
     given = {i: columns[i].least for i in kept}

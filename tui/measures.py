@@ -3,53 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
 
 from harness import Evaluation, KernelResources, Latency
 from tui import wording
 from tui.grid import Cell, Column, Row
 from tui.lines import clean
 
-RESOURCE_COLUMNS = (
-    Column("target", 6, 8),
-    Column("kernel", 10, 32),
-    Column("case", 8, 22, drop=1),
-    Column("config", 16, 40, drop=8),
-    Column("vgprs", 5, 5, right=True),
-    Column("agprs", 5, 5, right=True, drop=7),
-    Column("sgprs", 5, 5, right=True, drop=6),
-    Column("spills", 6, 8, right=True),
-    Column("LDS", 5, 8, right=True),
-    Column("waves", 5, 5, right=True),
-    Column("limit", 5, 9, drop=5),
-    Column("matrix", 6, 6, right=True, drop=2),
-    Column("loads", 10, 22, drop=4),
-)
+CASES_CELLS = 24
 
 
-def resource_rows(evaluation: Evaluation) -> list[Row]:
-    """One row a kernel, case and configuration compiled, by target."""
+class Binary(NamedTuple):
+    """Launches that were compiled to the same: one row instead of one a case."""
+
+    kernel: KernelResources
+    """The first of them."""
+    cases: tuple[str, ...]
+    grids: tuple[str, ...]
+    """Each once."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, with the place of its config where it is autotuned."""
+        tuned = "" if self.kernel.autotune_index is None else f" @{self.kernel.autotune_index}"
+        return clean(self.kernel.kernel) + tuned
+
+
+def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
+    """Launches of one target in their order, those that differ in nothing but their case put together."""
+    found: dict[tuple[object, ...], list[KernelResources]] = {}
+    for each in kernels:
+        alike = msgspec.structs.replace(each, case="", binary_sha256="", grid=None, compile_seconds=None)
+        found.setdefault((repr(alike),), []).append(each)
     return [
-        Row(f"{target}/{number}", _resource_cells(target, kernel))
-        for target, kernels in evaluation.resources.items()
-        for number, kernel in enumerate(kernels)
+        Binary(
+            group[0],
+            tuple(dict.fromkeys(each.case for each in group)),
+            tuple(dict.fromkeys("x".join(map(str, each.grid)) for each in group if each.grid)),
+        )
+        for group in found.values()
     ]
 
 
-def _resource_cells(target: str, kernel: KernelResources) -> tuple[Cell, ...]:
-    amd = kernel.vgprs is not None
-    registers = kernel.vgprs if amd else kernel.registers
+def is_amd(kernels: Iterable[KernelResources]) -> bool:
+    """Whether their target counts in AMD's units."""
+    return any(each.vgprs is not None for each in kernels)
+
+
+def resource_columns(*, amd: bool) -> tuple[Column, ...]:
+    """The columns of one target's table, by its maker's names."""
+    return (
+        Column("kernel", 10, 32),
+        Column("cases", 8, CASES_CELLS + 4, drop=3),
+        Column("vgprs" if amd else "regs", 5, 5, right=True),
+        Column("agprs", 5, 5, right=True, drop=7, if_known=True),
+        Column("sgprs", 5, 5, right=True, drop=6, if_known=True),
+        Column("spills", 6, 8, right=True),
+        Column("LDS" if amd else "shared", 6, 8, right=True),
+        Column("waves" if amd else "warps", 5, 5, right=True),
+        Column("limit", 5, 9),
+        Column("MFMA" if amd else "MMA", 5, 6, right=True, drop=2, if_known=True),
+        Column("loads", 10, 30, drop=4, if_known=True),
+    )
+
+
+def resource_rows(target: str, found: Iterable[Binary]) -> list[Row]:
+    """One row a binary."""
+    return [Row(f"{target}/{number}", _resource_cells(each)) for number, each in enumerate(found)]
+
+
+def _resource_cells(binary: Binary) -> tuple[Cell, ...]:
+    kernel = binary.kernel
+    registers = kernel.vgprs if kernel.vgprs is not None else kernel.registers
     spills = [value for value in (kernel.vgpr_spills, kernel.sgpr_spills) if value is not None]
     spilled = sum(spills) if spills else kernel.spill_bytes
-    config = " ".join(f"{name}={value}" for name, value in kernel.config.items())
-    loads = " ".join(
-        f"{bits}:{times}" for bits, times in sorted(kernel.load_widths.items(), key=lambda each: int(each[0]))
-    )
-    tuned = "" if kernel.autotune_index is None else f" @{kernel.autotune_index}"
+    cases = clean(", ".join(binary.cases))
+    if len(cases) > CASES_CELLS and len(binary.cases) > 1:
+        cases = f"{clean(binary.cases[0])} +{len(binary.cases) - 1}"
+    unfit = kernel.occupancy == 0
     return (
-        Cell(target, "key"),
-        Cell(clean(kernel.kernel) + tuned),
-        Cell(kernel.case, "dim"),
-        Cell(clean(config), "dim"),
+        Cell(binary.name),
+        Cell(cases, "dim"),
         _number(registers),
         _number(kernel.agprs),
         _number(kernel.sgprs),
@@ -58,14 +94,34 @@ def _resource_cells(target: str, kernel: KernelResources) -> tuple[Cell, ...]:
             "bad" if spilled else "dim",
         ),
         _number(kernel.lds_bytes),
-        Cell(
-            "-" if kernel.occupancy is None else f"{kernel.occupancy:g}",
-            "" if kernel.occupancy is not None else "dim",
-        ),
-        Cell(kernel.occupancy_limit or "-", "dim"),
+        Cell("-", "dim")
+        if kernel.occupancy is None
+        else Cell(f"{kernel.occupancy:g}", "bad" if unfit else ""),
+        Cell(kernel.occupancy_limit or "-", "bad" if unfit else "dim"),
         _number(kernel.matrix_instructions),
-        Cell(loads or "-", "dim"),
+        Cell(loads(kernel) or "-", "dim"),
     )
+
+
+def loads(kernel: KernelResources) -> str:
+    """`32:24 128:8`: width in bits and how many of them, narrow ones first."""
+    widths = sorted(kernel.load_widths.items(), key=lambda each: int(each[0]))
+    return " ".join(f"{bits}:{times}" for bits, times in widths)
+
+
+def launch_facts(binary: Binary) -> str:
+    """Everything about a launch that its row may not have room for."""
+    kernel = binary.kernel
+    registers = [
+        f"{value} {name}" for name, value in (("agprs", kernel.agprs), ("sgprs", kernel.sgprs)) if value
+    ]
+    facts = [
+        f"grid {binary.grids[0]}" if len(binary.grids) == 1 else "",
+        f"loads {loads(kernel)}" if kernel.load_widths else "",
+        ", ".join(registers),
+        f"{kernel.scratch_bytes} B of scratch" if kernel.scratch_bytes else "",
+    ]
+    return "; ".join(fact for fact in facts if fact)
 
 
 def _number(value: int | None) -> Cell:

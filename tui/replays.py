@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from harness import Verdict
@@ -20,6 +20,7 @@ from sessions.events import (
 from sessions.fold import apply
 from sessions.names import split_attempt
 from sessions.state import SessionState
+from tui import wording
 from tui.sources import MOST_EVENTS, Batch
 
 SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -48,6 +49,8 @@ class Story:
     marks: Marks
     spoken: dict[str, int] = field(default_factory=dict)
     """By call: place of the event that holds the whole reply, so that its pieces need not be folded after it."""
+    landmarks: tuple[tuple[str, int], ...] = ()
+    """A sign for the time line, and how many events have happened right after it; what matters more comes later."""
 
     @property
     def duration_s(self) -> float:
@@ -104,7 +107,21 @@ def read_story(session: str, events: Iterable[AnyEvent | Skipped]) -> Story:
                 pass
         apply(state, event)
     marks = Marks(tuple(attempts), tuple(verdicts), tuple(bests), tuple(decisions))
-    return Story(session, known, tuple(offsets), marks, spoken)
+    return Story(session, known, tuple(offsets), marks, spoken, tuple(_landmarks(known, marks)))
+
+
+def _landmarks(events: Sequence[AnyEvent | Skipped], marks: Marks) -> Iterator[tuple[str, int]]:
+    """Verdicts by letter, correct ones first; then what became best, `*`; then what a person did: `+`, `!`, `u` undone."""
+    verdicts = [
+        (wording.letter(event.evaluation.verdict), mark)
+        for mark in marks.verdicts
+        if isinstance(event := events[mark - 1], AttemptJudged)
+    ]
+    yield from sorted(verdicts, key=lambda each: each[0] != wording.letter(Verdict.CORRECT))
+    yield from (("*", mark) for mark in marks.bests)
+    for mark in marks.decisions:
+        event = events[mark - 1]
+        yield ("+" if event.accepted else "!") if isinstance(event, DecisionMade) else "u", mark
 
 
 class Replay:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
@@ -10,33 +11,36 @@ from sessions.names import short_task
 from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState
 from tui import wording
 from tui.grid import Cell, Column, Row
-from tui.lines import Line, Span, cells, joined, line
+from tui.lines import Line, Span, cells, clean, fit, joined, line
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
     Column("doing", 16, 16),
     Column("attempt", 7, 7, right=True, drop=3),
-    Column("best", 18, 26),
-    Column("last", 8, 15, drop=2),
-    Column("tokens", 17, 20, drop=4),
-    Column("cost", 7, 8, right=True, drop=5),
-    Column("commit", 8, 8, drop=6),
+    Column("best", 18, 26, drop=1),
+    Column("last", 9, 17, drop=2),
+    Column("tokens", 18, 18, drop=4, if_known=True),
+    Column("cost", 7, 8, right=True, drop=5, if_known=True),
+    Column("commit", 8, 8, drop=6, if_known=True),
 )
 DEVICE_COLUMNS = (
     Column("device", 6, 8),
-    Column("what it is", 8, 22, drop=4),
+    Column("what it is", 8, 40, drop=4),
     Column("busy with", 11, 26),
-    Column("use", 4, 11, right=True),
-    Column("memory", 8, 17, right=True, drop=1),
-    Column("temp", 5, 5, right=True, drop=3),
-    Column("power", 6, 6, right=True, drop=2),
-    Column("clock", 8, 8, right=True, drop=5),
+    Column("use", 4, 11, right=True, if_known=True),
+    Column("memory", 12, 17, right=True, drop=1, if_known=True),
+    Column("temp", 5, 5, right=True, drop=3, if_known=True),
+    Column("power", 6, 6, right=True, drop=2, if_known=True),
+    Column("clock", 8, 8, right=True, drop=5, if_known=True),
 )
 LEADER_COLUMNS = (
     Column("", 1, 2, right=True),
     Column("attempt", 10, 26),
     Column("result", 18, 28),
-    Column("decision", 8, 18, drop=1),
+    Column("decision", 10, 10, drop=1, if_known=True),
+    Column("req/min", 7, 7, right=True, drop=3, if_known=True),
+    Column("spills", 6, 6, right=True, drop=4, if_known=True),
+    Column("waves", 5, 5, right=True, drop=5, if_known=True),
     Column("made by", 8, 8, drop=2),
 )
 NOTICE_COLUMNS = (Column("", 7, 7), Column("notice", 20, 200))
@@ -185,20 +189,14 @@ class Leaders:
         rows: list[Row] = []
         for task, found in by_task.items():
             best = sorted(found, key=lambda each: each[0], reverse=True)[:LEADERS_A_TASK]
-            rows += [self._row(state, number, attempt) for number, (_, attempt) in enumerate(best, start=1)]
+            rows += [self._row(state, number, *each) for number, each in enumerate(best, start=1)]
             if not best:
-                none = (
-                    Cell(""),
-                    Cell(short_task(task), "dim"),
-                    Cell("none correct yet", "dim"),
-                    Cell(""),
-                    Cell(""),
-                )
-                rows.append(Row(f"task:{task}", none))
+                none = (Cell(""), Cell(short_task(task), "dim"), Cell("none correct yet", "dim"))
+                rows.append(Row(f"task:{task}", none + (Cell(""),) * (len(LEADER_COLUMNS) - len(none))))
         return rows
 
     @staticmethod
-    def _row(state: SessionState, number: int, attempt: AttemptState) -> Row:
+    def _row(state: SessionState, number: int, place: Rank, attempt: AttemptState) -> Row:
         assert attempt.evaluation is not None
         decision = attempt.decision
         said = "" if decision is None else "+ accepted" if decision.accepted else "! rejected"
@@ -213,9 +211,40 @@ class Leaders:
                     said or ("? waits" if attempt.waiting else "-"),
                     style or ("warn" if attempt.waiting else "dim"),
                 ),
+                _known(-place.traffic, ".2f"),
+                _known(abs(place.spills), ".0f", bad=place.spills < 0),
+                _known(place.occupancy, "g"),
                 Cell(attempt.origin.value, "dim"),
             ),
         )
+
+
+def _known(value: float, form: str, *, bad: bool = False) -> Cell:
+    """A part of a rank; it is infinite where nothing is known."""
+    return Cell(f"{value:{form}}", "bad" if bad else "") if math.isfinite(value) else Cell("-", "dim")
+
+
+def last_verdict(instance: InstanceState | None, target: str | None, width: int) -> tuple[Line, Line]:
+    """The newest verdict, and in one line more why, or what the attempt set out to do."""
+    judged = [each for each in instance.attempts if each.evaluation is not None] if instance else []
+    if not judged:
+        return line("no verdict yet", "dim"), ()
+    attempt = judged[-1]
+    evaluation = attempt.evaluation
+    assert evaluation is not None
+    said = wording.standing(evaluation, target)
+    mark = wording.decision_mark(attempt)
+    error = evaluation.error
+    at = f" at kernel.py line {error.line}" if error is not None and error.line else ""
+    head = (
+        Span(f"{attempt.attempt}  ", "dim"),
+        Span(said.text, f"{said.style} bold"),
+        Span(f"{at} {mark}".rstrip(), said.style),
+    )
+    why = error.message if error is not None else attempt.strategy
+    return head, (
+        Span(fit(" ".join(clean(why).split()), width).rstrip(), "" if error is not None else "dim"),
+    )
 
 
 def notice_rows(state: SessionState) -> list[Row]:

@@ -142,6 +142,12 @@ def roof_factor(evaluation: Evaluation, target: str | None) -> float | None:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
+def roof(factor: float) -> str:
+    """An estimate between two bounds, as a multiple of the roofline's: `est 1-1.34x roof`, `est 1.00x roof` where both agree."""
+    said = f"{factor:.2f}" if factor < 9.995 else f"{factor:.3g}"
+    return f"est {'' if said == '1.00' else '1-'}{said}x roof"
+
+
 def standing(evaluation: Evaluation, target: str | None) -> Span:
     """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one."""
     mark = letter(evaluation.verdict)
@@ -151,7 +157,7 @@ def standing(evaluation: Evaluation, target: str | None) -> Span:
         known = interval(evaluation)
         return Span(f"{mark} {times(evaluation.speedup)}{f' [{known}]' if known else ''}", "good")
     factor = roof_factor(evaluation, target)
-    return Span(f"{mark} est 1-{factor:.2g}x roof" if factor is not None else mark, "good")
+    return Span(f"{mark} {roof(factor)}" if factor is not None else mark, "good")
 
 
 def decision_mark(attempt: AttemptState) -> str:

@@ -214,7 +214,7 @@ async def test_e_goes_through_the_lines_that_the_error_names() -> None:
     async with opened("softmax#2", size=(160, 40)) as (pilot, screen, _):
         await pilot.press("left_square_bracket")
         assert screen.attempt is not None
-        links = attempts.verdict_lines(screen.attempt, None, 80).links
+        links = attempts.verdict_lines(screen.attempt, None, None, 80).links
         assert [number for _, number in links] == [14, 23, 14]
         await pilot.press("e")
         assert "14 >" in screen.code.text
@@ -230,7 +230,7 @@ async def test_digits_choose_what_the_judge_says() -> None:
             ("5", "roofline estimate, not a measurement"),
             ("6", "landlock  active"),
             ("7", "Solve softmax."),
-            ("3", "C est 1-1.7x roof"),
+            ("3", "C est 1-1.70x roof"),
         ):
             await pilot.press(digit)
             await until(pilot, lambda words=words: words in screen.detail.text, words)
@@ -323,7 +323,7 @@ async def test_y_copies_the_source_and_says_where_it_went() -> None:
 def lines_of(name: str, evaluation: object, width: int = 100) -> str:
     attempt = fold(running()).attempt("softmax#1/1")
     attempt.evaluation = evaluation
-    return "\n".join(plain(line) for line in details.told(name, attempt, "gfx942", width).lines)
+    return "\n".join(plain(line) for line in details.told(name, attempt, None, "gfx942", width).lines)
 
 
 def test_a_mismatch_is_told_whole() -> None:
@@ -349,8 +349,59 @@ def test_a_target_that_does_not_compile_is_named_with_its_message() -> None:
     evaluation = msgspec.structs.replace(
         correct(), compile_errors={"sm_90": "out of resources: shared memory"}
     )
-    assert "sm_90 does not compile" in lines_of("resources", evaluation)
-    assert "out of resources" in lines_of("resources", evaluation)
+    assert "sm_90  0 launches compiled" in lines_of("resources", evaluation)
+    assert "does not compile: out of resources: shared memory" in lines_of("resources", evaluation)
+
+
+def test_cases_that_compile_to_the_same_are_one_row_and_each_launch_is_told_whole() -> None:
+    (kernel, *_) = correct().resources["gfx942"]
+    like = [
+        msgspec.structs.replace(kernel, case=f"case-{number}", binary_sha256=str(number))
+        for number in range(24)
+    ]
+    other = msgspec.structs.replace(kernel, case="tail", vgprs=256, vgpr_spills=12, config={"BLOCK": "4096"})
+    evaluation = msgspec.structs.replace(correct(), resources={"gfx942": (*like, other)})
+    shown = lines_of("resources", evaluation, width=76)
+    table, _, launches = shown.partition("launched as")
+    rows = [row for row in table.splitlines() if row.startswith(kernel.kernel[:10])]
+    assert len(rows) == 2
+    assert "case-0 +23" in rows[0]
+    assert "256" in rows[1]
+    assert " 12 " in rows[1]
+    assert "case-23" in launches, "no case is left out"
+    assert "BLOCK=4096" in launches
+
+
+def test_a_long_intention_stands_below_the_error_and_an_error_is_told_once() -> None:
+    state = fold(running())
+    attempt = state.attempt("softmax#2/1")
+    attempt.strategy = "hold the row in registers " * 40
+    assert attempt.evaluation is not None
+    error = attempt.evaluation.error
+    assert error is not None
+    attempt.evaluation = msgspec.structs.replace(
+        attempt.evaluation,
+        compile_errors={"gfx942": "needs 131072 bytes of LDS"},
+        error=msgspec.structs.replace(
+            error, message="gfx942: needs 131072 bytes of LDS", trace="needs 131072 bytes of LDS\n"
+        ),
+    )
+    shown = "\n".join(plain(row) for row in details.told("verdict", attempt, None, "gfx942", 80).lines)
+    assert shown.count("131072") == 1
+    assert shown.index("131072") < shown.index("hold the row")
+
+
+def test_an_attempt_without_a_verdict_says_what_it_is_made_from() -> None:
+    state = fold(running())
+    base = state.attempt("softmax#2/1")
+    repair = fold(running()).attempt("softmax#2/1")
+    repair.evaluation, repair.base, repair.number, repair.stages = None, base.attempt, 2, []
+    shown = "\n".join(plain(row) for row in details.told("verdict", repair, base, "gfx942", 80).lines)
+    assert "no verdict yet" in shown
+    assert "made from attempt 1" in shown
+    assert base.evaluation is not None
+    assert base.evaluation.error is not None
+    assert base.evaluation.error.message.split()[0] in shown
 
 
 def test_stages_are_told_with_words_and_not_with_colour_alone() -> None:

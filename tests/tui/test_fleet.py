@@ -15,6 +15,7 @@ from sessions.events import (
     InstanceFinished,
     InstanceStarted,
     Notice,
+    Origin,
     ReplyPiece,
     Role,
     WaitingForPerson,
@@ -44,7 +45,7 @@ def test_a_row_says_what_an_agent_does_and_has() -> None:
 
 
 def test_an_estimate_is_called_one_and_a_measurement_has_its_interval() -> None:
-    assert row("softmax#1", running())["best"] == "C est 1-1.7x roof"
+    assert row("softmax#1", running())["best"] == "C est 1-1.70x roof"
     assert row("vector_add#1", finished())["best"] == "C 1.22x [0.98-1.47]"
 
 
@@ -161,6 +162,43 @@ async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -
         assert region.width <= 16
 
 
+async def test_the_agent_under_the_cursor_is_told_in_few_words_where_there_is_room() -> None:
+    app, source = live(running())
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        glance = screen.glance
+        await until(pilot, lambda: "C est 1-1.70x roof" in glance.verdict.text, "the first agent's verdict")
+        await pilot.press("j")
+        await until(pilot, lambda: "X call error at kernel.py line" in glance.verdict.text, "the second's")
+        assert glance.why.text
+        await pilot.press("j")
+        await until(pilot, lambda: "vector_add#1" in str(glance.border_title), "the third")
+        source.pending = [ReplyPiece(call="vector_add#1/1/generator/1", kind="text", text="\nnews", seq=900)]
+        await until(pilot, lambda: glance.words.text.endswith("news"), "the newest words")
+        await pilot.press("5")
+        assert screen.focused is glance.words
+
+
+async def test_many_agents_take_the_room_of_the_glance() -> None:
+    teller = Teller()
+    teller.open()
+    for number in range(1, 41):
+        teller.tell(InstanceStarted(task="starter/softmax", instance=number))
+    app, _ = live(teller.told)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        await pilot.pause()
+        assert not screen.glance.display
+        assert screen.agents.size.height > 30
+        assert screen.leaders.region.y == screen.devices.region.y, "side by side"
+        await pilot.press("5")
+        assert screen.focused is screen.agents, "there is no fifth pane now"
+
+
 async def test_enter_opens_the_agent_and_escape_backs_out_to_the_sessions() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
@@ -202,7 +240,9 @@ async def test_digits_choose_panes_in_a_small_terminal() -> None:
 async def test_an_instance_that_waits_for_a_person_opens_at_the_waiting_attempt() -> None:
     events = running()
     events.append(WaitingForPerson(attempt="softmax#1/3", seq=900, wall=events[-1].wall))
-    events.append(AttemptStarted(attempt="softmax#1/4", origin="optimize", seq=901, wall=events[-1].wall))
+    events.append(
+        AttemptStarted(attempt="softmax#1/4", origin=Origin.OPTIMIZE, seq=901, wall=events[-1].wall)
+    )
     app, _ = live(events)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")

@@ -63,10 +63,19 @@ def titles(width: int) -> list[str]:
 
 
 def test_columns_go_in_their_order_when_space_is_short() -> None:
-    everything = 6 + 8 + 5 + 8 + 3 * GAP
+    name = len("softmax#1")
+    everything = name + 8 + 5 + 8 + 3 * GAP
     assert titles(everything) == ["name", "rare", "count", "rarer"]
     assert titles(everything - 1) == ["name", "rare", "count"]
-    assert titles(6 + 5 + GAP) == ["name", "count"]
+    assert titles(name + 5 + GAP) == ["name", "count"]
+    assert titles(6 + 5 + GAP) == ["name", "count"], "a name is cut when nothing else can go"
+
+
+def test_a_column_that_nobody_knows_anything_for_takes_no_room() -> None:
+    columns = (Column("name", 6, 12), Column("watts", 6, 6, if_known=True))
+    unknown, known = Row("a", (Cell("a"), Cell("-"))), Row("b", (Cell("b"), Cell("300 W")))
+    assert plain(heading(columns, places(columns, [unknown], 40))).split() == ["name"]
+    assert plain(heading(columns, places(columns, [unknown, known], 40))).split() == ["name", "watts"]
 
 
 @given(st.integers(0, 60))

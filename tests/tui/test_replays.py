@@ -105,3 +105,14 @@ def test_an_empty_session_can_be_replayed() -> None:
     assert replay.take(1.0).events == ()
     replay.step(1)
     assert replay.position == 0
+
+
+def test_the_time_line_tells_verdicts_bests_and_decisions_in_their_places() -> None:
+    signs = dict.fromkeys(sign for sign, _ in STORY.landmarks)
+    assert {"C", "X", "*", "+"} <= set(signs)
+    places = {sign: [mark for each, mark in STORY.landmarks if each == sign] for sign in signs}
+    assert places["*"] == list(STORY.marks.bests)
+    assert all(isinstance(EVENTS[mark - 1], DecisionMade) for mark in places["+"])
+    order = [sign for sign, _ in STORY.landmarks]
+    assert order.index("X") > len(places["C"]) - 1, "a failure is not covered by what is correct"
+    assert order.index("+") > order.index("*"), "nor a decision by anything"

@@ -36,13 +36,17 @@ What the judge made of the attempt; the digits choose.
 
 verdict    why, where and by how much; `e` goes through the lines of the
            candidate that the error names
-resources  per target and kernel: registers, spills, LDS, waves and what
-           limits them, matrix instructions, widths of loads
+resources  per target a row a binary: registers, spills, LDS, waves and what
+           limits them, matrix instructions, widths of loads; below with
+           which configuration each was launched, case by case
 speed      measured latencies against the baseline; where there are none,
            bytes counted by the interpreter and the roofline estimate: two
            bounds, never a measurement
 stages     the six stages, sandbox, evidence, versions
 prompt     exactly what was sent to the model
+
+`j` `k` scroll, `h` `l` sideways, `z` gives the pane the whole screen, `y` copies
+the whole trace, prompt or table.
 """
 
     def on_resize(self, event: events.Resize) -> None:
@@ -54,6 +58,12 @@ class AgentScreen(SessionScreen):
     """The instance `key`; follows its newest attempt until the person walks to another."""
 
     CSS_PATH = "agent.tcss"
+    HELP = """\
+The line under the header has a cell an attempt: its number, the letter of its
+verdict (as in the table of agents; `.` none yet), then `+` accepted, `!`
+rejected by a person, `?` waits for you; `*` is the best so far. Brackets stand
+around the one that all panes are about. Behind them: what the agent does now.
+"""
     PERIOD_S = 0.125
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
         ("words", "words"),
@@ -70,13 +80,13 @@ class AgentScreen(SessionScreen):
         Binding("u", "undo", "undo", id="agent.undo"),
         Binding("left_square_bracket", "walk(-1)", "attempts", id="agent.previous", key_display="[]"),
         Binding("right_square_bracket", "walk(1)", "next attempt", id="agent.next", show=False),
+        Binding("e", "error", "error", id="agent.error"),
         Binding("d", "diff", "diff", id="agent.diff"),
         Binding(
             "left_curly_bracket", "other(-1)", "compare with", id="agent.other_previous", key_display="{}"
         ),
         Binding("right_curly_bracket", "other(1)", "compare with later", id="agent.other_next", show=False),
         Binding("s", "columns", "columns", id="agent.columns"),
-        Binding("e", "error", "error", id="agent.error"),
         Binding("z", "zoom", "zoom", id="agent.zoom"),
         Binding("escape", "back", "fleet", id="agent.back"),
     ]
@@ -175,10 +185,9 @@ class AgentScreen(SessionScreen):
         """What the attempt is compared with."""
         if self.compared_with is not None and self.compared_with != attempt.number:
             return next((each for each in instance.attempts if each.number == self.compared_with), None)
-        if attempt.base is not None:
-            known = [each for each in instance.attempts if each.attempt == attempt.base]
-            if known:
-                return known[0]
+        base = attempts.find_base(instance, attempt)
+        if base is not None:
+            return base
         earlier = [each for each in instance.attempts if each.number < attempt.number]
         return earlier[-1] if earlier else None
 
@@ -190,10 +199,13 @@ class AgentScreen(SessionScreen):
         if not self.shows_diff:
             error = attempt.evaluation.error if attempt.evaluation is not None else None
             missing = "no code in this attempt" if attempt.evaluation is not None else "no code yet"
+            earlier = attempts.find_base(instance, attempt)
+            if earlier is not None and attempt.source is None:
+                missing += f"; it is made from attempt {earlier.number}, which [ and ] lead to"
             code.show_code(
                 _side(attempt), marked_line=error.line if error is not None else None, missing=missing
             )
-            _title(code, f"code of {attempt.attempt}  {code.summary}")
+            _title(code, f"code of {attempt.attempt}  {code.summary}".rstrip())
             return
         other = self.other(instance, attempt)
         missing = (
@@ -228,7 +240,9 @@ class AgentScreen(SessionScreen):
         if seen == self._told:
             return
         self._told = seen
-        told = details.told(name, attempt, views.target(self.feed.state), width)
+        instance = self.instance
+        base = attempts.find_base(instance, attempt) if instance is not None else None
+        told = details.told(name, attempt, base, views.target(self.feed.state), width)
         lines = list(told.lines)
         if name == "verdict" and 0 <= self._frame < len(told.links):
             at = told.links[self._frame][0]
@@ -279,7 +293,9 @@ class AgentScreen(SessionScreen):
                 return False
             return attempt.decision is not None if action == "undo" else True
         if action in ("other", "columns"):
-            return self.shows_diff
+            return self.shows_diff and (not self.tabbed or self._pane == "code")
+        if action == "zoom":
+            return self.zoomed or not self.tabbed
         if action == "error":
             return self.attempt is not None and bool(self._links(self.attempt))
         return super().check_action(action, parameters)
@@ -332,7 +348,7 @@ class AgentScreen(SessionScreen):
         self._choose(names.get(self.focused, self._detail))
 
     def _links(self, attempt: AttemptState) -> list[tuple[int, int]]:
-        return attempts.verdict_lines(attempt, None, 80).links
+        return attempts.verdict_lines(attempt, None, None, 80).links
 
     def action_error(self) -> None:
         """To the next line of the candidate that the error names."""

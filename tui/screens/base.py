@@ -21,6 +21,12 @@ from tui.widgets.key_bar import KeyBar
 if TYPE_CHECKING:
     from tui.app import Cockpit
 
+TIMELINE = """\
+The line above the keys is the replay's time, to scale: letters of verdicts
+where they came, `*` a new best of an agent, `+` accepted, `!` rejected by a
+person, `u` undone. Where several fall on one place the last named stands.
+Stretches without events play as 30 s at most.
+"""
 WIDE = 110
 TALL = 32
 REPLAY_ACTIONS = frozenset({"play", "event", "attempt", "verdict", "best", "decision", "speed", "edge"})
@@ -45,15 +51,15 @@ class SessionScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "play", id="replay.play", priority=True),
         Binding("right", "attempt(1)", "attempt", id="replay.attempt", key_display="←→", priority=True),
-        Binding("left", "attempt(-1)", "attempt back", id="replay.attempt_back", show=False, priority=True),
+        Binding("left", "attempt(-1)", "attempt before", id="replay.attempt_back", show=False, priority=True),
         Binding("n", "verdict(1)", "verdict", id="replay.verdict"),
-        Binding("N", "verdict(-1)", "last verdict", id="replay.verdict_back", show=False),
+        Binding("N", "verdict(-1)", "verdict before", id="replay.verdict_back", show=False),
         Binding("b", "best(1)", "best", id="replay.best"),
-        Binding("B", "best(-1)", "last best", id="replay.best_back", show=False),
+        Binding("B", "best(-1)", "best before", id="replay.best_back", show=False),
         Binding("x", "decision(1)", "decision", id="replay.decision"),
-        Binding("X", "decision(-1)", "last decision", id="replay.decision_back", show=False),
+        Binding("X", "decision(-1)", "decision before", id="replay.decision_back", show=False),
         Binding("full_stop", "event(1)", "event", id="replay.event", key_display=",.", show=True),
-        Binding("comma", "event(-1)", "event back", id="replay.event_back", show=False),
+        Binding("comma", "event(-1)", "event before", id="replay.event_back", show=False),
         Binding("plus,equals_sign", "speed(1)", "speed", id="replay.faster", key_display="+-"),
         Binding("minus", "speed(-1)", "slower", id="replay.slower", show=False),
         Binding("0", "edge(0)", "start", id="replay.start", show=False),
@@ -129,6 +135,11 @@ class SessionScreen(Screen[None]):
             self.timeline.show(timeline_line(feed.replay, width))
         if dirty:
             self.draw(dirty)
+
+    def explained(self) -> str:
+        """What `?` tells of the screen beside its focused pane."""
+        told = (self.HELP or "", TIMELINE if self.feed.replay is not None else "")
+        return "\n".join(each for each in told if each)
 
     def draw(self, dirty: frozenset[str]) -> None:
         """Draw what changed in the middle."""
@@ -216,7 +227,7 @@ class SessionScreen(Screen[None]):
 
 
 def timeline_line(replay: Replay, width: int) -> Line:
-    """Where a replay stands: state, speed, time, a bar with the bests marked, events."""
+    """Where a replay stands: state, speed, time, a bar with verdicts, bests and decisions in their places, events."""
     story = replay.story
     word = "playing" if replay.playing else "at end " if replay.at_end else "paused "
     left = (
@@ -229,9 +240,9 @@ def timeline_line(replay: Replay, width: int) -> Line:
     share = replay.offset_s / story.duration_s if story.duration_s else float(replay.at_end)
     at = min(room - 1, int(share * room))
     bar = ["━" if cell < at else "─" for cell in range(room)]
-    for mark in story.marks.bests:
+    for letter, mark in story.landmarks:
         when = story.offsets[mark - 1] / story.duration_s if story.duration_s else 0.0
-        bar[min(room - 1, int(when * room))] = "*"
+        bar[min(room - 1, int(when * room))] = letter
     bar[at] = "█"
     text = "".join(bar)
     return (

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Horizontal, Vertical
 from textual.widget import Widget
 
 from tui import views
@@ -15,7 +15,13 @@ from tui.feed import EVERYTHING
 from tui.grid import Row
 from tui.lines import line
 from tui.screens.base import SessionScreen
+from tui.widgets.glance import Glance
 from tui.widgets.table import LineTable
+
+GLANCE_ROWS = 7
+"""Below the agents, where a look at one of them is worth its place; the agents come first."""
+GLANCE_ROWS_WIDE = 16
+"""The same where the best, devices and notices stand beside it."""
 
 
 class AgentTable(LineTable):
@@ -23,16 +29,18 @@ class AgentTable(LineTable):
 
     HELP = """\
 One row an agent: an instance of a task with its own chain of attempts.
-Rows never change places. `enter` opens the agent.
+Rows never change places. `enter` opens the agent. Where there is room its
+latest words stand below.
 
 doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far
 best    its best attempt
         C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases
-        C est 1-2.1x roof    not measured: an estimate, between the roofline
-                             bound and 2.1 times it
+        C est 1-2.10x roof   not measured: an estimate, between the roofline
+                             bound and 2.1 times it; 1.00x: both agree
 last    the newest verdict; + accepted, ! rejected, ? waits for a person
 tokens  of finished calls, as the provider counted them
 cost    only where prices are configured
+commit  of the newest attempt in the store
 
 C correct      W wrong    E compile error   X call error   R rejected by judge
 T timeout      K crash    N no code         U unsupported here
@@ -45,7 +53,8 @@ class DeviceTable(LineTable):
 
     HELP = """\
 One row a device that judges candidates.
-`not visible` and `-` stand for what this machine does not tell, never for zero.
+`not visible` and `-` stand for what this machine does not tell, never for zero;
+what no device tells has no column.
 """
 
 
@@ -55,7 +64,13 @@ class LeaderTable(LineTable):
     HELP = """\
 The best correct attempts at each task; `enter` opens one.
 Measured speedups come before all that is only estimated. Where nothing was
-measured the order is a guess from estimate, bytes, spills and occupancy.
+measured the order is a guess, from these in their order:
+
+result   the estimate: nearer to the roofline
+req/min  bytes requested over the fewest possible, counted by the interpreter
+spills   registers spilled, all kernels together
+waves    the lowest occupancy of its kernels
+made by  fresh, repair, optimize, tune, or a person's own (human)
 """
 
 
@@ -74,6 +89,7 @@ class FleetScreen(SessionScreen):
         ("leaders", "best"),
         ("devices", "devices"),
         ("notices", "notices"),
+        ("words", "words"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "sessions", id="fleet.back"),
@@ -93,19 +109,22 @@ class FleetScreen(SessionScreen):
             "devices": self.devices,
             "notices": self.notices,
         }
+        self.glance = Glance(id="glance")
         self.right = Vertical(self.devices, self.notices, id="right")
-        self.below = Horizontal(self.leaders, self.right, id="below")
+        self.side = Container(self.leaders, self.right, id="side")
+        self.below = Horizontal(self.glance, self.side, id="below")
 
     def middle(self) -> Iterable[Widget]:
-        """Agents over best, devices and notices."""
+        """Agents over the words of one of them, best, devices and notices."""
         yield self.tab_bar
         yield self.agents
         yield self.below
 
     def on_mount(self) -> None:
         """Draw, and put the keys where the agents are."""
-        for name, title in self.PANES[1:]:
-            self._panes[name].border_title = title
+        for name, title in self.PANES:
+            if name not in ("agents", "words"):
+                self._panes[name].border_title = title
         super().on_mount()
         self._choose("agents")
 
@@ -127,16 +146,39 @@ class FleetScreen(SessionScreen):
             self.devices.set_rows([views.device_row(each) for each in state.devices.values()])
         self.notices.set_rows(views.notice_rows(state))
         self._place()
+        if everything or self.agents.cursor_key in dirty:
+            self._look()
+
+    def _look(self) -> None:
+        """Show the agent under the cursor, where there is room for it."""
+        if self.glance.display:
+            key = self.agents.cursor_key
+            instance = self.feed.state.instances.get(key) if key is not None else None
+            self.glance.tell(instance, target=views.target(self.feed.state))
 
     def _place(self) -> None:
         """One pane where there is no room for all."""
         tabbed = self.tabbed
         self.tab_bar.display = tabbed
-        self.tab_bar.show(self.tabs(self._pane, [name for name, _ in self.PANES]))
-        for name, _ in self.PANES:
-            self._panes[name].display = not tabbed or name == self._pane
-        self.below.display = not tabbed or self._pane != "agents"
+        self.tab_bar.show(self.tabs(self._pane, list(self._panes)))
+        glance = self._spare() >= (GLANCE_ROWS if tabbed else GLANCE_ROWS_WIDE)
+        glance = glance and (not tabbed or self._pane == "agents")
+        appeared = glance and not self.glance.display
+        self.set_class(glance, "-glance")
+        self.glance.display = glance
+        for name, pane in self._panes.items():
+            pane.display = not tabbed or name == self._pane
+        self.side.display = not tabbed or self._pane != "agents"
+        self.below.display = glance or self.side.display
         self.right.display = not tabbed or self._pane in ("devices", "notices")
+        if appeared:
+            self.call_after_refresh(self._look)
+
+    def _spare(self) -> int:
+        """Rows that the whole table of agents leaves."""
+        around = (self.header_bar, self.tab_bar, self.banner, self.timeline)
+        taken = sum(each.display for each in around) + 1  # the keys
+        return self.size.height - taken - len(self.agents.rows) - 1
 
     def _choose(self, name: str) -> None:
         self._pane = name
@@ -145,11 +187,26 @@ class FleetScreen(SessionScreen):
 
     def action_pane(self, number: int) -> None:
         """Go to a pane."""
-        self._choose(self.PANES[number - 1][0])
+        name = self.PANES[number - 1][0]
+        if name == "words":
+            self.glance.words.focus()
+        else:
+            self._choose(name)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The words can be gone to where they are."""
+        if action == "pane" and parameters == (len(self.PANES),):
+            return self.glance.display
+        return super().check_action(action, parameters)
 
     def action_leave(self) -> None:
         """Back to the sessions."""
         self.cockpit.leave_session()
+
+    @on(LineTable.Moved, "#agents")
+    def look_at_agent(self) -> None:
+        """The words of the row that the cursor is on now."""
+        self._look()
 
     @on(LineTable.Opened, "#agents")
     def open_agent(self, message: LineTable.Opened) -> None:

@@ -13,8 +13,8 @@ from textual.screen import Screen
 from tui.lines import Line, Span, cells
 from tui.widgets.bar import Bar
 
-ALWAYS = ("app.help", "app.quit")
-"""Room is kept for these two."""
+ALWAYS = ("app.help", "app.quit", "agent.back", "fleet.back")
+"""Room is kept for these: help, and the ways out."""
 
 
 class KeyHint(NamedTuple):

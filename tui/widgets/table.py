@@ -47,6 +47,18 @@ class LineTable(ScrollView, Styled, can_focus=True):
             """The table."""
             return self.table
 
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, table: LineTable) -> None:
+            super().__init__()
+            self.table = table
+
+        @property
+        def control(self) -> LineTable:
+            """The table."""
+            return self.table
+
     def __init__(
         self, columns: Sequence[Column], *, empty: str = "", id: str | None = None, classes: str | None = None
     ) -> None:
@@ -139,12 +151,12 @@ class LineTable(ScrollView, Styled, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Titles at the top, then the rows in the window."""
         width = self.size.width
+        if not self.rows:
+            told = self.empty.split("\n")
+            return self.strip(line("  " + told[y], "dim") if y < len(told) else (), width=width)
         if y == 0:
             return self.strip((Span(" " * MARGIN, "head"), *heading(self.columns, self._places)), width=width)
         place = y - 1 + self.scroll_offset.y
-        if not self.rows:
-            told = self.empty.split("\n")
-            return self.strip(line("  " + told[y - 1], "dim") if y <= len(told) else (), width=width)
         if place >= len(self._drawn):
             return self.strip((), width=width)
         row = self._drawn[place]
@@ -171,6 +183,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self._key = key
         self.refresh()
         self._into_view()
+        self.post_message(self.Moved(self))
 
     def action_cursor(self, steps: int) -> None:
         """Move the cursor."""

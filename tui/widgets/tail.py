@@ -46,7 +46,10 @@ class Wrapped:
             return [(Span(f"── {text} ", style), Span("─" * max(0, width - len(text) - 4), style))]
         if style == "reasoning":
             return [(Span("│ ", "dim"), Span(row, style)) for row in wrap_paragraph(text, width - 2)]
-        return [(Span(row, style),) if row else () for row in wrap_paragraph(text, width)]
+        # What goes on in the next row stays below what it belongs to: code keeps its shape.
+        indent = min(len(text) - len(text.lstrip(" ")), width // 2)
+        rows = wrap_paragraph(text[indent:], width - indent)
+        return [(Span(" " * indent + row, style),) if row else () for row in rows]
 
 
 class Tail(LineView):
