@@ -175,7 +175,7 @@ def _check_budgets(plan: RunPlan) -> None:
     if plan.budget_usd is None:
         return
     if not 0 < plan.budget_usd < math.inf:
-        raise UsageProblem(f"--budget-usd is a number more than 0, not {plan.budget_usd:g}")
+        raise UsageProblem(f"--budget-usd is more than 0 and finite, not {plan.budget_usd:g}")
     if plan.model not in plan.prices:
         raise UsageProblem(
             f"--budget-usd needs a price for {plan.model}: configure "
@@ -195,6 +195,8 @@ def _targets(asked: tuple[str, ...]) -> tuple[Target, ...]:
 
 
 def _at_least(what: str, number: int, least: int) -> int:
-    if not least <= number <= MOST:
-        raise UsageProblem(f"{what} is at least {least} and less than 2^63, not {number}")
+    if number < least:
+        raise UsageProblem(f"{what} is at least {least}, not {number}")
+    if number > MOST:
+        raise UsageProblem(f"{what} is less than 2^63, not {number}")
     return number

@@ -33,7 +33,7 @@ def test_money_is_spent_at_the_limit_and_not_before() -> None:
     budget.spend(Usage(input_tokens=499_999, output_tokens=0))
     budget.check()
     budget.spend(Usage(input_tokens=1, output_tokens=0))
-    with pytest.raises(BudgetSpent, match=r"spent \$1\.00 of \$1\.00; raise it with --budget-usd"):
+    with pytest.raises(BudgetSpent, match=r"spent \$1\.00 of \$1\.00; a new run takes another --budget-usd"):
         budget.check()
 
 
