@@ -41,7 +41,7 @@ OPTIONAL = frozenset({"temperature", "thinking", "cache_control"})
 ALLOWED_OUTPUT = re.compile(r"max_tokens: \d+ > (\d+)")
 
 SDK_ERRORS: tuple[type[Exception], ...] = (anthropic.AnthropicError, *TRANSPORT_ERRORS)
-BROKEN = (anthropic.APIConnectionError, httpx2.HTTPError)
+BROKEN = (anthropic.APIConnectionError, httpx2.HTTPError, TimeoutError)
 REFUSALS = (anthropic.BadRequestError, anthropic.UnprocessableEntityError)
 
 

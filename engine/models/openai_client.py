@@ -31,7 +31,7 @@ from .faults import (
 STOP_REASONS = {"stop": "end", "length": "truncated"}
 
 SDK_ERRORS: tuple[type[Exception], ...] = (openai.OpenAIError, *TRANSPORT_ERRORS)
-BROKEN = (openai.APIConnectionError, httpx2.HTTPError)
+BROKEN = (openai.APIConnectionError, httpx2.HTTPError, TimeoutError)
 REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)
 
 

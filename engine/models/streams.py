@@ -83,7 +83,7 @@ async def next_event(
 ) -> T | None:
     """What an SDK's stream brings next; `None` at its end.
 
-    Once the model has finished, a stream that breaks off (with one of `broken`) or falls silent ends too: the reply is whole, and
+    Once the model has finished, a stream that breaks off or falls silent (with one of `broken`) ends too: the reply is whole, and
     paid for.
     """
     try:
@@ -91,7 +91,7 @@ async def next_event(
             return await anext(events)
     except StopAsyncIteration:
         return None
-    except (TimeoutError, *broken):
+    except broken:
         if not finished:
             raise
         return None

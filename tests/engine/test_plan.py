@@ -73,7 +73,7 @@ def test_fewer_than_recorded_may_be_asked_for(tmp_path: Path) -> None:
         ({"instances": 0}, "--instances is at least 1, not 0"),
         ({"iterations": -3}, "--iterations is at least 1, not -3"),
         ({"seed": -1}, "--seed is at least 0"),
-        ({"seed": 1 << 63}, "--seed is less than 2^63"),
+        ({"seed": 1 << 63}, r"--seed is less than 2\^63"),
         ({"budget_usd": float("inf")}, "--budget-usd is more than 0 and finite"),
         ({"budget_tokens": 0}, "--budget-tokens is at least 1"),
         ({"budget_usd": -1.0}, "--budget-usd is more than 0"),
