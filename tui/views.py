@@ -178,7 +178,7 @@ class Leaders:
         return known[1]
 
     def rows(self, state: SessionState) -> list[Row]:
-        """Per task the best correct attempts, best first; equals in order of appearance."""
+        """Per task the best correct attempts, best first, what a person rejected after them; equals in order of appearance."""
         by_task: dict[str, list[tuple[Rank, AttemptState]]] = {}
         for instance in ordered_instances(state):
             found = by_task.setdefault(instance.task, [])
@@ -188,7 +188,7 @@ class Leaders:
                     found.append((place, attempt))
         rows: list[Row] = []
         for task, found in by_task.items():
-            best = sorted(found, key=lambda each: each[0], reverse=True)[:LEADERS_A_TASK]
+            best = sorted(found, key=lambda each: (_wanted(each[1]), each[0]), reverse=True)[:LEADERS_A_TASK]
             rows += [self._row(state, number, *each) for number, each in enumerate(best, start=1)]
             if not best:
                 none = (Cell(""), Cell(short_task(task), "dim"), Cell("none correct yet", "dim"))
@@ -217,6 +217,10 @@ class Leaders:
                 Cell(attempt.origin.value, "dim"),
             ),
         )
+
+
+def _wanted(attempt: AttemptState) -> bool:
+    return attempt.decision is None or attempt.decision.accepted
 
 
 def _known(value: float, form: str, *, bad: bool = False) -> Cell:

@@ -21,6 +21,7 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.fold import apply, fold
+from sessions.state import Decision
 from tests.support.journals import SESSION, Teller, finished, running
 from tests.tui.cockpits import NARROW, WIDE, live, until
 from tui import views
@@ -88,6 +89,16 @@ def test_the_best_of_a_task_come_first_and_measured_before_estimated() -> None:
     rows = views.Leaders().rows(fold(finished()))
     assert [each.key for each in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
     assert rows[1].cells[3].text == "+ accepted"
+
+
+def test_what_a_person_rejected_is_not_held_up_as_the_best() -> None:
+    state = fold(finished())
+    first = views.Leaders().rows(state)[0].key
+    attempt = state.attempt(first)
+    attempt.decision = Decision(accepted=False, why="too clever", by="ada", wall=0.0)
+    rows = [each for each in views.Leaders().rows(state) if each.key.startswith("softmax")]
+    assert [each.key for each in rows][-1] == first
+    assert rows[-1].cells[3].text == "! rejected"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

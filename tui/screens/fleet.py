@@ -32,7 +32,8 @@ One row an agent: an instance of a task with its own chain of attempts.
 Rows never change places. `enter` opens the agent. Where there is room its
 latest words stand below.
 
-doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far
+doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far;
+        `wait`: for its turn at the model or the judge
 best    its best attempt
         C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases
         C est 1-2.10x roof   not measured: an estimate, between the roofline
@@ -62,7 +63,8 @@ class LeaderTable(LineTable):
     """The best attempts at each task."""
 
     HELP = """\
-The best correct attempts at each task; `enter` opens one.
+The best correct attempts at each task; `enter` opens one. What a person
+rejected comes after all others.
 Measured speedups come before all that is only estimated. Where nothing was
 measured the order is a guess, from these in their order:
 
