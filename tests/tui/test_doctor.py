@@ -11,9 +11,9 @@ from harness import HarnessReport, Layer
 from sessions import Home
 from tests.tui import stored
 from tests.tui.running import Shell
-from tui import doctor_machine, doctor_outside, doctor_store
-from tui.doctor import Examination, section
-from tui.findings import Finding, Section, State, page, tally
+from tui.doctor import machine, outside, store
+from tui.doctor.examination import Examination, section
+from tui.doctor.findings import Finding, Section, State, page, tally
 
 
 def found(findings: Iterable[Finding], subject: str) -> Finding:
@@ -78,11 +78,9 @@ def test_what_follows_stands_below_what_is() -> None:
 def test_a_home_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     home = Home(tmp_path / "file" / "home")
-    assert (
-        found(doctor_store.writable(home), "home").state is State.OK
-    )  # the folder above the file can be written
+    assert found(store.writable(home), "home").state is State.OK  # the folder above the file can be written
     nowhere = Home(Path("/proc/wavedeck"))
-    warned = found(doctor_store.writable(nowhere), "home")
+    warned = found(store.writable(nowhere), "home")
     assert warned.state is State.WARNING
     assert "set WAVEDECK_HOME" in warned.follows
 
@@ -90,7 +88,7 @@ def test_a_home_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
 def test_the_store_section_counts_sessions_by_state(home: Home) -> None:
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)
-    told = found(doctor_store.store(os.environ), "sessions")
+    told = found(store.store(os.environ), "sessions")
     assert told.found == "1 stopped, 1 finished"
 
 
@@ -113,20 +111,20 @@ def report(**facts: object) -> HarnessReport:
 
 
 def test_an_untested_triton_is_told_with_the_tested_ones() -> None:
-    assert found(doctor_machine.judge(report()), "triton").state is State.OK
-    untested = found(doctor_machine.judge(report(triton="3.4.0+rocm")), "triton")
+    assert found(machine.judge(report()), "triton").state is State.OK
+    untested = found(machine.judge(report(triton="3.4.0+rocm")), "triton")
     assert (untested.state, untested.found) == (State.NOTE, "3.4.0+rocm; tested: 3.7.1")
 
 
 def test_a_machine_without_torch_says_what_still_works() -> None:
-    findings = list(doctor_machine.judge(report(judges=False, torch=None, why_not="torch not installed")))
+    findings = list(machine.judge(report(judges=False, torch=None, why_not="torch not installed")))
     assert found(findings, "torch").found == "not installed"
     judging = found(findings, "judging")
     assert (judging.state, judging.follows) == (State.WARNING, "replay, review and report work")
 
 
 def test_a_missing_sandbox_layer_is_told_with_its_reason() -> None:
-    findings = list(doctor_machine.sandbox(report()))
+    findings = list(machine.sandbox(report()))
     assert found(findings, "network").state is State.OK
     assert found(findings, "read-allow-list").found == "absent: no Landlock in this kernel"
 
@@ -134,28 +132,24 @@ def test_a_missing_sandbox_layer_is_told_with_its_reason() -> None:
 def test_a_control_groups_limits_are_believed(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("150000 100000\n")
     (tmp_path / "memory.max").write_text(f"{4 << 30}\n")
-    assert doctor_machine.cpu_quota(tmp_path) == 1.5
-    told = doctor_machine.memory(
-        {"MemTotal": 64 << 30, "MemAvailable": 60 << 30}, doctor_machine.memory_limit(tmp_path)
-    )
+    assert machine.cpu_quota(tmp_path) == 1.5
+    told = machine.memory({"MemTotal": 64 << 30, "MemAvailable": 60 << 30}, machine.memory_limit(tmp_path))
     assert told.state is State.WARNING
     assert told.found.startswith("4.0 GiB (a control group's limit)")
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "memory.max").write_text("max\n")
-    assert doctor_machine.cpu_quota(tmp_path) is None
-    assert doctor_machine.memory_limit(tmp_path) is None
+    assert machine.cpu_quota(tmp_path) is None
+    assert machine.memory_limit(tmp_path) is None
 
 
 def test_meminfo_is_read_in_bytes(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal:       16384 kB\nHugePages_Total:       0\n")
-    assert doctor_machine.meminfo(tmp_path / "meminfo") == {"MemTotal": 16 << 20}
+    assert machine.meminfo(tmp_path / "meminfo") == {"MemTotal": 16 << 20}
 
 
 def test_keys_and_redirections_are_told_by_name() -> None:
     findings = list(
-        doctor_outside.models(
-            {"OPENAI_BASE_URL": "http://gateway/v1", "HTTPS_PROXY": "http://user:pass@proxy"}
-        )
+        outside.models({"OPENAI_BASE_URL": "http://gateway/v1", "HTTPS_PROXY": "http://user:pass@proxy"})
     )
     assert found(findings, "OPENAI_BASE_URL").state is State.WARNING
     assert found(findings, "proxy").found == "HTTPS_PROXY set"
@@ -163,13 +157,13 @@ def test_keys_and_redirections_are_told_by_name() -> None:
 
 
 def test_a_terminal_that_is_none_is_told_with_what_happens_then() -> None:
-    (told,) = [each for each in doctor_outside.terminal({"TERM": "xterm"}) if each.subject == "cockpit"]
+    (told,) = [each for each in outside.terminal({"TERM": "xterm"}) if each.subject == "cockpit"]
     assert told.follows == "runs are headless, replay and attach print plain text"
 
 
 def test_wrong_settings_are_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wavedeck.toml").write_text("instnces = 1\n")
-    (told,) = doctor_outside.configuration({"HOME": str(tmp_path)})
+    (told,) = outside.configuration({"HOME": str(tmp_path)})
     assert told.state is State.WARNING
     assert "did you mean 'instances'?" in told.found

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness import HarnessReport, Layer, discover_devices
+from tui.plain import size
 
 from .findings import Finding, State
-from .plain import size
 
 GUEST_BYTES = 8 << 30
 """Address space that a guest may have on `cpu`."""

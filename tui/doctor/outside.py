@@ -10,9 +10,9 @@ from pathlib import Path
 
 from engine.models.spec import PROVIDERS, SHIPPED_RECORDINGS
 from sessions.home import home_from
+from tui.config import load
+from tui.diagnostics import Complaint
 
-from .config import load
-from .diagnostics import Complaint
 from .findings import Finding, State
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness import HarnessReport, probe
+from tui.diagnostics import one_line
 
-from . import doctor_machine, doctor_outside, doctor_store
-from .diagnostics import one_line
+from . import machine, outside, store
 from .findings import Finding, Section, State
 
 
@@ -32,26 +32,26 @@ class Judge:
 
     def versions(self) -> Iterator[Finding]:
         """Whether candidates can be judged here, and with what."""
-        yield from doctor_machine.judge(self.report)
+        yield from machine.judge(self.report)
 
     def layers(self) -> Iterator[Finding]:
         """What keeps a candidate from everything but its work."""
-        yield from doctor_machine.sandbox(self.report)
+        yield from machine.sandbox(self.report)
 
 
 def examine(environ: Mapping[str, str]) -> Iterator[Section]:
     """Every section as it is done, in the order a person asks: can it judge, is it safe, what is kept where, does it last."""
     judge = Judge()
     examinations = [
-        Examination("machine", doctor_machine.machine),
-        Examination("GPUs", lambda: doctor_machine.gpus(environ)),
+        Examination("machine", machine.machine),
+        Examination("GPUs", lambda: machine.gpus(environ)),
         Examination("judge", judge.versions),
         Examination("sandbox", judge.layers),
-        Examination("models", lambda: doctor_outside.models(environ)),
-        Examination("configuration", lambda: doctor_outside.configuration(environ)),
-        Examination("store", lambda: doctor_store.store(environ)),
-        Examination("detached engine", lambda: doctor_store.detached(environ)),
-        Examination("terminal", lambda: doctor_outside.terminal(environ)),
+        Examination("models", lambda: outside.models(environ)),
+        Examination("configuration", lambda: outside.configuration(environ)),
+        Examination("store", lambda: store.store(environ)),
+        Examination("detached engine", lambda: store.detached(environ)),
+        Examination("terminal", lambda: outside.terminal(environ)),
     ]
     return map(section, examinations)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from .plain import is_terminal, width
+from tui.plain import is_terminal, width
 
 
 class State(StrEnum):

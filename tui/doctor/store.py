@@ -14,9 +14,9 @@ from engine.control import socket_place
 from engine.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
 from sessions import SessionsError
 from sessions.home import Home, home_from
+from tui.plain import size
 
 from .findings import Finding, State
-from .plain import size
 
 LOW_SPACE_BYTES = 2 << 30
 

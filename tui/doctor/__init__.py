@@ -1,0 +1,1 @@
+"""`wavedeck doctor`: what this machine has, and what follows from it."""
