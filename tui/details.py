@@ -65,7 +65,7 @@ def resources(evaluation: Evaluation, width: int) -> list[Line]:
             lines += [line(each, "bad") for each in wrap(f"does not compile: {clean(message)}", width)]
         if found:
             columns = measures.resource_columns(amd=measures.is_amd(kernels))
-            lines += table(columns, measures.resource_rows(name, found), width)
+            lines += table(columns, measures.resource_rows(name, found, width), width)
             lines += _launches(found, width)
         # A note that the message tells already is not told twice.
         notes = {note for each in kernels for note in each.notes if note not in message}

@@ -60,6 +60,14 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return space + text if right else text + space
 
 
+def shorten(text: str, width: int) -> str:
+    """Text in at most `width` cells; what is too much goes out of the middle, since names differ at their ends."""
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return set_cell_size(text, width - 1 - tail) + ELLIPSIS + text[len(text) - tail :]
+
+
 def wrap(text: str, width: int) -> list[str]:
     """Clean text in lines of at most `width` cells, broken at spaces where there are some."""
     width = max(width, 4)

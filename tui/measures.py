@@ -10,9 +10,11 @@ import msgspec
 from harness import Evaluation, KernelResources, Latency
 from tui import wording
 from tui.grid import Cell, Column, Row
-from tui.lines import clean
+from tui.lines import clean, shorten
 
-CASES_CELLS = 24
+NAME_CELLS, NAME_CELLS_NARROW = 30, 20
+WIDE_TABLE = 100
+CASES_CELLS = 28
 
 
 class Binary(NamedTuple):
@@ -55,8 +57,8 @@ def is_amd(kernels: Iterable[KernelResources]) -> bool:
 def resource_columns(*, amd: bool) -> tuple[Column, ...]:
     """The columns of one target's table, by its maker's names."""
     return (
-        Column("kernel", 10, 32),
-        Column("cases", 8, CASES_CELLS + 4, drop=3),
+        Column("kernel", 10, NAME_CELLS),
+        Column("cases", 8, CASES_CELLS, drop=3),
         Column("vgprs" if amd else "regs", 5, 5, right=True),
         Column("agprs", 5, 5, right=True, drop=7, if_known=True),
         Column("sgprs", 5, 5, right=True, drop=6, if_known=True),
@@ -69,22 +71,24 @@ def resource_columns(*, amd: bool) -> tuple[Column, ...]:
     )
 
 
-def resource_rows(target: str, found: Iterable[Binary]) -> list[Row]:
-    """One row a binary."""
-    return [Row(f"{target}/{number}", _resource_cells(each)) for number, each in enumerate(found)]
+def resource_rows(target: str, found: Iterable[Binary], width: int) -> list[Row]:
+    """One row a binary, for a table of so many cells."""
+    name_cells = NAME_CELLS if width >= WIDE_TABLE else NAME_CELLS_NARROW
+    return [Row(f"{target}/{number}", _resource_cells(each, name_cells)) for number, each in enumerate(found)]
 
 
-def _resource_cells(binary: Binary) -> tuple[Cell, ...]:
+def _resource_cells(binary: Binary, name_cells: int) -> tuple[Cell, ...]:
     kernel = binary.kernel
     registers = kernel.vgprs if kernel.vgprs is not None else kernel.registers
     spills = [value for value in (kernel.vgpr_spills, kernel.sgpr_spills) if value is not None]
     spilled = sum(spills) if spills else kernel.spill_bytes
     cases = clean(", ".join(binary.cases))
-    if len(cases) > CASES_CELLS and len(binary.cases) > 1:
-        cases = f"{clean(binary.cases[0])} +{len(binary.cases) - 1}"
+    if len(cases) > CASES_CELLS:
+        others = f" +{len(binary.cases) - 1}" if len(binary.cases) > 1 else ""
+        cases = shorten(clean(binary.cases[0]), CASES_CELLS - len(others)) + others
     unfit = kernel.occupancy == 0
     return (
-        Cell(binary.name),
+        Cell(shorten(binary.name, name_cells)),
         Cell(cases, "dim"),
         _number(registers),
         _number(kernel.agprs),

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from tui import wording
 from tui.grid import GAP, Cell, Column, Row, heading, places, row_line
-from tui.lines import Span, cells, clean, cut, fit, plain, wrap, wrap_paragraph
+from tui.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph
 
 TEXT = st.text(
     alphabet=st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Mn", "Me", "Cf")), max_size=200
@@ -82,6 +82,14 @@ def test_a_column_that_nobody_knows_anything_for_takes_no_room() -> None:
 def test_a_row_is_never_wider_than_its_table(width: int) -> None:
     placed = places(COLUMNS, ROWS, width)
     assert cells(row_line(COLUMNS, placed, ROWS[0])) <= max(width, 0)
+
+
+@given(st.text(alphabet="ab_7é界", max_size=80), st.integers(3, 40))
+def test_a_shortened_name_fits_and_keeps_both_its_ends(text: str, width: int) -> None:
+    short = shorten(text, width)
+    if text.isascii():
+        assert len(short) <= width
+    assert short == text or (short[0] == text[0] and short[-1] == text[-1])
 
 
 def test_numbers_stand_on_the_right() -> None:

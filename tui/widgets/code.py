@@ -83,8 +83,8 @@ of the error, `z` gives the pane the whole screen, `h` `l` scroll sideways.
         self.show_line(number - 1)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Two columns need other lines."""
-        if self._other is not None:
+        """Two columns, and the mark of a line, are as wide as the pane."""
+        if self._other is not None or self._marked is not None:
             self._draw()
 
     def _draw(self) -> None:
