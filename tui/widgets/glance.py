@@ -48,7 +48,7 @@ class Glance(Vertical):
         self.words.tell(attempts.passages(newest) if newest is not None else ())
         title = key if newest is None else f"{newest.attempt}, {attempts.lineage(newest)}"
         held = "" if self.words.following else ", held: f follows"
-        shown = f"latest words of {title}{held}".replace("[", "\\[") if title else "latest words"
+        shown = f"latest of {title}{held}".replace("[", "\\[") if title else "latest"
         if self.border_title != shown:
             self.border_title = shown
         if key != self._key:
