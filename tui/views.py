@@ -11,7 +11,7 @@ from sessions.names import short_task
 from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState
 from tui import wording
 from tui.grid import Cell, Column, Row
-from tui.lines import Line, Span, cells, clean, fit, joined, line
+from tui.lines import Line, Span, cells, clean, fit, joined, line, shorten
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
@@ -245,10 +245,10 @@ def last_verdict(instance: InstanceState | None, target: str | None, width: int)
         Span(said.text, f"{said.style} bold"),
         Span(f"{at} {mark}".rstrip(), said.style),
     )
-    why = error.message if error is not None else attempt.strategy
-    return head, (
-        Span(fit(" ".join(clean(why).split()), width).rstrip(), "" if error is not None else "dim"),
-    )
+    if error is None:
+        return head, line(fit(" ".join(clean(attempt.strategy).split()), width).rstrip(), "dim")
+    # An error says where at its start and what at its end.
+    return head, line(shorten(" ".join(clean(error.message).split()), width))
 
 
 def notice_rows(state: SessionState) -> list[Row]:
