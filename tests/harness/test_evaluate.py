@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -284,13 +285,13 @@ async def test_fresh_memory_of_every_kind_is_poisoned_and_usable(pool: DevicePoo
 
 
 async def test_a_folder_that_cannot_be_made_is_our_fault(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     found = await judge(pool, adding())
     assert found.error is not None
     assert (found.verdict, found.error.kind) == (Verdict.INFRA_ERROR, "infra")
-    assert "/nonexistent" in found.error.message
+    assert "nowhere" in found.error.message
     monkeypatch.undo()
     assert (await judge(pool, adding())).verdict is Verdict.CORRECT
 

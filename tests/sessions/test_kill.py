@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sessions import Home, Store, fold, list_sessions
@@ -28,7 +29,9 @@ def run_and_kill(home: Home, chance: random.Random | None) -> tuple[list[str], i
     """Let the storyteller tell, killed after some acknowledged events and a moment more; returns what it said and how it ended."""
     command = [sys.executable, "-m", "tests.sessions.storyteller", str(home.root)]
     said: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as teller:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as teller:
         assert teller.stdout is not None
         wanted = chance.randint(1, LINES) if chance else None
         killer = threading.Timer(chance.uniform(0.0, 0.03), teller.kill) if chance else None
@@ -41,7 +44,24 @@ def run_and_kill(home: Home, chance: random.Random | None) -> tuple[list[str], i
         if killer is not None:
             killer.cancel()
         assert teller.returncode in (0, -9), errors
+        let_packing_end(teller.pid)
         return said, teller.returncode
+
+
+def let_packing_end(session: int) -> None:
+    """Wait for the git that packs, which outlives the killed process: beside it fsck sees objects come and go."""
+    left = [
+        process for process in psutil.process_iter() if process.is_running() and sid(process.pid) == session
+    ]
+    _, alive = psutil.wait_procs(left, timeout=30)
+    assert not alive
+
+
+def sid(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
