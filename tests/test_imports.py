@@ -43,7 +43,7 @@ def loaded_by(code: str) -> set[str]:
         ("tui.config", ("textual", "git", *TORCH, *SDKS)),
         ("tui.commands.run", ("textual", *TORCH, *SDKS)),
         ("tui.commands.cockpit", (*TORCH, *SDKS, "git")),
-        ("tui.app", (*TORCH, *SDKS, "git")),
+        ("tui.cockpit.app", (*TORCH, *SDKS, "git")),
     ],
 )
 def test_import_stays_light(module: str, unwanted: tuple[str, ...]) -> None:

@@ -13,11 +13,11 @@ from sessions.catalog import SessionInfo
 from sessions.events import AnyEvent
 from sessions.home import Home
 from tests.support.journals import SESSION
-from tui.app import Cockpit, ExitNote
-from tui.decider import DecisionFailed
-from tui.doors import Doors
-from tui.replays import read_story
-from tui.sources import Batch
+from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.decider import DecisionFailed
+from tui.cockpit.doors import Doors
+from tui.cockpit.replays import read_story
+from tui.cockpit.sources import Batch
 
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
 """Nothing is read from or written to it; it stands in pictures."""

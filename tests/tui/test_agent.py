@@ -23,12 +23,12 @@ from sessions.events import (
 from sessions.fold import fold
 from tests.support.journals import FAST_SOURCE, call_error, correct, finished, latencies, running, wrong
 from tests.tui.cockpits import NARROW, WIDE, Notebook, Told, live, until
-from tui import attempts, details
-from tui.app import Cockpit, ExitNote
-from tui.lines import plain
-from tui.screens.agent import AgentScreen
-from tui.screens.dialogs import ReasonDialog
-from tui.screens.fleet import FleetScreen
+from tui.cockpit import attempts, details
+from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.lines import plain
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.dialogs import ReasonDialog
+from tui.cockpit.screens.fleet import FleetScreen
 
 BOTH = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
 CALL = "vector_add#1/1/generator/1"

@@ -12,16 +12,16 @@ from sessions import Home
 from sessions.files import FileLock
 from tests.support.journals import SESSION, finished, running, write_live
 from tests.tui.cockpits import NARROW, WIDE, Clock, live, replayed, until
-from tui.app import Cockpit, ExitNote, run_cockpit
+from tui.cockpit.app import Cockpit, ExitNote, run_cockpit
+from tui.cockpit.keymap import check_keymap, key_names
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.dialogs import TextDialog
+from tui.cockpit.screens.fleet import FleetScreen
 from tui.diagnostics import Complaint
-from tui.keymap import check_keymap, key_names
-from tui.screens.agent import AgentScreen
-from tui.screens.dialogs import TextDialog
-from tui.screens.fleet import FleetScreen
 
 
 def test_the_cockpit_starts_without_heavy_company() -> None:
-    code = "import tui.app, sys; print(*sys.modules)"
+    code = "import tui.cockpit.app, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "textual" in loaded

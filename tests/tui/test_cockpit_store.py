@@ -12,10 +12,10 @@ from sessions.files import FileLock
 from sessions.fold import fold
 from tests.tui import stored
 from tests.tui.cockpits import NARROW, WIDE, until
-from tui.app import Cockpit, ExitNote
-from tui.screens.agent import AgentScreen
-from tui.screens.fleet import FleetScreen
-from tui.screens.home import SessionTable
+from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import SessionTable
 
 
 def cockpit_of(pilot: Pilot[ExitNote]) -> Cockpit:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
-from tui.diffing import LONGEST_LINES, Change, Gap, compare, side_by_side, unified
-from tui.highlighting import highlighted
-from tui.lines import cells, clean, plain
+from tui.cockpit.diffing import LONGEST_LINES, Change, Gap, compare, side_by_side, unified
+from tui.cockpit.highlighting import highlighted
+from tui.cockpit.lines import cells, clean, plain
 
 SOURCES = st.lists(
     st.sampled_from(["x = 1", "y = x + 1", "return y", "", "    z = tl.load(p)"]), max_size=30

@@ -24,11 +24,11 @@ from sessions.fold import apply, fold
 from sessions.state import Decision
 from tests.support.journals import SESSION, Teller, finished, running
 from tests.tui.cockpits import NARROW, WIDE, live, until
-from tui import views
-from tui.lines import Span, cells, plain
-from tui.screens.agent import AgentScreen
-from tui.screens.fleet import FleetScreen
-from tui.screens.home import HomeScreen
+from tui.cockpit import views
+from tui.cockpit.lines import Span, cells, plain
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import HomeScreen
 
 
 def row(instance: str, events: list[object]) -> dict[str, str]:

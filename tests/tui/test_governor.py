@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.governor import SLOWEST_S, Governor
+from tui.cockpit.governor import SLOWEST_S, Governor
 
 
 def test_writes_that_pile_up_slow_it_down_and_it_recovers() -> None:

@@ -12,10 +12,10 @@ from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.journals import SESSION, running, write_live
 from tests.tui.cockpits import NARROW, WIDE, at_home, until
-from tui.app import Cockpit, ExitNote
-from tui.screens.dialogs import TextDialog
-from tui.screens.fleet import FleetScreen
-from tui.screens.home import HomeScreen, SessionTable
+from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.screens.dialogs import TextDialog
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import HomeScreen, SessionTable
 
 INFOS = [
     SessionInfo(

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui import wording
-from tui.grid import GAP, Cell, Column, Row, heading, places, row_line
-from tui.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph
+from tui.cockpit import wording
+from tui.cockpit.grid import GAP, Cell, Column, Row, heading, places, row_line
+from tui.cockpit.lines import Span, cells, clean, cut, fit, plain, shorten, wrap, wrap_paragraph
 
 TEXT = st.text(
     alphabet=st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Mn", "Me", "Cf")), max_size=200

@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from sessions.fold import fold
 from tests.support.journals import finished
 from tests.tui.cockpits import NARROW, WIDE, Clock, replayed, until
-from tui.app import Cockpit, ExitNote
-from tui.replays import Replay
-from tui.screens.agent import AgentScreen
-from tui.screens.fleet import FleetScreen
+from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.replays import Replay
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.fleet import FleetScreen
 
 EVENTS = finished()
 Opened = tuple[Pilot[ExitNote], FleetScreen, Replay]

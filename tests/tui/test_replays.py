@@ -10,8 +10,8 @@ from sessions.codec import UnknownEvent
 from sessions.events import AttemptJudged, DecisionMade, DecisionUndone
 from sessions.fold import fold
 from tests.support.journals import SESSION, finished
-from tui.feed import Feed
-from tui.replays import LONGEST_GAP_S, SPEEDS, Replay, read_story
+from tui.cockpit.feed import Feed
+from tui.cockpit.replays import LONGEST_GAP_S, SPEEDS, Replay, read_story
 
 EVENTS = finished()
 STORY = read_story(SESSION, EVENTS)

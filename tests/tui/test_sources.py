@@ -11,8 +11,8 @@ from sessions.events import AnyEvent, DecisionMade
 from sessions.files import FileLock
 from sessions.fold import fold
 from tests.support.journals import SESSION, append, finished, running, write_live
-from tui.feed import Feed
-from tui.sources import LiveTail
+from tui.cockpit.feed import Feed
+from tui.cockpit.sources import LiveTail
 
 POLL_S = 0.005
 

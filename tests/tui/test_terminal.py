@@ -13,11 +13,11 @@ from sessions import Home
 from sessions.events import AttemptStarted, CallStarted, InstanceStarted, Origin, ReplyPiece, Role
 from tests.support.journals import SESSION, Teller, append, finished, write_live
 from tests.tui.terminals import terminal
-from tui.terminal import CLIPBOARD_BYTES, copy
+from tui.cockpit.terminal import CLIPBOARD_BYTES, copy
 
 RUN = """
 from pathlib import Path
-from tui.app import run_cockpit
+from tui.cockpit.app import run_cockpit
 note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", theme={theme!r})
 print("SAID:", *note.lines, note.failed)
 """
@@ -98,7 +98,7 @@ def test_without_colour_no_colour_is_sent(home: Home) -> None:
 
 def test_an_error_nobody_foresaw_leaves_a_file_and_no_traceback_on_the_screen(home: Home) -> None:
     write_live(home, finished())
-    broken = "import tui.screens.agent as agent\nagent.AgentScreen.action_diff = lambda self: 1 / 0\n"
+    broken = "import tui.cockpit.screens.agent as agent\nagent.AgentScreen.action_diff = lambda self: 1 / 0\n"
     with terminal(broken + code(home), size=(80, 24)) as screen:
         screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
         screen.press("\r")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sessions import Home, fold
 from sessions.home import home_from
-from tui.app import run_cockpit
+from tui.cockpit.app import run_cockpit
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.next_step import next_command

@@ -9,9 +9,9 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tui.attempts import Passage
-from tui.lines import Line, Span, clean, wrap_paragraph
-from tui.widgets.line_view import LineView
+from tui.cockpit.attempts import Passage
+from tui.cockpit.lines import Line, Span, clean, wrap_paragraph
+from tui.cockpit.widgets.line_view import LineView
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.lines import Line, Span, line, wrap
-from tui.widgets.line_view import LineView
+from tui.cockpit.lines import Line, Span, line, wrap
+from tui.cockpit.widgets.line_view import LineView
 
 CLOSE: list[BindingType] = [Binding("escape,q,question_mark,enter", "close", "close", id="dialog.close")]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from tui import views, wording
-from tui.lines import clean
+from tui.cockpit import views, wording
+from tui.cockpit.lines import clean
 
 if TYPE_CHECKING:
-    from tui.app import Cockpit
+    from tui.cockpit.app import Cockpit
 
 
 class Command(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sessions.fold import apply
 from sessions.state import SessionState
-from tui.lines import Span
-from tui.replays import Replay
-from tui.sources import LiveTail, Source
-from tui.views import Leaders
-from tui.wording import session_word
+from tui.cockpit.lines import Span
+from tui.cockpit.replays import Replay
+from tui.cockpit.sources import LiveTail, Source
+from tui.cockpit.views import Leaders
+from tui.cockpit.wording import session_word
 
 EVERYTHING = "*"
 """Dirty key that stands for all of them."""

@@ -9,9 +9,9 @@ from harness import Evaluation, Verdict
 from sessions.metrics import Rank, rank
 from sessions.names import short_task
 from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState
-from tui import wording
-from tui.grid import Cell, Column, Row
-from tui.lines import Line, Span, cells, clean, fit, joined, line, shorten
+from tui.cockpit import wording
+from tui.cockpit.grid import Cell, Column, Row
+from tui.cockpit.lines import Line, Span, cells, clean, fit, joined, line, shorten
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from textual import events
 
-from tui.diffing import LONGEST_LINES, compare, side_by_side, unified
-from tui.highlighting import highlighted
-from tui.lines import EMPTY, Line, Span, cells, line
-from tui.widgets.line_view import LineView
+from tui.cockpit.diffing import LONGEST_LINES, compare, side_by_side, unified
+from tui.cockpit.highlighting import highlighted
+from tui.cockpit.lines import EMPTY, Line, Span, cells, line
+from tui.cockpit.widgets.line_view import LineView
 
 SIDE_BY_SIDE_CELLS = 120
 """From this width on a diff stands in two columns, unless the person chose otherwise."""

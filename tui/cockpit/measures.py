@@ -8,9 +8,9 @@ from typing import NamedTuple
 import msgspec
 
 from harness import Evaluation, KernelResources, Latency
-from tui import wording
-from tui.grid import Cell, Column, Row
-from tui.lines import clean, shorten
+from tui.cockpit import wording
+from tui.cockpit.grid import Cell, Column, Row
+from tui.cockpit.lines import clean, shorten
 
 NAME_CELLS, NAME_CELLS_NARROW = 30, 20
 WIDE_TABLE = 100

@@ -20,8 +20,8 @@ from sessions.events import (
 from sessions.fold import apply
 from sessions.names import split_attempt
 from sessions.state import SessionState
-from tui import wording
-from tui.sources import MOST_EVENTS, Batch
+from tui.cockpit import wording
+from tui.cockpit.sources import MOST_EVENTS, Batch
 
 SPEEDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 LONGEST_GAP_S = 30.0

@@ -12,16 +12,16 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from sessions.names import short_task
-from tui import wording
-from tui.grid import Cell, Column, Row
-from tui.lines import Line, Span, line
-from tui.widgets.bar import Bar
-from tui.widgets.key_bar import KeyBar
-from tui.widgets.table import LineTable
+from tui.cockpit import wording
+from tui.cockpit.grid import Cell, Column, Row
+from tui.cockpit.lines import Line, Span, line
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.table import LineTable
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
-    from tui.app import Cockpit
+    from tui.cockpit.app import Cockpit
 
 COLUMNS = (
     Column("session", 20, 34),

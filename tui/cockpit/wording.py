@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from harness import Evaluation, Verdict
 from sessions.state import AttemptState, SessionState
-from tui.lines import Span
+from tui.cockpit.lines import Span
 
 UNKNOWN = "-"
 NOT_VISIBLE = "not visible"

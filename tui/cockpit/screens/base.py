@@ -11,15 +11,15 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui import views, wording
-from tui.feed import EVERYTHING, Feed
-from tui.lines import EMPTY, Line, Span, line
-from tui.replays import Replay
-from tui.widgets.bar import Bar
-from tui.widgets.key_bar import KeyBar
+from tui.cockpit import views, wording
+from tui.cockpit.feed import EVERYTHING, Feed
+from tui.cockpit.lines import EMPTY, Line, Span, line
+from tui.cockpit.replays import Replay
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.key_bar import KeyBar
 
 if TYPE_CHECKING:
-    from tui.app import Cockpit
+    from tui.cockpit.app import Cockpit
 
 TIMELINE = """\
 The line above the keys is the replay's time, to scale: letters of verdicts

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
 from pygments.token import Token, _TokenType  # type: ignore[import-untyped]
 
-from tui.lines import Line, Span, clean
+from tui.cockpit.lines import Line, Span, clean
 
 LONGEST_LINES = 4000
 """Longer sources are shown plain: colouring them would hold the screen for half a second."""

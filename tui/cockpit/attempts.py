@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from harness import STAGES, Mismatch, Stage, Verdict
 from sessions.state import AttemptState, CallState, InstanceState, SessionState
-from tui import wording
-from tui.lines import EMPTY, Line, Span, clean, line, wrap
+from tui.cockpit import wording
+from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 
 FRAME = re.compile(r'^\s*File "(?:[^"]*/)?kernel\.py", line (\d+)')
 

@@ -13,8 +13,8 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui.lines import Line, cells, plain
-from tui.widgets.palette import COMPONENTS, Styled
+from tui.cockpit.lines import Line, cells, plain
+from tui.cockpit.widgets.palette import COMPONENTS, Styled
 
 
 class LineView(ScrollView, Styled, can_focus=True):

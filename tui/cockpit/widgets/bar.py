@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.strip import Strip
 
-from tui.lines import EMPTY, Line, plain
-from tui.widgets.palette import COMPONENTS, Styled
+from tui.cockpit.lines import EMPTY, Line, plain
+from tui.cockpit.widgets.palette import COMPONENTS, Styled
 
 
 class Bar(Styled):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from tui.lines import Line, Span, fit
+from tui.cockpit.lines import Line, Span, fit
 
 GAP = 2
 """Cells between columns."""

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 
 from textual.dom import DOMNode
 
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.dialogs import ReasonDialog, TextDialog
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.widgets.key_bar import declared
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.table import LineTable
+from tui.cockpit.widgets.tail import Tail
 from tui.diagnostics import Complaint
-from tui.screens.agent import AgentScreen
-from tui.screens.dialogs import ReasonDialog, TextDialog
-from tui.screens.fleet import FleetScreen
-from tui.screens.home import HomeScreen
-from tui.widgets.key_bar import declared
-from tui.widgets.line_view import LineView
-from tui.widgets.table import LineTable
-from tui.widgets.tail import Tail
 
 OWNERS: tuple[type[DOMNode], ...] = (
     HomeScreen,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from harness import Evaluation
 from sessions.state import AttemptState
-from tui import attempts, measures, wording
-from tui.attempts import Told
-from tui.grid import Column, Row, heading, places, row_line
-from tui.lines import EMPTY, Line, Span, clean, line, wrap
-from tui.measures import Binary
+from tui.cockpit import attempts, measures, wording
+from tui.cockpit.attempts import Told
+from tui.cockpit.grid import Column, Row, heading, places, row_line
+from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
+from tui.cockpit.measures import Binary
 
 LEGEND = (
     "limit: what keeps more waves (AMD, a SIMD) or warps (NVIDIA, an SM) from fitting; MFMA, MMA: matrix instructions; "

@@ -17,23 +17,23 @@ from textual.worker import Worker, WorkerState
 
 from sessions.home import Home
 from sessions.state import AttemptState
-from tui import terminal, themes
-from tui.decider import Decider, DecisionFailed, SessionDecider
+from tui.cockpit import terminal, themes
+from tui.cockpit.decider import Decider, DecisionFailed, SessionDecider
+from tui.cockpit.doors import Doors, doors_of
+from tui.cockpit.feed import Feed
+from tui.cockpit.governor import Governor
+from tui.cockpit.keymap import check_keymap
+from tui.cockpit.lines import Line, Span, clean
+from tui.cockpit.palette_commands import SessionCommands
+from tui.cockpit.replays import Replay
+from tui.cockpit.screens.agent import AgentScreen
+from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.screens.dialogs import ReasonDialog, TextDialog, help_lines
+from tui.cockpit.screens.fleet import FleetScreen
+from tui.cockpit.screens.home import HomeScreen
+from tui.cockpit.sources import Source
+from tui.cockpit.widgets.key_bar import active_hints
 from tui.diagnostics import Complaint, write_crash
-from tui.doors import Doors, doors_of
-from tui.feed import Feed
-from tui.governor import Governor
-from tui.keymap import check_keymap
-from tui.lines import Line, Span, clean
-from tui.palette_commands import SessionCommands
-from tui.replays import Replay
-from tui.screens.agent import AgentScreen
-from tui.screens.base import SessionScreen
-from tui.screens.dialogs import ReasonDialog, TextDialog, help_lines
-from tui.screens.fleet import FleetScreen
-from tui.screens.home import HomeScreen
-from tui.sources import Source
-from tui.widgets.key_bar import active_hints
 
 Mode = Literal["live", "replay", "home"]
 FRAME_S = 0.05

@@ -10,8 +10,8 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.screen import Screen
 
-from tui.lines import Line, Span, cells
-from tui.widgets.bar import Bar
+from tui.cockpit.lines import Line, Span, cells
+from tui.cockpit.widgets.bar import Bar
 
 ALWAYS = ("app.help", "app.quit", "agent.back", "fleet.back")
 """Room is kept for these: help, and the ways out."""

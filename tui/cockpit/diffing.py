@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from tui.highlighting import highlighted
-from tui.lines import Line, Span, cells, cut
+from tui.cockpit.highlighting import highlighted
+from tui.cockpit.lines import Line, Span, cells, cut
 
 LONGEST_LINES = 4000
 """Longer sources are not compared on screen: the work grows with the product of their lengths."""

@@ -12,14 +12,14 @@ from textual.message import Message
 from textual.widget import Widget
 
 from sessions.state import AttemptState, InstanceState
-from tui import attempts, details, views
-from tui.feed import EVERYTHING
-from tui.lines import Line, Span, cells
-from tui.screens.base import SessionScreen
-from tui.widgets.bar import Bar
-from tui.widgets.code import CodePane, Side
-from tui.widgets.line_view import LineView
-from tui.widgets.tail import Tail
+from tui.cockpit import attempts, details, views
+from tui.cockpit.feed import EVERYTHING
+from tui.cockpit.lines import Line, Span, cells
+from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.code import CodePane, Side
+from tui.cockpit.widgets.line_view import LineView
+from tui.cockpit.widgets.tail import Tail
 
 ABOVE = ("words", "code")
 """Panes that are always there where there is room."""

@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
     text: str
     style: str = ""
-    """Words of `tui.widgets.palette`, with spaces between them: `good bold`."""
+    """Words of `tui.cockpit.widgets.palette`, with spaces between them: `good bold`."""
 
 
 Line = tuple[Span, ...]

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sessions.home import Home
-from tui.replays import Story, read_story
-from tui.sources import LiveTail, Source
+from tui.cockpit.replays import Story, read_story
+from tui.cockpit.sources import LiveTail, Source
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo

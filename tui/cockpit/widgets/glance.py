@@ -6,9 +6,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from sessions.state import InstanceState
-from tui import attempts, views
-from tui.widgets.bar import Bar
-from tui.widgets.tail import Tail
+from tui.cockpit import attempts, views
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.tail import Tail
 
 
 class LatestWords(Tail):

@@ -12,9 +12,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.grid import Column, Place, Row, heading, places, row_line
-from tui.lines import Line, Span, cells, line, plain
-from tui.widgets.palette import COMPONENTS, Styled
+from tui.cockpit.grid import Column, Place, Row, heading, places, row_line
+from tui.cockpit.lines import Line, Span, cells, line, plain
+from tui.cockpit.widgets.palette import COMPONENTS, Styled
 
 MARGIN = 2
 """Cells left of the first column, where the cursor's mark stands."""

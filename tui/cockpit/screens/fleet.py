@@ -10,13 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.widget import Widget
 
-from tui import views
-from tui.feed import EVERYTHING
-from tui.grid import Row
-from tui.lines import line
-from tui.screens.base import SessionScreen
-from tui.widgets.glance import Glance
-from tui.widgets.table import LineTable
+from tui.cockpit import views
+from tui.cockpit.feed import EVERYTHING
+from tui.cockpit.grid import Row
+from tui.cockpit.lines import line
+from tui.cockpit.screens.base import SessionScreen
+from tui.cockpit.widgets.glance import Glance
+from tui.cockpit.widgets.table import LineTable
 
 GLANCE_ROWS = 7
 """Below the agents, where a look at one of them is worth its place; the agents come first."""
