@@ -214,9 +214,10 @@ def _apply_judging(
 
 
 def _best(instance: InstanceState) -> str | None:
+    """The best judged attempt; one that a person rejected is none, however well it ranks."""
     best: AttemptState | None = None
     for attempt in instance.attempts:
-        if attempt.evaluation is None:
+        if attempt.evaluation is None or (attempt.decision is not None and not attempt.decision.accepted):
             continue
         # Strictly better, so that of equals the first stays.
         if best is None or best.evaluation is None or rank(attempt.evaluation) > rank(best.evaluation):
@@ -239,6 +240,7 @@ def _apply_decision(
             attempt.decision = None
         case _:
             assert_never(event)
+    instance.best = _best(instance)
     return frozenset((instance.key,))
 
 

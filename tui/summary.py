@@ -23,7 +23,7 @@ class TaskOutcome:
     """Judged ones."""
     correct: int
     best: AttemptState | None
-    """Its best judged attempt, over all instances."""
+    """Its best judged attempt, over all instances, that no person rejected."""
 
 
 def outcomes(state: SessionState) -> list[TaskOutcome]:
@@ -39,7 +39,8 @@ def outcomes(state: SessionState) -> list[TaskOutcome]:
             for attempt in instance.attempts
             if attempt.evaluation is not None
         ]
-        best = max(judged, key=lambda pair: rank(pair[1]), default=None)
+        held_up = [pair for pair in judged if pair[0].decision is None or pair[0].decision.accepted]
+        best = max(held_up, key=lambda pair: rank(pair[1]), default=None)
         correct = sum(evaluation.verdict is Verdict.CORRECT for _, evaluation in judged)
         found.append(TaskOutcome(task, len(judged), correct, best[0] if best else None))
     return found

@@ -164,6 +164,18 @@ def test_decisions_and_their_undoing() -> None:
     assert state.attempt("softmax#1/1").decision is None
 
 
+def test_what_a_person_rejected_is_not_the_best() -> None:
+    state = fold(
+        [*story.attempt("softmax#1/1", Verdict.WRONG), *story.attempt("softmax#1/2", Verdict.CORRECT)]
+    )
+    instance = state.instances["softmax#1"]
+    assert instance.best == "softmax#1/2"
+    apply(state, ev.DecisionMade(attempt="softmax#1/2", accepted=False))
+    assert instance.best == "softmax#1/1"
+    apply(state, ev.DecisionUndone(attempt="softmax#1/2"))
+    assert instance.best == "softmax#1/2"
+
+
 def test_stopping_stands_until_an_engine_comes_back() -> None:
     state = fold([story.started(), ev.EngineStopped(reason="asked")])
     assert state.stopped == "asked"

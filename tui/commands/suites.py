@@ -10,6 +10,7 @@ import click
 from sessions.home import home_from
 from suites import Task, add_suite, check_suite, load_suite, load_task, suite_names
 from tui.diagnostics import ExitCode, say
+from tui.narrate import counted
 from tui.plain import Column, emit, emit_json, table, wrapped
 
 from .options import complete_tasks, json_option
@@ -167,5 +168,6 @@ def check_command(name: str, *, as_json: bool) -> ExitCode:
         for each in problems:
             emit(str(each))
         if not problems:
-            emit(f"suite {name}: {len(load_suite(name, registry=registry()))} tasks, all in order")
+            tasks = counted(len(load_suite(name, registry=registry())), "task")
+            emit(f"suite {name}: {tasks}, all in order")
     return ExitCode.NO if problems else ExitCode.DONE
