@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual.pilot import Pilot
 
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
+from sessions.events import DecisionMade
 from sessions.files import FileLock
 from sessions.fold import fold
 from tests.tui import stored
 from tests.tui.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit, ExitNote
+from tui.cockpit.decider import SessionDecider
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import SessionTable
@@ -70,6 +74,19 @@ async def test_a_session_that_ends_while_it_is_watched_is_seen_to_its_end(home: 
         await until(pilot, lambda: "2C+" not in screen.strip.text, "the undoing")
     state = fold(journal_of(home, stored.FIRST).events)
     assert state.attempt("softmax#1/2").decision is None
+
+
+async def test_decisions_made_at_once_take_turns(home: Home) -> None:
+    stored.stopped(home)
+    decider = SessionDecider(home)
+    async with asyncio.TaskGroup() as group:
+        for accepted in (True, False, True):
+            group.create_task(decider.decide(stored.FIRST, "softmax#1/1", accepted=accepted, why=""))
+        group.create_task(decider.undo(stored.FIRST, "softmax#1/1"))
+    events = journal_of(home, stored.FIRST).events
+    made = [event.accepted for event in events if isinstance(event, DecisionMade)]
+    assert made == [True, False, True]
+    assert fold(events).attempt("softmax#1/1").decision is None
 
 
 @pytest.mark.parametrize("key", ["a", "r"])

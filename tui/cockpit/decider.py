@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from engine.errors import EngineError
@@ -31,17 +32,22 @@ class Decider(Protocol):
 
 
 class SessionDecider:
-    """Asks the session's engine while one runs, else writes to the store. Loads git at the first decision, not before."""
+    """Asks the session's engine while one runs, else writes to the store. Loads git at the first decision, not before.
+
+    Decisions go one after the other: one that writes holds the session as an engine does, and the next would look for that engine.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._turn = asyncio.Lock()
 
     async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
         """Accept or reject an attempt."""
         from tui.deciding import decide, login_name
 
         try:
-            await decide(self._home, session, attempt, accepted=accepted, why=why, by=login_name())
+            async with self._turn:
+                await decide(self._home, session, attempt, accepted=accepted, why=why, by=login_name())
         except (EngineError, SessionsError, Complaint) as error:
             raise DecisionFailed(str(error)) from error
 
@@ -50,6 +56,7 @@ class SessionDecider:
         from tui.deciding import login_name, undo
 
         try:
-            await undo(self._home, session, attempt, by=login_name())
+            async with self._turn:
+                await undo(self._home, session, attempt, by=login_name())
         except (EngineError, SessionsError, Complaint) as error:
             raise DecisionFailed(str(error)) from error
