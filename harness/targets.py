@@ -292,8 +292,10 @@ _TABLE: dict[str, tuple[Target, Hardware]] = {
             memory_gb=80,
             memory_tb_per_s=3.35,
             l2_bytes=50 * MIB,
-            matrix_flops=_tera(float64=67, tf32=494.5, float16=989.5, bfloat16=989.5, float8=1979, int8=1979),
-            vector_flops=_tera(float64=34, float32=67),
+            matrix_flops=_tera(
+                float64=66.9, tf32=494.7, float16=989.4, bfloat16=989.4, float8=1978.9, int8=1978.9
+            ),
+            vector_flops=_tera(float64=33.5, float32=66.9),
             sheet=H100_SHEET,
         ),
     ),
