@@ -15,7 +15,13 @@ SOAK = os.environ.get("WAVEDECK_SOAK") == "1"
 """Whether the full counts run (`make soak`)."""
 
 settings.register_profile(
-    "default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "default",
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    # the same examples on each run, so that a change is judged by its own faults; soak looks for new ones
+    derandomize=True,
+    database=None,
 )
 settings.register_profile(
     "soak", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -65,7 +65,17 @@ def shorten(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     tail = (width - 1) // 2
-    return set_cell_size(text, width - 1 - tail) + ELLIPSIS + text[len(text) - tail :]
+    return beginning(text, width - 1 - tail) + ELLIPSIS + beginning(text[::-1], tail)[::-1]
+
+
+def beginning(text: str, width: int) -> str:
+    """As many of the first characters as fit in `width` cells, with no blank in place of half a wide one."""
+    used = 0
+    for place, character in enumerate(text):
+        used += cell_len(character)
+        if used > width:
+            return text[:place]
+    return text
 
 
 def wrap(text: str, width: int) -> list[str]:
