@@ -54,6 +54,7 @@ async def evaluate(
     pool: DevicePool,
     targets: Sequence[Target],
     seed: int,
+    exam: bool = False,  # noqa: ARG001 -- see the task's exam cases
     rival: str | None = None,  # noqa: ARG001 -- times against it on a GPU alone
     on_event: OnEvent | None = None,
 ) -> Evaluation:
@@ -161,7 +162,7 @@ class _Evaluating:
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
-        sheet.facts |= {"sandbox": judged.sandbox, "evidence": judged.evidence}
+        sheet.facts |= {"sandbox": judged.sandbox, "facts": judged.facts, "margins": judged.margins}
         leftover = await self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT)
         if judged.guest_ended:
             verdict, error = self._how_it_ended(guest, judged)

@@ -197,6 +197,36 @@ class Layer(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class Basis(StrEnum):
+    """Why a fact is believed."""
+
+    PROOF = "proof"
+    """The judge compared bytes, or the kernel told: wall and CPU time, the process tree."""
+    EVIDENCE = "evidence"
+    """It was learned inside the guest, where foreign code runs."""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One thing that is known of a candidate beside its verdict."""
+
+    name: str
+    value: str
+    basis: Basis
+
+
+class Margin(msgspec.Struct, frozen=True):
+    """How close one output of one case came to its tolerance."""
+
+    case: str
+    output: str
+    measure: str
+    """`elementwise`, `exact`, or the metric of a quantization task: `cosine`, `relative_l1`, `rmse`."""
+    used: float
+    """Share of the tolerance used by the worst element or by the metric: 0 is exact, above 1 is wrong."""
+    index: tuple[int, ...] = ()
+    """Of the worst element, where the measure has one."""
+
+
 class Evaluation(msgspec.Struct, frozen=True):
     """All that the harness says of a candidate."""
 
@@ -225,8 +255,12 @@ class Evaluation(msgspec.Struct, frozen=True):
     versions: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     """Merely odd things, for people."""
-    evidence: dict[str, str] = {}
-    """Facts learned inside the guest (launch counts, aliasing): believed less than proof."""
+    facts: tuple[Fact, ...] = ()
+    """What is known beside the verdict, each with why it is believed."""
+    margins: tuple[Margin, ...] = ()
+    """Of each case and output that was compared, in their order."""
+    exam: bool = False
+    """Whether the exam cases were judged, which reach no feedback, in place of the open ones."""
     printed: str = ""
     """Tail of what the candidate printed; shown, never parsed."""
 

@@ -38,6 +38,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gpu: dict[str, int]
     """Sizes on a GPU, and those that launches are specialised at when they are compiled for a target."""
     distribution: Distribution = Distribution.STANDARD
+    exam: bool = False
+    """Judged at the end of an instance alone; nothing about it, nor its result, reaches a prompt."""
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness import limits
-from harness.evaluation import ErrorReport
+from harness.evaluation import Basis, ErrorReport, Fact
 from suites.task import Task
 
 from . import operators
@@ -128,17 +128,17 @@ def left_behind(threads: int, processes: int) -> ErrorReport:
     )
 
 
-def evidence(runs: Sequence[Run], left: LeftBehind | None) -> dict[str, str]:
-    """Facts learned inside the guest, for people."""
-    facts = {}
+def facts(runs: Sequence[Run], left: LeftBehind | None) -> tuple[Fact, ...]:
+    """What is known beside the verdict, for people."""
+    known = []
     for run in runs:
         traffic = run.returned.traffic
-        facts[f"{run.case.name}: launches"] = f"{traffic.launches} ({', '.join(run.returned.kernels)})"
+        launches = f"{traffic.launches} ({', '.join(run.returned.kernels)})"
+        known.append(Fact(f"{run.case.name}: launches", launches, Basis.EVIDENCE))
         if run.returned.operators:
-            counted = (f"{operator.name} x{operator.count}" for operator in run.returned.operators)
-            facts[f"{run.case.name}: operators"] = ", ".join(counted)
+            counted = ", ".join(f"{operator.name} x{operator.count}" for operator in run.returned.operators)
+            known.append(Fact(f"{run.case.name}: operators", counted, Basis.EVIDENCE))
     if left is not None:
-        facts["left behind"] = (
-            f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
-        )
-    return facts
+        value = f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
+        known.append(Fact("left behind", value, Basis.EVIDENCE))
+    return tuple(known)

@@ -102,5 +102,5 @@ def infra(message: str) -> Judged:
         error=ErrorReport(kind="infra", message=message),
         traffic=(),
         sandbox=(),
-        evidence={},
+        facts=(),
     )

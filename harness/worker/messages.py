@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from harness.evaluation import ErrorReport, Layer
+from harness.evaluation import ErrorReport, Fact, Layer, Margin
 from harness.limits import TimeLimits
 from harness.signatures import Parameter
 from suites.task import Task
@@ -134,7 +134,8 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     error: ErrorReport | None
     traffic: tuple[CaseTraffic, ...]
     sandbox: tuple[Layer, ...]
-    evidence: dict[str, str]
+    facts: tuple[Fact, ...]
+    margins: tuple[Margin, ...] = ()
     guest_ended: bool = False
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 

@@ -245,7 +245,7 @@ class Trial:
             error=error,
             traffic=tuple(run.returned.traffic for run in self._runs),
             sandbox=self._sandbox,
-            evidence=findings.evidence(self._runs, self._left),
+            facts=findings.facts(self._runs, self._left),
         )
 
 

@@ -34,7 +34,7 @@ async def verdicts(home: Home, judge: PoolJudge) -> list[Evaluation]:
 def decided(evaluation: Evaluation) -> Evaluation:
     """What does not depend on how long anything took."""
     stages = tuple(msgspec.structs.replace(stage, seconds=0.0) for stage in evaluation.stages)
-    return msgspec.structs.replace(evaluation, stages=stages, resources={}, evidence={})
+    return msgspec.structs.replace(evaluation, stages=stages, resources={}, facts=())
 
 
 async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, tmp_path: Path) -> None:  # noqa: F811

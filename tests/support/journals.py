@@ -15,9 +15,11 @@ import msgspec
 
 from harness import (
     STAGES,
+    Basis,
     ErrorReport,
     Estimate,
     Evaluation,
+    Fact,
     KernelResources,
     Latency,
     Layer,
@@ -202,7 +204,7 @@ def correct(
         estimate=estimate,
         sandbox=(Layer("landlock", "active"), Layer("seccomp", "absent", "not built into this kernel")),
         versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
-        evidence={"launches": "softmax_kernel 6"},
+        facts=(Fact("launches", "softmax_kernel 6", Basis.EVIDENCE),),
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness import STAGES, Mismatch, Stage, Verdict
+from harness import STAGES, Basis, Mismatch, Stage, Verdict
 from sessions.state import AttemptState, CallState, InstanceState, SessionState
 from tui.cockpit import wording
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
@@ -229,9 +229,11 @@ def stage_lines(attempt: AttemptState, width: int) -> list[Line]:
     if evaluation is None:
         return lines
     layers = [(each.name, each.state + (f": {each.why}" if each.why else "")) for each in evaluation.sandbox]
-    evidence = [(name, value) for name, value in evaluation.evidence.items()]
+    proof = [(fact.name, fact.value) for fact in evaluation.facts if fact.basis is Basis.PROOF]
+    evidence = [(fact.name, fact.value) for fact in evaluation.facts if fact.basis is Basis.EVIDENCE]
     for title, facts in (
         ("sandbox of the guest", layers),
+        ("proof (compared by the judge, or told by the kernel)", proof),
         ("evidence (learned inside the guest, believed less than proof)", evidence),
         ("versions", list(evaluation.versions.items())),
     ):

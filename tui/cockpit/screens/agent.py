@@ -42,7 +42,7 @@ resources  per target a row a binary: registers, spills, LDS, waves and what
 speed      measured latencies against the baseline; where there are none,
            bytes counted by the interpreter and the roofline estimate: two
            bounds, never a measurement
-stages     the six stages, sandbox, evidence, versions
+stages     the six stages, sandbox, proof, evidence, versions
 prompt     exactly what was sent to the model
 
 `j` `k` scroll, `h` `l` sideways, `z` gives the pane the whole screen, `y` copies
