@@ -137,7 +137,7 @@ class Measurements:
 def case_facts(task: Task, target: Target) -> tuple[CaseFacts, ...]:
     """The task's cases with their cost by the task's own model. `BadTask` where its `cost.py` fails."""
     facts = []
-    for case in task.cases:
+    for case in task.open_cases:
         cost = task_cost(task, case.gpu, case.dtype)
         # The lower bound of an estimate knows only the cost; nothing was counted at this size.
         nothing = Traffic(

@@ -54,21 +54,22 @@ async def evaluate(
     pool: DevicePool,
     targets: Sequence[Target],
     seed: int,
-    exam: bool = False,  # noqa: ARG001 -- see the task's exam cases
+    exam: bool = False,
     rival: str | None = None,  # noqa: ARG001 -- times against it on a GPU alone
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
 
     The first of `targets` can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
-    the best source so far, which a GPU times against; `cpu` times nothing. `on_event` is called in order, from the event
+    the best source so far, which a GPU times against; `cpu` times nothing. `exam` judges the task's exam cases in place of
+    the open ones; what comes of it belongs in no feedback. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
     never an exception; only wrong arguments raise (`HarnessError`).
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
     sheet = Sheet(task, pool.devices[0].name, on_event)
-    sheet.facts["versions"] = pool.versions
+    sheet.facts |= {"versions": pool.versions, "exam": exam}
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     sheet.notes += report.notes
@@ -79,7 +80,10 @@ async def evaluate(
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
         async with pool.slot() as slot:
-            return await _Evaluating(sheet, pool, slot, task, candidate, tuple(targets), seed, report).run()
+            evaluating = _Evaluating(
+                sheet, pool, slot, task, candidate, tuple(targets), seed, report, exam=exam
+            )
+            return await evaluating.run()
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.fail_open_stages("not judged", ok=None)
         return sheet.done(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
@@ -98,6 +102,8 @@ class _Evaluating:
         targets: tuple[Target, ...],
         seed: int,
         static: StaticReport,
+        *,
+        exam: bool,
     ) -> None:
         self._sheet = sheet
         self._pool = pool
@@ -107,6 +113,7 @@ class _Evaluating:
         self._targets = targets
         self._seed = seed
         self._static = static
+        self._exam = exam
 
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
@@ -126,6 +133,7 @@ class _Evaluating:
                     guest_pid=pid,
                     target=self._targets[0].name,
                     limits=time_limits,
+                    exam=self._exam,
                 )
                 await self._tell(channel, begin, (end.fileno(),))
             finally:

@@ -111,6 +111,16 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.suite}/{self.name}"
 
     @property
+    def open_cases(self) -> tuple[Case, ...]:
+        """The cases that prompts, feedback and every evaluation but the exam are about."""
+        return tuple(case for case in self.cases if not case.exam)
+
+    @property
+    def exam_cases(self) -> tuple[Case, ...]:
+        """The cases that the task's author keeps for the exam; none: the judge derives some."""
+        return tuple(case for case in self.cases if case.exam)
+
+    @property
     def short_id(self) -> str:
         """The name as people type it: tasks of `starter` need no prefix."""
         return self.name if self.suite == "starter" else self.id

@@ -81,6 +81,8 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     target: str
     """Name of the target that the device shim answers as."""
     limits: TimeLimits
+    exam: bool
+    """Judge the exam cases in place of the open ones."""
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):

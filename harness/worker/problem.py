@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,9 @@ class Problem:
             )
         return outputs
 
-    def specifications(self) -> tuple[CaseSpec, ...]:
-        """Argument specifications of every case at `gpu` sizes, had without allocating them."""
-        return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in self._task.cases)
+    def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
+        """Argument specifications of the cases at `gpu` sizes, had without allocating them."""
+        return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in cases)
 
     def _specify(self, case: Case) -> tuple[ArgumentSpec, ...]:
         try:

@@ -69,6 +69,7 @@ class Trial:
         self._link = link
         self._begin = begin
         self._task = begin.task
+        self._cases = begin.task.exam_cases if begin.exam else begin.task.open_cases
         self._limits = begin.limits
         self._problem = problem
         self._sandbox: tuple[Layer, ...] = ()
@@ -123,7 +124,7 @@ class Trial:
             wrong = signatures.difference(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
-        run = self._run(self._task.cases[0], FIRST, first=True)
+        run = self._run(self._cases[0], FIRST, first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
         self._judge.leave("call", detail, ok=True)
         return run
@@ -132,11 +133,11 @@ class Trial:
         """Every case against the oracle."""
         self._stage = "execution"
         self._judge.enter("execution")
-        for case in self._task.cases:
+        for case in self._cases:
             run = first if case is first.case else self._run(case, FIRST)
             self._runs.append(run)
             self._compare(run)
-        count = len(self._task.cases)
+        count = len(self._cases)
         self._judge.leave("execution", f"{count} of {count} cases match the oracle", ok=True)
 
     def _check_integrity(self) -> None:
@@ -230,7 +231,7 @@ class Trial:
             raise Stop(Verdict.REJECTED, finding)
 
     def _specifications(self) -> msgspec.Raw:
-        return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications()))
+        return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._cases)))
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure
