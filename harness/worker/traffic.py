@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,10 @@ class LaunchRecord(NamedTuple):
     kernel: str
     grid: tuple[int, int, int]
     programs: int
+    function: Any = None
+    """The kernel's Python function, undecorated."""
+    arguments: Mapping[str, Any] = {}
+    """As the candidate gave them, by the kernel's parameters; launch options are among them."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,8 @@ class Observation:
     """Why the interpreter cannot say anything of this candidate; it wins over any exception that followed."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
     """By the address of the storage."""
+    on_launch: Callable[[LaunchRecord], None] | None = None
+    """Told of each launch before its first program runs."""
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
 
     @property
@@ -89,6 +95,12 @@ class Observation:
     def unique_write_bytes(self) -> int:
         """Distinct bytes written."""
         return sum(int(np.count_nonzero(known.writes)) for known in self.allocations.values())
+
+    def launch(self, record: LaunchRecord) -> None:
+        """Note a launch whose programs are about to run."""
+        self.launches.append(record)
+        if self.on_launch is not None:
+            self.on_launch(record)
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a kernel stored into the tensor's memory."""

@@ -1,0 +1,104 @@
+"""Every access of an interpreted kernel: counted, kept inside its tensor, and known by the tensor it was made from."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.interpreter import TensorHandle
+
+from .observing import current
+from .traffic import Origin
+
+# Builder methods whose result points where their argument does.
+_CARRIERS = (
+    "create_addptr",
+    "create_splat",
+    "create_unsplat",
+    "create_broadcast",
+    "create_expand_dims",
+    "create_reshape",
+    "create_trans",
+    "create_bitcast",
+)
+
+
+def install() -> None:
+    """Count accesses and dots in the observation that runs. Once a process, after `bfloat16.install`."""
+    builder = interpreter.InterpreterBuilder
+    load, store = builder.create_masked_load, builder.create_masked_store
+    atomic_rmw, atomic_cas, dot = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot
+
+    def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        return load(self, ptrs, _guard("load", ptrs, mask), *rest, **named)
+
+    def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
+
+    def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        return atomic_rmw(self, operation, ptr, val, _guard("atomic", ptr, mask), *rest, **named)
+
+    def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
+        guarded = _guard("atomic", ptr, None)
+        if guarded is None:
+            return atomic_cas(self, ptr, cmp, val, *rest, **named)
+        lanes = guarded.data
+        old = np.zeros(lanes.shape, dtype=val.data.dtype)
+        if lanes.any():
+            parts = (
+                TensorHandle(np.broadcast_to(of.data, lanes.shape)[lanes], of.dtype) for of in (ptr, cmp, val)
+            )
+            old[lanes] = atomic_cas(self, *parts, *rest, **named).data
+        return TensorHandle(old, cmp.dtype.scalar)
+
+    def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
+        observation = current()
+        if observation is not None:
+            observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
+        return dot(self, a, b, d, *rest, **named)
+
+    builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
+    builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
+    for name in _CARRIERS:
+        setattr(builder, name, _carrying(getattr(builder, name)))
+    for owner in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
+        owner.materialize_pointers = _based(owner.materialize_pointers)
+
+
+def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
+    """The mask to use for an access: the kernel's own, or one without the lanes that miss their tensor."""
+    observation = current()
+    if observation is None:
+        return mask
+    bits = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
+    item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
+    kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
+    return mask if kept is None else TensorHandle(kept, tl.int1)
+
+
+def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def carry(self: Any, *args: Any, **named: Any) -> Any:
+        result = method(self, *args, **named)
+        if isinstance(result.dtype, tl.pointer_type):
+            origin: Origin | None = next((arg.origin for arg in args if hasattr(arg, "origin")), None)
+            if origin is not None:
+                result.origin = origin
+        return result
+
+    return carry
+
+
+def _based(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def materialize(self: Any, *args: Any) -> Any:
+        pointers, masks = method(self, *args)
+        if hasattr(self.base, "origin"):
+            pointers.origin = self.base.origin
+        return pointers, masks
+
+    return materialize

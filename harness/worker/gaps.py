@@ -1,0 +1,54 @@
+# ruff: noqa: ARG001 -- stands in for the interpreter's methods, whose arguments are theirs
+"""What Triton's interpreter (3.6 and 3.7) lacks or computes wrongly: refused by name, never judged wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from triton.runtime import interpreter
+
+from . import libdevice
+from .observing import cannot
+
+NARROW = "the interpreter computes {name} wrongly (its casts truncate), so this device cannot judge it"
+MISSING = "Triton's interpreter has no {what}, so this device cannot judge it"
+
+
+def install() -> None:
+    """Say `unsupported` where a kernel uses what the interpreter lacks or computes wrongly."""
+    builder = interpreter.InterpreterBuilder
+    for method in ("create_extern_elementwise", "create_inline_asm"):
+        setattr(builder, method, refusing(MISSING.format(what=method.removeprefix("create_"))))
+
+    def missing(self: Any, name: str) -> Any:
+        if not name.startswith(("create_", "get_")):
+            raise AttributeError(name)
+        what = name.removeprefix("create_").removeprefix("get_")
+        return refusing(MISSING.format(what=what))
+
+    builder.__getattr__ = missing
+    libdevice.install(cannot, MISSING)
+
+
+def refusing(why: str) -> Callable[..., Any]:
+    """A function that answers any call by `unsupported`, with `why`."""
+
+    def refuse(*args: Any, **named: Any) -> Any:
+        raise cannot(why)
+
+    return refuse
+
+
+def refuse_narrow(dtype: torch.dtype) -> None:
+    """Raise `UnsupportedHere` for a dtype of tensors that kernels here get wrong."""
+    if dtype.is_floating_point and dtype.itemsize == 1:
+        raise cannot(NARROW.format(name=str(dtype).removeprefix("torch.")))
+
+
+def wide(dtype: Any) -> Any:
+    """A type that a kernel names, when the interpreter computes it rightly."""
+    if dtype.is_fp8():
+        raise cannot(NARROW.format(name=dtype))
+    return dtype
