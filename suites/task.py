@@ -43,20 +43,39 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Element-wise: right when |got - expected| <= atol + rtol * |expected|."""
+    """Element-wise: right when |got - expected| is at most the sum of what each key allows; all 0 is exact.
 
-    rtol: float
-    atol: float
+    `rms` is the root mean square of the output's expected values. The model behind `accumulation`: sums of `reduction`
+    random terms in float32, whose rounding errors grow with the root of their number (Higham and Mary, 2019).
+    """
+
+    rtol: float = 0.0
+    """rtol * |expected|."""
+    atol: float = 0.0
+    ulps: float = 0.0
+    """Times the distance of neighbouring values of the output's dtype around `expected`, subnormal ones too: 0.5 is one
+    right rounding."""
+    accumulation: float = 0.0
+    """accumulation * 2**-24 * sqrt(size of the axis `reduction`) * rms."""
+    reduction: str = ""
+    """Axis of the case's sizes that is summed over."""
+    tf32: bool = False
+    """Whether float32 products of matrix units may round their operands to TF32: 4 * 2**-10 * rms more, on devices that
+    have it, never on `cpu`."""
 
 
 class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The three metrics that judge a quantization task, over a whole output (source: KernelBench-X)."""
+    """The metrics that judge a quantization task, over a whole output (source: KernelBench-X)."""
 
     cosine_min: float
     relative_l1_max: float
     """Sum of |got - expected| over sum of |expected|."""
     rmse_max: float
     """Root mean square error over the root mean square of the expected values."""
+    worst_max: float | None = None
+    """Largest |got - expected| over the root mean square of the expected values: what the others lose in a large output."""
+    probe: Tolerance | None = None
+    """Judges, element by element, the inputs of `probe_inputs` in `problem.py`, which tell quantized work from unquantized."""
 
 
 class EntryPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +92,8 @@ class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     dtype: str = "input"
     """A torch dtype's name, or `input` for the case's dtype."""
+    tolerances: dict[str, Tolerance] = {}
+    """By the output's dtype, in place of the task's."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +114,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     baseline: str = "triton"
     """What `baseline.py` is written in; named beside every speedup."""
     tolerances: dict[str, Tolerance] = {}
-    """By the case's dtype."""
+    """By the output's dtype. Integers and booleans are compared exactly."""
     quantization: QuantizationTolerance | None = None
     """When set, it judges instead of `tolerances`."""
     outlier_inputs: tuple[str, ...] = ()

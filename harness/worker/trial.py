@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,13 @@ import msgspec
 import torch
 
 from harness import limits, signatures
-from harness.evaluation import ErrorReport, Layer, Mismatch, Verdict
+from harness.evaluation import ErrorReport, Layer, Margin, Mismatch, Verdict
 from suites.dtypes import ITEM_BYTES
 from suites.task import Case
 
-from . import findings, seeds, wording
+from . import bounds, findings, seeds, wording
 from .arena import Arena
-from .compare import EXACT, compare
+from .compare import Comparison, compare
 from .link import CandidateRaised, GuestGone, GuestLied, GuestLink, GuestSlow
 from .messages import (
     Begin,
@@ -31,7 +31,7 @@ from .messages import (
     OutputData,
     Returned,
 )
-from .problem import Inputs, Problem, torch_dtype
+from .problem import BadProblem, Inputs, Problem, torch_dtype
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -77,6 +77,8 @@ class Trial:
         self._case = ""
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
+        self._margins: list[Margin] = []
+        self._elements = 0
 
     def run(self) -> Judged:
         """The verdict; whatever the guest does, there is one."""
@@ -137,6 +139,8 @@ class Trial:
             run = first if case is first.case else self._run(case, FIRST)
             self._runs.append(run)
             self._compare(run)
+        if not self._elements:
+            raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
         count = len(self._cases)
         self._judge.leave("execution", f"{count} of {count} cases match the oracle", ok=True)
 
@@ -203,28 +207,33 @@ class Trial:
         out_of_bounds = findings.out_of_bounds(run)
         if out_of_bounds is not None:
             raise Stop(Verdict.WRONG, out_of_bounds)
-        mismatch = self._mismatch(run)
-        if mismatch is not None:
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch))
+        for compared in self._comparisons(run):
+            self._margins += compared.margins
+            self._elements += compared.elements
+            if compared.mismatch is not None:
+                raise Stop(Verdict.WRONG, wording.mismatch(compared.mismatch))
 
     def _mismatch(self, run: Run) -> Mismatch | None:
         """The first output that the oracle disagrees with."""
+        found = (compared.mismatch for compared in self._comparisons(run))
+        return next((mismatch for mismatch in found if mismatch is not None), None)
+
+    def _comparisons(self, run: Run) -> Iterator[Comparison]:
+        """Each output beside the oracle's."""
         for output, data, expected in zip(
             self._task.outputs, run.returned.outputs, self._problem.oracle(run.case, run.inputs), strict=True
         ):
-            name = run.case.dtype if output.dtype == "input" else output.dtype
-            mismatch = compare(
+            tolerance = bounds.tolerance_of(self._task, output, run.case)
+            yield compare(
                 _tensor(data),
                 expected,
                 case=run.case.name,
                 output=output.name,
-                dtype=torch_dtype(name),
-                tolerance=self._task.tolerances.get(run.case.dtype, EXACT),
+                dtype=torch_dtype(bounds.dtype_of(output, run.case)),
+                tolerance=tolerance,
                 quantization=self._task.quantization,
+                terms=bounds.terms_of(tolerance, run.case.cpu),
             )
-            if mismatch is not None:
-                return mismatch
-        return None
 
     def _refuse(self, finding: ErrorReport | None) -> None:
         if finding is not None:
@@ -247,6 +256,7 @@ class Trial:
             traffic=tuple(run.returned.traffic for run in self._runs),
             sandbox=self._sandbox,
             facts=findings.facts(self._runs, self._left),
+            margins=tuple(self._margins),
         )
 
 

@@ -36,7 +36,7 @@ def against(
         dtype=dtype or got.dtype,
         tolerance=Tolerance(rtol=rtol, atol=atol),
         quantization=quantization,
-    )
+    ).mismatch
 
 
 def floats(*values: float) -> torch.Tensor:
