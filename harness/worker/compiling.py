@@ -11,9 +11,9 @@ from harness import limits
 from harness.targets import target as find_target
 
 from . import linux, sandbox, trace
+from .candidate import broken, close_doors, failed, import_candidate
 from .channel import Channel
 from .compiler import CaseSpec, compile_candidate, prepare
-from .guest import broken, close_doors, failed, import_candidate
 from .messages import ENCODER, GUEST_REQUESTS, Compile, Compiled, GuestReport, Hello, Spawn
 
 CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])

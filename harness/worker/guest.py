@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import inspect
-import os
-import sys
-import threading
-import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,17 +11,14 @@ from typing import Any
 import torch
 
 from harness import limits
-from harness.signatures import Parameter
-from harness.targets import target
-from suites.dtypes import ITEM_BYTES
 
-from . import arena, interpreter, linux, sandbox, trace, watch
+from . import arena, linux, outputs, sandbox, trace, watch
+from .candidate import broken, close_doors, failed, import_candidate, parameters_of
 from .channel import Channel, ChannelClosed
 from .integrity import Snapshot
 from .messages import (
     ENCODER,
     GUEST_REQUESTS,
-    Broken,
     Call,
     CaseTraffic,
     Compile,
@@ -43,6 +34,7 @@ from .messages import (
     Returned,
     Spawn,
 )
+from .runner import InterpreterRunner, Runner
 from .traffic import Observation
 
 
@@ -54,7 +46,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     close_doors()
     layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
-    guest = Guest(scratch)
+    guest = Guest(scratch, InterpreterRunner())
     while True:
         try:
             frame = channel.receive()
@@ -68,15 +60,26 @@ def main(channel: Channel, spawn: Spawn) -> None:
         channel.send(ENCODER.encode(report))
 
 
+@dataclass(slots=True)
+class Ran:
+    """One call of the entry point that came back."""
+
+    value: Any
+    inputs: Mapping[str, torch.Tensor]
+    observation: Observation
+    operators: watch.OperatorWatch
+
+
 class Guest:
     """One candidate and what its last call returned."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, runner: Runner) -> None:
         self._file = scratch / trace.NAME
+        self._runner = runner
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
         self._last: tuple[torch.Tensor, ...] = ()
-        self._last_digest = _digest(())
+        self._last_digest = outputs.digest(())
 
     def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
         """The report on one request; what the candidate raises is a report too."""
@@ -92,7 +95,7 @@ class Guest:
 
     def _load(self, request: Load) -> Loaded | Failed:
         watch.count_host_elements()
-        interpreter.prepare(target(request.target))
+        self._runner.prepare(request)
         self._snapshot = Snapshot.take()
         try:
             self._module = import_candidate(self._file, request.source)
@@ -112,55 +115,55 @@ class Guest:
         return Loaded(nonce=request.nonce, parameters=parameters)
 
     def _call(self, request: Call, descriptor: int) -> Returned | Failed:
-        arguments = arena.open_arguments(descriptor, request.arena_bytes, request.arguments)
-        os.close(descriptor)
+        arguments = self._runner.open(descriptor, request)
+        ran = self._run(request, arguments)
+        if isinstance(ran, Failed):
+            return ran
+        report = self._returned(request, ran)
+        self._runner.give_back()
+        self._last = outputs.plain(outputs.parts_of(ran.value)[1])
+        self._last_digest = outputs.digest(self._last)
+        return report
+
+    def _run(self, request: Call, arguments: dict[str, Any]) -> Ran | Failed:
+        """The one place where the candidate's entry point runs, watched."""
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
-        with interpreter.observe(inputs) as observation:
+        value = None
+        with self._runner.observe(inputs) as observation:
             operators = watch.OperatorWatch(observation, str(self._file))
             try:
                 with operators:
                     value = entry(**arguments)
+                observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
             except SystemExit:  # it leaves; how the process ended tells
                 raise
             except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
                 if observation.unsupported is None:
-                    return failed(request.nonce, error, self._file)
-                value = None
-        report = self._returned(request, value, observation, operators, inputs)
-        self._last = tuple(part for part in _parts(value)[1] if _is_plain(part))
-        self._last_digest = _digest(self._last)
-        return report
+                    return failed(request.nonce, error, self._file, self._runner.kind_of(error))
+        return Ran(value, inputs, observation, operators)
 
-    def _returned(
-        self,
-        request: Call,
-        value: Any,
-        observation: Observation,
-        operators: watch.OperatorWatch,
-        inputs: Mapping[str, torch.Tensor],
-    ) -> Returned:
-        structure, parts = _parts(value)
+    def _returned(self, request: Call, ran: Ran) -> Returned:
+        structure, parts = outputs.parts_of(ran.value)
         return Returned(
             nonce=request.nonce,
             structure=structure,
-            outputs=tuple(self._output(part, operators, inputs) for part in parts),
-            operators=operators.operators(),
-            host_elements=operators.host_elements,
-            kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
-            traffic=_traffic(request.case, observation),
-            unsupported=observation.unsupported or "",
-            changed_output=_digest(self._last) != self._last_digest,
+            outputs=tuple(self._output(part, ran) for part in parts),
+            operators=ran.operators.operators(),
+            host_elements=ran.operators.host_elements,
+            kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
+            traffic=_traffic(request.case, ran.observation),
+            unsupported=ran.observation.unsupported or "",
+            changed_output=outputs.digest(self._last) != self._last_digest,
+            unfinished=ran.observation.unfinished,
         )
 
-    def _output(
-        self, part: Any, operators: watch.OperatorWatch, inputs: Mapping[str, torch.Tensor]
-    ) -> OutputData:
+    def _output(self, part: Any, ran: Ran) -> OutputData:
         kind = type(part)
         name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
         if not isinstance(part, torch.Tensor):
             return OutputData(type=name)
-        problem = _problem(part)
+        problem = outputs.problem(part)
         if problem:
             return OutputData(type=name, problem=problem)
         detached = part.detach().contiguous()
@@ -169,8 +172,8 @@ class Guest:
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
             data=arena.storage_bytes(detached) if detached.numel() else b"",
-            aliases=_aliases(part, inputs, self._last),
-            from_kernel=part.numel() == 0 or operators.from_kernel(part),
+            aliases=outputs.aliases(part, ran.inputs, self._last),
+            from_kernel=part.numel() == 0 or ran.operators.from_kernel(part),
         )
 
     def _farewell(self, nonce: str) -> LeftBehind:
@@ -178,7 +181,7 @@ class Guest:
         return LeftBehind(
             nonce=nonce,
             patched=self._snapshot.differences(),
-            threads=max(threading.active_count(), linux.thread_count()) - 1,
+            threads=self._runner.threads(),
             children=_own_children(),
         )
 
@@ -189,110 +192,6 @@ def _own_children() -> int:
     for listing in Path("/proc/self/task").glob("*/children"):
         found += len(listing.read_text(encoding="ascii").split())
     return found
-
-
-def close_doors() -> None:
-    """Leaves only installed packages importable, and the standard library: not the folder of the project."""
-    kept = [str(folder) for folder in sandbox.python_folders()]
-    sys.path[:] = [entry for entry in sys.path if entry in kept]
-    sys.meta_path[:] = [finder for finder in sys.meta_path if "__editable__" not in str(_home(finder))]
-    sys.path_hooks[:] = [hook for hook in sys.path_hooks if "__editable__" not in str(_home(hook))]
-
-
-def import_candidate(file: Path, source: str) -> ModuleType:
-    """The candidate's module, imported from its own file so that tracebacks and `inspect` find its lines."""
-    file.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def failed(nonce: str, error: BaseException, file: Path) -> Failed:
-    """The report on an exception of the candidate."""
-    explained = trace.explain(error, file)
-    return Failed(
-        nonce=nonce, kind="exception", message=explained.message, trace=explained.trace, line=explained.line
-    )
-
-
-def broken(nonce: str, error: Exception) -> Broken:
-    """The report on an exception of our own code; the traceback goes to what the process printed."""
-    traceback.print_exc()
-    return Broken(nonce=nonce, message="".join(traceback.format_exception_only(error)).strip())
-
-
-def parameters_of(entry: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Parameters as Python sees them; none where it cannot (then the call decides)."""
-    try:
-        found = inspect.signature(entry).parameters.values()
-    except Exception:  # noqa: BLE001 (a `__signature__` of the candidate's may raise anything)
-        return ()
-    if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in found):
-        return ()
-    return tuple(
-        Parameter(
-            name=one.name,
-            default=None if one.default is one.empty else repr(one.default),
-            by_name=one.kind is not one.POSITIONAL_ONLY,
-        )
-        for one in found
-    )
-
-
-def _home(thing: Any) -> Any:
-    return getattr(thing, "__module__", type(thing).__module__)
-
-
-def _parts(value: Any) -> tuple[str, tuple[Any, ...]]:
-    """The structure of what was returned, and its parts."""
-    if isinstance(value, torch.Tensor):
-        return "tensor", (value,)
-    if isinstance(value, (tuple, list)):
-        return "tuple", tuple(value)
-    return type(value).__name__, ()
-
-
-def _is_plain(part: Any) -> bool:
-    return isinstance(part, torch.Tensor) and not _problem(part)
-
-
-def _problem(tensor: torch.Tensor) -> str:
-    """Why this is no plain, dense tensor; empty when it is one."""
-    if type(tensor) is not torch.Tensor:
-        return f"is a {type(tensor).__name__}, not a plain torch.Tensor"
-    if tensor.layout is not torch.strided:
-        return f"has the layout {tensor.layout}, not a dense one"
-    if tensor.device.type not in ("cuda", "cpu"):
-        return f"is on the device {tensor.device.type}, not on the GPU"
-    if arena.dtype_name(tensor.dtype) not in ITEM_BYTES:
-        return f"has the dtype {arena.dtype_name(tensor.dtype)}, which is none that a task asks for"
-    if any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
-        return "shows the same memory several times (a stride of 0)"
-    if tensor.is_conj() or tensor.is_neg():
-        return "is a lazy conjugate or negative view"
-    return ""
-
-
-def _aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], last: tuple[torch.Tensor, ...]) -> str:
-    start, end = part.data_ptr(), part.data_ptr() + arena.span_bytes(part)
-    others = [(f"input `{name}`", tensor) for name, tensor in inputs.items()]
-    others += [("the output of the call before", tensor) for tensor in last]
-    for name, other in others:
-        if start < other.data_ptr() + arena.span_bytes(other) and other.data_ptr() < end:
-            return name
-    return ""
-
-
-def _digest(outputs: tuple[torch.Tensor, ...]) -> bytes:
-    digest = hashlib.blake2b()
-    for output in outputs:
-        if output.numel():
-            digest.update(arena.storage_bytes(output))
-    return digest.digest()
 
 
 def _traffic(case: str, observation: Observation) -> CaseTraffic:

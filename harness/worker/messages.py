@@ -271,6 +271,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unsupported: str
     changed_output: bool
     """Whether this call wrote into what the call before had returned."""
+    unfinished: str = ""
+    """What of the call's work still ran when it returned, in words; empty when nothing did."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):

@@ -80,6 +80,8 @@ class Observation:
     """The first few accesses outside their tensor, one line each; they were kept from memory."""
     unsupported: str | None = None
     """Why the interpreter cannot say anything of this candidate; it wins over any exception that followed."""
+    unfinished: str = ""
+    """What of the call's work still ran when it returned, in words."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
     """By the address of the storage."""
     on_launch: Callable[[LaunchRecord], None] | None = None
