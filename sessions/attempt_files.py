@@ -141,6 +141,21 @@ def attempt_message(attempt: AttemptState) -> str:
     return with_trailers(subject, trailers)
 
 
+def exam_files(
+    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[Piece]
+) -> dict[str, bytes]:
+    """The tree of an examined attempt: the attempt's own with `exam.json`; `ValueError` when it was not examined."""
+    if attempt.exam is None:
+        raise ValueError(f"{attempt.attempt} was not examined")
+    return {**attempt_files(instance, attempt, reasoning), "exam.json": _pretty(attempt.exam)}
+
+
+def exam_message(attempt: AttemptState) -> str:
+    """Subject and trailers of an exam's commit. No `Verdict:`, so that a search for verdicts finds each attempt once."""
+    said = {"Exam": attempt.confirmation, "Why": attempt.unexamined_because}
+    return with_trailers(f"{attempt.attempt} exam: {attempt.confirmation}", said)
+
+
 def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:
     """A commit message; trailers without a value are left out and line ends in values become spaces."""
     lines = [f"{key}: {' '.join(value.split())}" for key, value in trailers.items() if value.strip()]

@@ -59,8 +59,10 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Judged ones."""
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
+    confirmed: tuple[str, ...] | None = None
+    """Tasks with a confirmed attempt; `None` where nothing was examined."""
     best: dict[str, str] = {}
-    """By task, the best attempt, correct or not."""
+    """By task, the best attempt, correct or not, that no person rejected."""
     speedups: dict[str, float] = {}
     """By task, that attempt's speedup, where one was measured."""
     accepted: tuple[str, ...] = ()
@@ -191,6 +193,7 @@ def _info(
         last=summary.last_wall,
         attempts=summary.attempts,
         solved=summary.solved,
+        confirmed=summary.confirmed,
         best=summary.best,
         speedups=summary.speedups,
         accepted=summary.accepted,

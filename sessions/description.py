@@ -7,8 +7,8 @@ import msgspec
 from harness import Verdict
 
 from .events import SCHEMA, SessionStarted
-from .metrics import Rank, rank
-from .state import SessionState
+from .state import AttemptState, Confirmation, SessionState
+from .winners import best_of
 
 
 class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +46,10 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Judged ones."""
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
+    confirmed: tuple[str, ...] | None = None
+    """Tasks with a confirmed attempt; `None` where nothing was examined."""
     best: dict[str, str] = {}
-    """By task, the best attempt, correct or not."""
+    """By task, the best attempt, correct or not, that no person rejected."""
     speedups: dict[str, float] = {}
     """By task, that attempt's speedup, where one was measured."""
     accepted: tuple[str, ...] = ()
@@ -72,40 +74,39 @@ def describe(event: SessionStarted) -> SessionDescription:
 
 def summarise(state: SessionState) -> SessionSummary:
     """`summary.json` of a session in this state."""
-    best: dict[str, str] = {}
-    speedups: dict[str, float] = {}
-    solved: list[str] = []
-    judged = 0
-    tops: dict[str, Rank] = {}
-    accepted = []
+    by_task: dict[str, list[AttemptState]] = {}
     for instance in state.instances.values():
-        for attempt in instance.attempts:
-            if attempt.decision is not None and attempt.decision.accepted:
-                accepted.append(attempt.attempt)
-            if attempt.evaluation is None:
-                continue
-            judged += 1
-            order = rank(attempt.evaluation)
-            if instance.task not in tops or order > tops[instance.task]:
-                tops[instance.task] = order
-                best[instance.task] = attempt.attempt
-                speedups.pop(instance.task, None)
-                if attempt.evaluation.speedup is not None:
-                    speedups[instance.task] = attempt.evaluation.speedup
-            if attempt.verdict is Verdict.CORRECT and instance.task not in solved:
-                solved.append(instance.task)
+        by_task.setdefault(instance.task, []).extend(instance.attempts)
+    found = {task: best for task, attempts in by_task.items() if (best := best_of(attempts)) is not None}
+    attempts = state.attempts()
     return SessionSummary(
         last_seq=state.last_seq,
         last_wall=state.last_wall,
         finished=state.finished,
         stopped=state.stopped,
-        attempts=judged,
-        solved=tuple(solved),
-        best=best,
-        speedups=speedups,
-        accepted=tuple(accepted),
+        attempts=sum(each.evaluation is not None for each in attempts),
+        solved=tuple(
+            task for task, made in by_task.items() if any(each.verdict is Verdict.CORRECT for each in made)
+        ),
+        confirmed=_confirmed(by_task),
+        best={task: best.attempt for task, best in found.items()},
+        speedups={
+            task: best.evaluation.speedup
+            for task, best in found.items()
+            if best.evaluation is not None and best.evaluation.speedup is not None
+        },
+        accepted=tuple(
+            each.attempt for each in attempts if each.decision is not None and each.decision.accepted
+        ),
         input_tokens=state.input_tokens,
         output_tokens=state.output_tokens,
         cost_usd=state.cost_usd,
         unpriced_calls=state.unpriced_calls,
     )
+
+
+def _confirmed(by_task: dict[str, list[AttemptState]]) -> tuple[str, ...] | None:
+    said = {task: {each.confirmation for each in attempts} for task, attempts in by_task.items()}
+    if not any(words - {Confirmation.NOT_EXAMINED} for words in said.values()):
+        return None
+    return tuple(task for task, words in said.items() if Confirmation.CONFIRMED in words)

@@ -185,6 +185,8 @@ class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
     attempt: str
     stage: str
     device: str
+    exam: bool = False
+    """Of the judging on the exam cases, not of the one that gives the verdict."""
 
 
 class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
@@ -192,6 +194,8 @@ class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
 
     attempt: str
     stage: Stage
+    exam: bool = False
+    """As in `StageStarted`."""
 
 
 class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
@@ -225,6 +229,17 @@ class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person
     """In manual review an instance waits for a decision about its attempt."""
 
     attempt: str
+
+
+class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
+    """At the end of an instance its winner was judged on the exam cases. Durable.
+
+    Nothing of it ever reaches a prompt, of this instance or another.
+    """
+
+    attempt: str
+    evaluation: Evaluation
+    """Of the exam cases. A verdict that is not counted says why the attempt was not examined."""
 
 
 class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
@@ -300,6 +315,7 @@ AnyEvent = (
     | AttemptCommitted
     | InstanceFinished
     | WaitingForPerson
+    | WinnerExamined
     | DecisionMade
     | DecisionUndone
     | DeviceSampled
@@ -315,6 +331,7 @@ DURABLE: tuple[type[Event], ...] = (
     CandidateProposed,
     AttemptJudged,
     InstanceFinished,
+    WinnerExamined,
     DecisionMade,
     DecisionUndone,
     EngineStopped,

@@ -11,9 +11,9 @@ from typing import assert_never
 
 from . import events as ev
 from .codec import Skipped
-from .metrics import rank
 from .names import instance_key, split_attempt, split_call, split_instance
 from .state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState, Words
+from .winners import best_of
 
 SESSION = "session"
 """Dirty key of what is not one instance's or one device's."""
@@ -75,6 +75,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             attempt.source, attempt.strategy = event.source, event.strategy
             instance.word = "wait"
             return frozenset((instance.key,))
+        case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
+            return _apply_exam(state, event)
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event)
         case ev.AttemptCommitted():
@@ -86,7 +88,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             instance.finished, instance.message = event.reason, event.message
             instance.word = "failed" if event.reason in FAILED_REASONS else "done"
             for attempt in instance.attempts:
-                attempt.waiting, attempt.stage = False, None
+                attempt.waiting, attempt.stage, attempt.examining = False, None, None
             return frozenset((instance.key,))
         case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
             return _apply_decision(state, event)
@@ -122,7 +124,7 @@ def _take_up(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
     for instance in state.instances.values():
         for attempt in instance.attempts:
             attempt.calls = [call for call in attempt.calls if not call.live]
-            attempt.stage = None
+            attempt.stage = attempt.examining = None
             if attempt.evaluation is None:
                 attempt.stages = []
         if instance.finished is None:
@@ -213,15 +215,28 @@ def _apply_judging(
     return frozenset((instance.key,))
 
 
+def _apply_exam(
+    state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.WinnerExamined
+) -> frozenset[str]:
+    """Beside the verdict, which stays as it is."""
+    attempt, instance = _attempt(state, event.attempt)
+    match event:
+        case ev.StageStarted():
+            attempt.examining, instance.word = event.stage, "exam"
+        case ev.StageFinished():
+            attempt.examining = None
+        case ev.WinnerExamined():
+            attempt.examining, attempt.exam = None, event.evaluation
+            attempt.examined_wall, attempt.examined_seq = event.wall, event.seq
+            instance.word = "wait"
+            instance.best = _best(instance)
+        case _:
+            assert_never(event)
+    return frozenset((instance.key,))
+
+
 def _best(instance: InstanceState) -> str | None:
-    """The best judged attempt; one that a person rejected is none, however well it ranks."""
-    best: AttemptState | None = None
-    for attempt in instance.attempts:
-        if attempt.evaluation is None or (attempt.decision is not None and not attempt.decision.accepted):
-            continue
-        # Strictly better, so that of equals the first stays.
-        if best is None or best.evaluation is None or rank(attempt.evaluation) > rank(best.evaluation):
-            best = attempt
+    best = best_of(instance.attempts)
     return best.attempt if best else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from harness import Evaluation, Stage, Verdict
 
@@ -37,6 +38,14 @@ class Words:
 
     def __repr__(self) -> str:
         return f"Words({str(self)!r})"
+
+
+class Confirmation(StrEnum):
+    """What the exam cases say of a correct attempt."""
+
+    CONFIRMED = "confirmed"
+    NOT_CONFIRMED = "not confirmed"
+    NOT_EXAMINED = "not examined"
 
 
 @dataclass(slots=True)
@@ -103,6 +112,13 @@ class AttemptState:
     """The stage the judge is in, while it is in one."""
     stages: list[Stage] = field(default_factory=list)
     evaluation: Evaluation | None = None
+    examining: str | None = None
+    """The stage the judge is in on the exam cases, while it is in one."""
+    exam: Evaluation | None = None
+    """On the exam cases, at the instance's end; for people alone."""
+    examined_wall: float = 0.0
+    examined_seq: int = 0
+    """When and in which place the exam's result came; 0 while there is none."""
     decision: Decision | None = None
     waiting: bool = False
     """For a person."""
@@ -116,6 +132,21 @@ class AttemptState:
     def verdict(self) -> Verdict | None:
         """The judge's answer, once there is one."""
         return self.evaluation.verdict if self.evaluation else None
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """What the exam says; one without a verdict on the candidate is none."""
+        exam = self.exam
+        if exam is None or not exam.exam or not exam.verdict.counted:
+            return Confirmation.NOT_EXAMINED
+        return Confirmation.CONFIRMED if exam.verdict is Verdict.CORRECT else Confirmation.NOT_CONFIRMED
+
+    @property
+    def unexamined_because(self) -> str:
+        """Why an exam that was tried gave no verdict on the candidate; empty where none was tried, or it gave one."""
+        if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:
+            return ""
+        return self.exam.error.message if self.exam.error is not None else str(self.exam.verdict)
 
     @property
     def usage(self) -> Usage:
@@ -148,13 +179,14 @@ class InstanceState:
     task: str
     instance: int
     word: str = "wait"
-    """What it does now: `generate`, `optimize`, `reflect`, a stage's name, `wait` (for a slot), `person`, `done`, `failed`."""
+    """What it does now: `generate`, `optimize`, `reflect`, a stage's name, `exam`, `wait` (for a slot), `person`, `done`,
+    `failed`."""
     attempts: list[AttemptState] = field(default_factory=list)
     finished: str | None = None
     """Reason of an `InstanceFinished`."""
     message: str = ""
     best: str | None = None
-    """Best judged attempt so far, by `sessions.metrics.rank`; while none is correct it is one that failed: see `solved`."""
+    """Best judged attempt so far, by `sessions.winners`; while none is correct it is one that failed: see `solved`."""
 
     @property
     def solved(self) -> bool:

@@ -12,6 +12,7 @@ from harness import ErrorReport, Evaluation, KernelResources, Stage, Traffic, Ve
 from harness.evaluation import STAGES
 from sessions import Recorder
 from sessions import events as ev
+from sessions.names import split_attempt
 
 SESSION = "20250102-030405-geak-0a1b"
 KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"
@@ -116,6 +117,16 @@ def attempt(
         yield from call(name, ev.Role.REFLECTOR, "The mask is wrong.", cost_usd=0.25)
 
 
+def exam(name: str, verdict: Verdict) -> Iterator[ev.Event]:
+    """The exam of a winner."""
+    told = msgspec.structs.replace(evaluation(verdict), exam=True)
+    for stage in told.stages:
+        if stage.ok is not None:
+            yield ev.StageStarted(attempt=name, stage=stage.name, device="cpu", exam=True)
+            yield ev.StageFinished(attempt=name, stage=stage, exam=True)
+    yield ev.WinnerExamined(attempt=name, evaluation=told)
+
+
 def instance(number: int) -> Iterator[ev.Event]:
     """Three attempts on softmax: one fails, one repairs it, one makes it faster."""
     key = f"softmax#{number}"
@@ -123,6 +134,7 @@ def instance(number: int) -> Iterator[ev.Event]:
     yield from attempt(f"{key}/1", Verdict.WRONG)
     yield from attempt(f"{key}/2", Verdict.CORRECT, origin=ev.Origin.REPAIR, base=f"{key}/1", speedup=1.2)
     yield from attempt(f"{key}/3", Verdict.CORRECT, origin=ev.Origin.OPTIMIZE, base=f"{key}/2", speedup=1.42)
+    yield from exam(f"{key}/3", Verdict.CORRECT)
     yield ev.InstanceFinished(task="starter/softmax", instance=number, reason="iterations", best=f"{key}/3")
 
 
@@ -183,6 +195,8 @@ async def play(recorder: Recorder, events: Iterable[ev.Event]) -> None:
         attempt = ends_an_attempt(event)
         if attempt is not None:
             await recorder.commit_attempt(attempt)
+        if isinstance(event, ev.WinnerExamined):
+            await recorder.commit_exams(split_attempt(event.attempt).instance)
 
 
 def git(repository: Path, *arguments: str) -> str:

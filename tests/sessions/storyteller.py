@@ -59,6 +59,15 @@ async def play_attempt(
     await recorder.commit_attempt(name)
 
 
+async def play_exams(recorder: Recorder, key: str) -> None:
+    """The winner fails, the next best passes; an exam whose result is kept is not held again."""
+    for place, verdict in ((3, Verdict.WRONG), (2, Verdict.CORRECT)):
+        if recorder.state.attempt(f"{key}/{place}").exam is None:
+            for event in story.exam(f"{key}/{place}", verdict):
+                await record(recorder, event)
+        await recorder.commit_exams(key)
+
+
 async def play_instance(recorder: Recorder, number: int) -> None:
     key = f"softmax#{number}"
     known = recorder.state.instances.get(key)
@@ -68,6 +77,7 @@ async def play_instance(recorder: Recorder, number: int) -> None:
         return
     for place, (verdict, origin, base) in enumerate(PLAN, start=1):
         await play_attempt(recorder, f"{key}/{place}", verdict, origin, f"{key}/{base}" if base else None)
+    await play_exams(recorder, key)
     decided = {attempt.attempt for attempt in recorder.state.attempts() if attempt.decision}
     if f"{key}/3" not in decided:
         decision = ev.DecisionMade(attempt=f"{key}/3", accepted=True, by="ada")

@@ -92,6 +92,8 @@ def test_what_an_instance_is_doing_in_a_word() -> None:
         "optimize",
         "wait",
         *well,
+        "exam",
+        "wait",
         "done",
     ]
 
