@@ -7,7 +7,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
-from suites.dtypes import ITEM_BYTES
+from suites.dtypes import TASK_DTYPES
 from suites.errors import BadTask
 from suites.task import Cost, Task
 
@@ -25,7 +25,7 @@ def task_cost(task: Task, sizes: dict[str, int], dtype: str) -> Cost:
         value = getattr(cost, key)
         if type(value) is not int or value < 0:
             raise BadTask(file, key, f"is {value!r}; it is a whole number, not negative")
-    if cost.dot_dtype is not None and cost.dot_dtype not in ITEM_BYTES:
+    if cost.dot_dtype is not None and cost.dot_dtype not in TASK_DTYPES:
         raise BadTask(file, "dot_dtype", f"{cost.dot_dtype!r} is no dtype")
     return cost
 

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from suites.task import Case, Output, Task, Tolerance
+from suites.task import Tolerance
 
 FLOAT32_ROUNDING = 2.0**-24
 """Largest relative error of one rounding to float32: half the distance from 1 to the next value."""
@@ -21,17 +21,6 @@ _EIGHT_BITS: dict[torch.dtype, tuple[int, int]] = {
     torch.float8_e5m2fnuz: (2, -15),
 }
 """Stored bits of the significand and the exponent of the smallest normal value; `torch.finfo` has them wrong (2.13)."""
-
-
-def tolerance_of(task: Task, output: Output, case: Case) -> Tolerance:
-    """The tolerance that judges an output in a case: by the output's dtype, its own before the task's."""
-    name = dtype_of(output, case)
-    return output.tolerances.get(name) or task.tolerances.get(name) or Tolerance()
-
-
-def dtype_of(output: Output, case: Case) -> str:
-    """Name of the dtype that an output has in a case."""
-    return case.dtype if output.dtype == "input" else output.dtype
 
 
 def terms_of(tolerance: Tolerance, sizes: dict[str, int]) -> int:

@@ -13,6 +13,7 @@ from harness import limits, signatures
 from harness.evaluation import ErrorReport, Layer, Margin, Mismatch, Verdict
 from suites.dtypes import ITEM_BYTES
 from suites.task import Case
+from suites.tolerances import dtype_of, tolerance_of
 
 from . import bounds, findings, seeds, wording
 from .arena import Arena
@@ -223,13 +224,13 @@ class Trial:
         for output, data, expected in zip(
             self._task.outputs, run.returned.outputs, self._problem.oracle(run.case, run.inputs), strict=True
         ):
-            tolerance = bounds.tolerance_of(self._task, output, run.case)
+            tolerance = tolerance_of(self._task, output, run.case)
             yield compare(
                 _tensor(data),
                 expected,
                 case=run.case.name,
                 output=output.name,
-                dtype=torch_dtype(bounds.dtype_of(output, run.case)),
+                dtype=torch_dtype(dtype_of(output, run.case)),
                 tolerance=tolerance,
                 quantization=self._task.quantization,
                 terms=bounds.terms_of(tolerance, run.case.cpu),
