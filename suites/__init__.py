@@ -8,6 +8,8 @@ from suites.folder import CATEGORIES
 from suites.loader import baseline_source, load_suite, load_task, suite_names
 from suites.registry import add_suite
 from suites.task import (
+    Allowance,
+    Axis,
     Case,
     Cost,
     Distribution,
@@ -20,6 +22,8 @@ from suites.task import (
 
 __all__ = [
     "CATEGORIES",
+    "Allowance",
+    "Axis",
     "BadSuite",
     "BadTask",
     "Case",

@@ -9,10 +9,20 @@ from pathlib import Path
 
 import msgspec
 
-from suites.dtypes import ITEM_BYTES
+from suites.dtypes import TASK_DTYPES
 from suites.errors import BadTask, nearest
 from suites.signature import Signature, parse_signature
-from suites.task import Case, EntryPoint, Output, QuantizationTolerance, Task, Tolerance
+from suites.task import (
+    Allowance,
+    Axis,
+    Case,
+    EntryPoint,
+    Output,
+    QuantizationTolerance,
+    Task,
+    Tolerance,
+)
+from suites.tolerances import tolerance_problems
 
 SCHEMA = 1
 TASK_FILE = "task.toml"
@@ -39,6 +49,12 @@ CATEGORIES = (
 NAME = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
 """Names of suites and tasks: they are parts of git refs, of file names and of `suite/task`."""
 CASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TOLD = {
+    Allowance.NON_CONTIGUOUS: re.compile(r"non-contiguous|not contiguous|strided|any strides|their strides"),
+    Allowance.UNALIGNED: re.compile(r"align"),
+}
+"""What an instruction has to speak of before a kernel may be refused over it."""
+_PROMISED_ELEMENTS = re.compile(r"any positive|at least one|never empty|not empty")
 _FILLED_IN = ("suite", "folder")
 _AT_PATH = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
@@ -84,7 +100,7 @@ def _explained(file: Path, message: str) -> BadTask:
     field = unknown["field"]
     known = {
         name
-        for kind in (Task, Case, EntryPoint, Output, Tolerance, QuantizationTolerance)
+        for kind in (Task, Axis, Case, EntryPoint, Output, Tolerance, QuantizationTolerance)
         for name in kind.__struct_fields__
         if name not in _FILLED_IN
     }
@@ -111,7 +127,8 @@ def _problems(task: Task) -> Iterator[tuple[str, str]]:
         yield "difficulty", f"is {task.difficulty}; it goes from 1 (an element-wise kernel) to 5"
     yield from _interface_problems(task)
     yield from _case_problems(task)
-    yield from _tolerance_problems(task)
+    yield from _allowance_problems(task)
+    yield from tolerance_problems(task)
 
 
 def _interface_problems(task: Task) -> Iterator[tuple[str, str]]:
@@ -136,10 +153,10 @@ def _interface_problems(task: Task) -> Iterator[tuple[str, str]]:
     if not task.outputs:
         yield "outputs", "is empty; name at least one tensor to judge"
     for place, output in enumerate(task.outputs):
-        if output.dtype != "input" and output.dtype not in ITEM_BYTES:
+        if output.dtype != "input" and output.dtype not in TASK_DTYPES:
             yield (
                 f"outputs[{place}].dtype",
-                f"{output.dtype!r} is neither `input` nor a dtype{nearest(output.dtype, ITEM_BYTES)}",
+                f"{output.dtype!r} is neither `input` nor a dtype{nearest(output.dtype, TASK_DTYPES)}",
             )
     yield from _repeated("outputs", [output.name for output in task.outputs])
     parameters = {name for signature in signatures for name in signature.parameters}
@@ -153,14 +170,17 @@ def _case_problems(task: Task) -> Iterator[tuple[str, str]]:
     if not task.cases:
         yield "cases", "is empty; a task needs at least one case"
         return
+    if not task.open_cases:
+        yield "cases", "are all for the exam; a task needs at least one open case"
+        return
     yield from _repeated("cases", [case.name for case in task.cases])
     axes = set(task.cases[0].cpu)
     for place, case in enumerate(task.cases):
         key = f"cases[{place}]"
         if not CASE_NAME.fullmatch(case.name):
             yield f"{key}.name", f"{case.name!r} is no name: letters, digits, `.`, `_` and `-`"
-        if case.dtype not in ITEM_BYTES:
-            yield f"{key}.dtype", f"{case.dtype!r} is no dtype{nearest(case.dtype, ITEM_BYTES)}"
+        if case.dtype not in TASK_DTYPES:
+            yield f"{key}.dtype", f"{case.dtype!r} is no dtype{nearest(case.dtype, TASK_DTYPES)}"
         for device, sizes in (("cpu", case.cpu), ("gpu", case.gpu)):
             if not sizes:
                 yield f"{key}.{device}", "is empty; a case has sizes for both `cpu` and `gpu`"
@@ -173,23 +193,26 @@ def _case_problems(task: Task) -> Iterator[tuple[str, str]]:
         yield "outlier_inputs", "is empty, but a case has the distribution `outlier`"
 
 
-def _tolerance_problems(task: Task) -> Iterator[tuple[str, str]]:
-    for dtype, tolerance in task.tolerances.items():
-        if dtype not in ITEM_BYTES:
-            yield f"tolerances.{dtype}", f"is no dtype{nearest(dtype, ITEM_BYTES)}"
-        for key in ("rtol", "atol"):
-            if not 0 <= getattr(tolerance, key) < 1:
-                yield f"tolerances.{dtype}.{key}", f"is {getattr(tolerance, key)}; it lies from 0 up to 1"
-    quantization = task.quantization
-    if quantization is None:
-        for dtype in sorted({case.dtype for case in task.cases} - set(task.tolerances)):
-            yield "tolerances", f"has no entry for {dtype}, which a case uses"
-        return
-    if not -1 < quantization.cosine_min <= 1:
-        yield "quantization.cosine_min", f"is {quantization.cosine_min}; a cosine lies between -1 and 1"
-    for key in ("relative_l1_max", "rmse_max"):
-        if not 0 <= getattr(quantization, key) < 1:
-            yield f"quantization.{key}", f"is {getattr(quantization, key)}; it lies from 0 up to 1"
+def _allowance_problems(task: Task) -> Iterator[tuple[str, str]]:
+    """What hidden cases would ask of a kernel against the task's own words."""
+    for allowance, told in _TOLD.items():
+        if allowance in task.allows and not told.search(task.instruction):
+            yield "allows", f"has `{allowance}`, but the instruction does not say that such inputs come"
+    known = set(task.cases[0].cpu) if task.cases else set()
+    for name, axis in task.axes.items():
+        key = f"axes.{name}"
+        if name not in known:
+            yield key, f"is no axis of the cases{nearest(name, known)}"
+        if axis.min < 0:
+            yield f"{key}.min", f"is {axis.min}; a size is not negative"
+        if axis.multiple_of < 1:
+            yield f"{key}.multiple_of", f"is {axis.multiple_of}; it is at least 1"
+        if axis.min == 0 and _PROMISED_ELEMENTS.search(task.instruction):
+            yield f"{key}.min", "is 0, but the instruction promises sizes that are not"
+        for case in task.cases:
+            for size in (case.cpu.get(name), case.gpu.get(name)):
+                if size is not None and (size < axis.min or size % max(axis.multiple_of, 1)):
+                    yield key, f"does not hold for case {case.name}, whose size there is {size}"
 
 
 def _repeated(key: str, names: list[str]) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,19 @@ class Distribution(StrEnum):
     OUTLIER = "outlier"
 
 
+class Allowance(StrEnum):
+    """What a kernel must take besides dense, finite inputs: hidden cases give it what its task allows."""
+
+    OFFSET = "offset"
+    """Dense inputs that begin inside their storage, at a multiple of 16 bytes."""
+    UNALIGNED = "unaligned"
+    """Dense inputs that begin inside their storage, one element past such a multiple."""
+    NON_CONTIGUOUS = "non-contiguous"
+    """Inputs with other strides: transposed storage, padded rows, every second element."""
+    SPECIAL_VALUES = "special-values"
+    """A NaN and both infinities among the values of floating-point inputs."""
+
+
 class Cost(NamedTuple):
     """What one case asks of any device, however well it is solved; what `cost.py` returns."""
 
@@ -25,6 +38,16 @@ class Cost(NamedTuple):
     """Each input read once and each output written once, in bytes."""
     dot_dtype: str | None = None
     """Dtype of the matrix products (`float16`, `int8`, ...), `None` where the work is not matrix products."""
+
+
+class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Sizes that a kernel must take along one axis; hidden cases have others than the open ones within them."""
+
+    min: int = 1
+    """The smallest; 0 where a kernel must take inputs without elements."""
+    multiple_of: int = 1
+    vary: bool = True
+    """`false`: no other sizes than those of the task's own cases."""
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,6 +146,10 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tensor operators that may compute outside the candidate's kernels; allocation and views always may."""
     in_place: tuple[str, ...] = ()
     """Inputs that the task wants changed."""
+    allows: tuple[Allowance, ...] = (Allowance.OFFSET,)
+    """Which inputs hidden cases may give beyond dense and finite ones."""
+    axes: dict[str, Axis] = {}
+    """Sizes that hidden cases may have, by axis. An axis left out keeps within what the open cases show."""
     suite: str = ""
     folder: Path = Path()
 

@@ -1,0 +1,263 @@
+"""Cases as they are judged: a task's own, hidden ones made from them, and exam cases for tasks that mark none.
+
+Torch-free. Hidden cases are known by what they are, never by their sizes and values, which vary with the draw; none is
+a case of the task. What a task allows decides which there are: `axes` and `allows` in its `task.toml`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from suites.task import Allowance, Case, Distribution, Task
+
+from .seeds import Draw
+
+SMALL = (2, 17)
+"""Sizes of the case that is smaller than any block."""
+VECTOR = 8
+"""A ragged size is no multiple of it."""
+TRIES = 64
+
+
+class Layout(StrEnum):
+    """How the elements of tensor inputs lie in their storages."""
+
+    DENSE = "dense"
+    OFFSET = "offset"
+    UNALIGNED = "unaligned"
+    TRANSPOSED = "transposed"
+    PADDED = "padded rows"
+    STEPPED = "every second element"
+
+
+LAYOUTS = {
+    Allowance.OFFSET: (Layout.OFFSET,),
+    Allowance.UNALIGNED: (Layout.UNALIGNED,),
+    Allowance.NON_CONTIGUOUS: (Layout.TRANSPOSED, Layout.PADDED, Layout.STEPPED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """One input configuration before the judge."""
+
+    case: Case
+    hidden: bool = False
+    """Made by the judge; not compiled at `gpu` sizes and not counted as traffic."""
+    layout: Layout = Layout.DENSE
+    special: bool = False
+    """A NaN and both infinities are among the values."""
+
+    @property
+    def name(self) -> str:
+        """What people are told."""
+        return self.case.name
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for cases with equal inputs at the same place of the pool."""
+        case = self.case
+        sizes = (tuple(case.cpu.items()), tuple(case.gpu.items()))
+        return (case.name, case.dtype, sizes, case.distribution, self.layout, self.special)
+
+    @property
+    def sizes(self) -> str:
+        """Sizes on `cpu` in words, `rows=29, columns=777`."""
+        return ", ".join(f"{axis}={size}" for axis, size in self.case.cpu.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Sizes that an axis may have."""
+
+    low: int
+    step: int
+    vary: bool
+
+
+def open_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
+    """The task's open cases, then the hidden ones made from them."""
+    return _with_hidden(task, task.open_cases, draw)
+
+
+def exam_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
+    """The cases kept for the exam, or for a task without any those made from its open cases; then hidden ones."""
+    return _with_hidden(task, task.exam_cases or tuple(_derived_exam(task, draw)), draw)
+
+
+def _with_hidden(task: Task, bases: Sequence[Case], draw: Draw) -> tuple[JudgedCase, ...]:
+    return (*(JudgedCase(case) for case in bases), *_Making(task, bases, draw, prefix="hidden").cases())
+
+
+def _derived_exam(task: Task, draw: Draw) -> Iterator[Case]:
+    """Ragged ones of each dtype and, where the task knows outliers, with those; else values of another seed."""
+    making = _Making(task, task.open_cases, draw, prefix="exam")
+    if not making.varies:
+        base = making.widest[draw.one_of(sorted(making.widest), "exam")]
+        yield msgspec.structs.replace(base, name=f"exam: other values of {base.name}", exam=True)
+        return
+    for dtype in making.widest:
+        for distribution in making.distributions(dtype):
+            case = making.ragged(dtype, f"{distribution} {dtype}")
+            yield msgspec.structs.replace(case, distribution=distribution, exam=True)
+
+
+class _Making:
+    """Makes cases from `bases`, one kind after the other."""
+
+    def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, *, prefix: str) -> None:
+        self._task = task
+        self._draw = draw
+        self._prefix = prefix
+        self._ranges = _ranges(task)
+        self._known = {_distinct(case) for case in (*task.cases, *bases)}
+        self._shown = {
+            (device, axis, _sizes(case, device)[axis])
+            for case in (*task.cases, *bases)
+            for axis in case.cpu
+            for device in ("cpu", "gpu")
+        }
+        self.widest: dict[str, Case] = {}
+        """The largest case of each dtype."""
+        for case in bases:
+            known = self.widest.setdefault(case.dtype, case)
+            if math.prod(case.cpu.values()) > math.prod(known.cpu.values()):
+                self.widest[case.dtype] = case
+
+    @property
+    def varies(self) -> bool:
+        """Whether any axis may have other sizes."""
+        return any(one.vary for one in self._ranges.values())
+
+    def distributions(self, dtype: str) -> tuple[Distribution, ...]:
+        """Those that the task's own cases of the dtype have, the exam's among them."""
+        return tuple(
+            kind
+            for kind in Distribution
+            if any(case.dtype == dtype and case.distribution is kind for case in self._task.cases)
+        )
+
+    def cases(self) -> Iterator[JudgedCase]:
+        """Everything that the task allows, cheap kinds once, ragged ones for each dtype."""
+        if self.varies:
+            for dtype in self.widest:
+                yield JudgedCase(self.ragged(dtype, f"ragged {dtype}"), hidden=True)
+            yield from self._edges()
+            yield JudgedCase(self._small("small"), hidden=True)
+        for allowance, layouts in LAYOUTS.items():
+            if allowance in self._task.allows:
+                for layout in layouts:
+                    yield JudgedCase(self._small(str(layout)), hidden=True, layout=layout)
+        floating = [dtype for dtype in self.widest if "float" in dtype]
+        if Allowance.SPECIAL_VALUES in self._task.allows and floating:
+            case = self._small("NaN and Inf", dtypes=floating)
+            yield JudgedCase(case, hidden=True, special=True)
+
+    def ragged(self, dtype: str, kind: str) -> Case:
+        """About as large as the largest case of the dtype, no size a multiple of a vector or known from the task."""
+        base = self.widest[dtype]
+        return self._case(
+            base,
+            kind,
+            cpu={axis: self._near(base, "cpu", axis, kind) for axis in base.cpu},
+            gpu={axis: self._near(base, "gpu", axis, kind) for axis in base.gpu},
+            distribution=self._draw.one_of(self.distributions(dtype), self._prefix, kind),
+        )
+
+    def _edges(self) -> Iterator[JudgedCase]:
+        """One axis at its smallest, each in turn, then all of them."""
+        for edge in (1, 0):
+            axes = [
+                axis
+                for axis, one in self._ranges.items()
+                if one.vary and one.low <= edge and edge % one.step == 0
+            ]
+            for axis in axes:
+                yield from self._edge(f"{axis}={edge}", [axis], edge)
+            if edge == 1 and len(axes) > 1:
+                yield from self._edge("all sizes 1", axes, edge)
+
+    def _edge(self, kind: str, axes: Sequence[str], size: int) -> Iterator[JudgedCase]:
+        """The axes at one size, in a dtype drawn from those in which the task has no such case; none where it has all."""
+        edge = dict.fromkeys(axes, size)
+        made = []
+        for dtype in self.widest:
+            case = self.ragged(dtype, kind)
+            case = msgspec.structs.replace(case, cpu=case.cpu | edge, gpu=case.gpu | edge)
+            if _distinct(case) not in self._known:
+                made.append(case)
+        if made:
+            yield JudgedCase(self._draw.one_of(made, self._prefix, kind, "dtype"), hidden=True)
+
+    def _small(self, kind: str, dtypes: Sequence[str] = ()) -> Case:
+        """Sizes below those of blocks, the same on every device."""
+        dtype = self._draw.one_of(tuple(dtypes or self.widest), self._prefix, kind)
+        base = self.widest[dtype]
+        sizes = {axis: self._within(base.cpu[axis], axis, *SMALL, kind) for axis in base.cpu}
+        return self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
+
+    def _near(self, base: Case, device: str, axis: str, kind: str) -> int:
+        """A size close to the base's, smaller or larger, never beyond the largest that the task has there."""
+        size = _sizes(base, device)[axis]
+        most = max(_sizes(case, device)[axis] for case in self._task.cases)
+        low, high = size * 5 // 8, min(size * 5 // 4, most)
+        if size < SMALL[0] + 1:
+            low, high = SMALL[0], SMALL[1] if device == "cpu" else SMALL[0] + 1
+        return self._within(size, axis, low, high, f"{kind} {device}", device)
+
+    def _within(self, kept: int, axis: str, low: int, high: int, kind: str, device: str = "cpu") -> int:
+        """A size from `low` to `high` as the axis allows; `kept` where it allows no other."""
+        allowed = self._ranges[axis]
+        low = max(low, allowed.low, 2)
+        if not allowed.vary or high < low:
+            return kept
+        for attempt in range(TRIES):
+            size = low + self._draw.number(high - low + 1, self._prefix, kind, axis, str(attempt))
+            size -= size % allowed.step
+            ragged = allowed.step % VECTOR == 0 or size % VECTOR or high - low < VECTOR
+            if size >= low and ragged and (device, axis, size) not in self._shown:
+                return size
+        return kept
+
+    def _case(
+        self, base: Case, kind: str, *, cpu: dict[str, int], gpu: dict[str, int], distribution: Distribution
+    ) -> Case:
+        return Case(
+            name=f"{self._prefix}: {kind}",
+            dtype=base.dtype,
+            cpu=cpu,
+            gpu=gpu,
+            distribution=distribution,
+            exam=base.exam,
+        )
+
+
+def _ranges(task: Task) -> dict[str, _Range]:
+    """Of each axis: what `task.toml` says, else what its open cases show.
+
+    They show that an axis varies freely when no number divides all its sizes; an axis that is always a multiple of
+    something may stand in a relation to others, or be a power of two, and is left as the cases have it.
+    """
+    found = {}
+    for axis in task.cases[0].cpu:
+        said = task.axes.get(axis)
+        if said is not None:
+            found[axis] = _Range(low=said.min, step=said.multiple_of, vary=said.vary)
+            continue
+        shown = {_sizes(case, device)[axis] for case in task.open_cases for device in ("cpu", "gpu")}
+        free = math.gcd(*(size for size in shown if size > 1)) == 1
+        found[axis] = _Range(low=min(shown), step=1, vary=free)
+    return found
+
+
+def _sizes(case: Case, device: str) -> Mapping[str, int]:
+    return case.cpu if device == "cpu" else case.gpu
+
+
+def _distinct(case: Case) -> tuple[object, ...]:
+    return (case.dtype, tuple(sorted(case.cpu.items())), case.distribution)

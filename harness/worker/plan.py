@@ -1,0 +1,90 @@
+"""Which calls an evaluation makes, in order, decided before the candidate is loaded. Torch-free."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from suites.task import Case, Task
+
+from .cases import JudgedCase, Layout, exam_cases, open_cases
+from .seeds import POOL, Draw
+
+MANY = 8
+"""Calls of the smallest case in a row: state that grows or wears out shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of the entry point."""
+
+    case: JudgedCase
+    place: int
+    """Of the pool of inputs."""
+    hold: bool = False
+    """The step after this one is called with the same tensors, other values in them."""
+    again: bool = False
+    """The tensors of the step before, where that is possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All calls of one evaluation."""
+
+    execution: tuple[Step, ...]
+    """Every case once; the first one is the call that the stage *call* makes."""
+    repeats: tuple[Step, ...]
+    """Cases once more, with inputs that were seen and others, in an order that no state between calls survives."""
+
+    @property
+    def declared(self) -> tuple[Case, ...]:
+        """Cases with sizes of their own on every device: those that are compiled and whose traffic is told."""
+        return tuple(step.case.case for step in self.execution if not step.case.hidden)
+
+    @property
+    def calls(self) -> int:
+        """How many there are."""
+        return len(self.execution) + len(self.repeats)
+
+
+def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
+    """The plan for one candidate; the same for the same task, session seed and source."""
+    draw = Draw(seed, task.id, source, "exam" if exam else "open")
+    cases = exam_cases(task, draw) if exam else open_cases(task, draw)
+    first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
+    execution = tuple(Step(case, first[case.name]) for case in cases)
+    return Plan(execution, _repeats(cases, first, draw))
+
+
+def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -> tuple[Step, ...]:
+    """A as before; A twice in the same tensors; B; A as before once more; then a small case many times."""
+    declared = [case for case in cases if not case.hidden]
+    one = draw.one_of(declared, "repeated case")
+    others = [case for case in cases if case.case.cpu != one.case.cpu]
+    other = draw.one_of(others, "case between") if others else one
+    again, new, newer, *_ = _others(first[one.name], draw, one.name)
+    steps = [
+        Step(one, first[one.name]),
+        Step(one, again, hold=True),
+        Step(one, new, again=True),
+        Step(other, _others(first[other.name], draw, other.name)[0]),
+        Step(one, newer),
+        Step(one, first[one.name]),
+    ]
+    # A case of one element has too few answers to tell one call's from another's.
+    plain = [case for case in cases if case.layout is Layout.DENSE and not case.special]
+    small = min(plain, key=lambda case: (_elements(case) < MANY, _elements(case)))
+    places = (draw.places("many", small.name) * MANY)[:MANY]
+    steps += [
+        Step(small, place, hold=at % 2 == 0, again=at % 2 == 1 and places[at - 1] != place)
+        for at, place in enumerate(places)
+    ]
+    return tuple(steps)
+
+
+def _others(place: int, draw: Draw, name: str) -> list[int]:
+    return [other for other in draw.places("again", name) if other != place]
+
+
+def _elements(case: JudgedCase) -> int:
+    return math.prod(case.case.cpu.values())
