@@ -22,11 +22,13 @@ from .evaluation import (
     StageLeft,
     Traffic,
     Verdict,
+    Weakness,
 )
 from .limits import TimeLimits
 from .pool import DevicePool
 from .probe import HarnessReport, probe
 from .static import SLOW_IN_INTERPRETER
+from .strength import OracleReport, weigh_oracle
 from .targets import hardware, target, targets
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "Layer",
     "Margin",
     "Mismatch",
+    "OracleReport",
     "Stage",
     "StageEntered",
     "StageLeft",
@@ -57,6 +60,7 @@ __all__ = [
     "UnknownDevice",
     "UnknownTarget",
     "Verdict",
+    "Weakness",
     "WorkerDied",
     "choose_devices",
     "discover_devices",
@@ -65,4 +69,5 @@ __all__ = [
     "probe",
     "target",
     "targets",
+    "weigh_oracle",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from suites.costs import task_cost
+from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
 from suites.task import Task
 
@@ -39,6 +40,7 @@ from .worker.messages import (
     JudgeReport,
     Left,
     Proceed,
+    Weighed,
 )
 
 _MAX_REPORT_BYTES = 64 << 20
@@ -79,9 +81,13 @@ async def evaluate(
         return sheet.done(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
+        here = task_on(task, targets[0].name)
+    except NoSuchDtype as lacking:
+        return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
+    try:
         async with pool.slot() as slot:
             evaluating = _Evaluating(
-                sheet, pool, slot, task, candidate, tuple(targets), seed, report, exam=exam
+                sheet, pool, slot, here, task, candidate, tuple(targets), seed, report, exam=exam
             )
             return await evaluating.run()
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
@@ -98,6 +104,7 @@ class _Evaluating:
         pool: DevicePool,
         slot: Slot,
         task: Task,
+        asked: Task,
         source: str,
         targets: tuple[Target, ...],
         seed: int,
@@ -109,6 +116,8 @@ class _Evaluating:
         self._pool = pool
         self._slot = slot
         self._task = task
+        """With the dtypes of the first target."""
+        self._asked = asked
         self._source = source
         self._targets = targets
         self._seed = seed
@@ -166,6 +175,8 @@ class _Evaluating:
                     return await self._conclude(report, guest)
                 case Alive():
                     continue
+                case Weighed():
+                    raise WorkerDied("the judge answered a question that was not asked")
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
@@ -233,7 +244,7 @@ class _Evaluating:
     async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
-        compiler = Compiler(self._pool, self._task, self._source)
+        compiler = Compiler(self._pool, self._asked, self._source)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [

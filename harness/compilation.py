@@ -10,6 +10,7 @@ import signal
 
 import msgspec
 
+from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
 from .device import Target
@@ -51,6 +52,10 @@ class Compiler:
     async def compile(self, target: Target, cases: msgspec.Raw) -> TargetReport:
         """The report of one target; a process of ours that was lost is `WorkerDied`."""
         limit = self._pool.limits.compile_s
+        try:
+            cases = _on_target(cases, self._task, target)
+        except NoSuchDtype as lacking:
+            return TargetReport(unsupported=str(lacking))
         async with self._pool.compiles:
             child, channel = await self._pool.compiling.spawn(
                 "compiler", cpu_limit_s=math.ceil(limit), sandboxed=True
@@ -103,6 +108,20 @@ class Compiler:
         if wrong:
             raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")
         return found
+
+
+def _on_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
+    """The specifications with the 8-bit floats of this target, where the task leaves them to the target."""
+    by_target = {case.name: case.dtype for case in task.cases if case.dtype in BY_TARGET}
+    if not by_target:
+        return cases
+    specified = msgspec.msgpack.decode(cases)
+    for one in specified:
+        asked = by_target.get(one["case"], "")
+        for argument in one["arguments"]:
+            if argument["dtype"] in BY_TARGET.get(asked, ()):
+                argument["dtype"] = on_target(asked, target.name)
+    return msgspec.Raw(msgspec.msgpack.encode(specified))
 
 
 def last_line(child: Child) -> str:

@@ -82,7 +82,7 @@ class Mismatch(msgspec.Struct, frozen=True):
     dtype: str
     expected_dtype: str
     metrics: dict[str, float] = {}
-    """Of a quantization task: `cosine`, `relative_l1`, `rmse`, as judged."""
+    """Of a quantization task: `cosine`, `relative_l1`, `rmse`, `worst`, as judged."""
 
 
 class ErrorReport(msgspec.Struct, frozen=True):
@@ -220,11 +220,24 @@ class Margin(msgspec.Struct, frozen=True):
     case: str
     output: str
     measure: str
-    """`elementwise`, `exact`, or the metric of a quantization task: `cosine`, `relative_l1`, `rmse`."""
+    """`elementwise`, `exact`, or the metric of a quantization task: `cosine`, `relative_l1`, `rmse`, `worst`."""
     used: float
     """Share of the tolerance used by the worst element or by the metric: 0 is exact, above 1 is wrong."""
     index: tuple[int, ...] = ()
     """Of the worst element, where the measure has one."""
+
+
+class Weakness(msgspec.Struct, frozen=True):
+    """One way in which a task's oracle does not tell right from wrong."""
+
+    case: str
+    output: str
+    """Empty where it is not about one output."""
+    control: str
+    """The wrong answer that is accepted, `input NAME` for an input that makes no difference, `truth` where the right
+    answer is none."""
+    problem: str
+    """In words."""
 
 
 class Evaluation(msgspec.Struct, frozen=True):

@@ -6,9 +6,10 @@ import gc
 import socket
 from pathlib import Path
 
+import msgspec
 import torch
 
-from harness.evaluation import ErrorReport, Verdict
+from harness.evaluation import Basis, ErrorReport, Fact, Verdict
 from suites.task import Task
 
 from . import linux
@@ -25,8 +26,11 @@ from .messages import (
     Left,
     Proceed,
     Spawn,
+    Weigh,
+    Weighed,
 )
 from .problem import BadProblem, Problem
+from .strength import Strength
 from .trial import Trial
 
 
@@ -43,8 +47,15 @@ def main(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- a role like
         request = JUDGE_REQUESTS.decode(frame.payload)
         if isinstance(request, Proceed):
             continue  # for a trial that is over
-        judge.judge(request, frame.descriptors[0])
+        if isinstance(request, Weigh):
+            judge.weigh(request)
+        else:
+            judge.judge(request, frame.descriptors[0])
         gc.collect()
+
+
+_Key = tuple[Path, int, tuple[tuple[str, str], ...]]
+"""A task's `problem.py`, when it was written, and the dtypes of its cases, which differ by target."""
 
 
 class Judge:
@@ -52,17 +63,30 @@ class Judge:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._problems: dict[tuple[Path, int], Problem] = {}
+        self._problems: dict[_Key, Problem] = {}
+        self._strengths: dict[_Key, Fact] = {}
 
     def judge(self, begin: Begin, guest_end: int) -> None:
         """One trial, from the first call to the verdict."""
         link = GuestLink(Channel(socket.socket(fileno=guest_end)), begin.guest_pid)
         try:
-            self.tell(Trial(self, link, begin, self._problem(begin.task)).run())
+            judged = Trial(self, link, begin, self._problem(begin.task)).run()
+            if judged.verdict == Verdict.CORRECT:
+                judged = msgspec.structs.replace(judged, facts=(*judged.facts, self._strength(begin.task)))
+            self.tell(judged)
         except (BadProblem, GuestBroken) as error:
             self.tell(infra(str(error)))
         finally:
             link.close()
+
+    def weigh(self, weigh: Weigh) -> None:
+        """How strong a task's oracle is, over all its cases."""
+        try:
+            strength = Strength(self._problem(weigh.task), weigh.task, weigh.seed)
+            found = strength.weaknesses(weigh.task.cases)
+            self.tell(Weighed(tried=strength.tried, weaknesses=found))
+        except BadProblem as error:
+            self.tell(Weighed(tried=0, weaknesses=(), problem=str(error)))
 
     def tell(self, report: JudgeReport) -> None:
         """To the engine."""
@@ -87,12 +111,30 @@ class Judge:
         except ChannelClosed:
             return False
 
+    def _strength(self, task: Task) -> Fact:
+        """What *correct* is worth on this task, found out once; by the open cases, as evaluations are read by agents."""
+        key = _key(task)
+        if key not in self._strengths:
+            strength = Strength(self._problem(task), task, seed=0)
+            found = strength.weaknesses(task.open_cases)
+            told = f"{strength.tried} wrong answers tried on it, all told"
+            if found:
+                problems = "; ".join(f"case {one.case}: {one.problem}" for one in found[:3])
+                told = f"weak: {problems}" + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")
+            self._strengths[key] = Fact("oracle", told, Basis.PROOF)
+        return self._strengths[key]
+
     def _problem(self, task: Task) -> Problem:
-        file = task.folder / "problem.py"
-        key = (file, file.stat().st_mtime_ns if file.exists() else 0)
+        key = _key(task)
         if key not in self._problems:
             self._problems[key] = Problem(task)
         return self._problems[key]
+
+
+def _key(task: Task) -> _Key:
+    file = task.folder / "problem.py"
+    written = file.stat().st_mtime_ns if file.exists() else 0
+    return file, written, tuple((case.name, case.dtype) for case in task.cases)
 
 
 def infra(message: str) -> Judged:

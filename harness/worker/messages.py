@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from harness.evaluation import ErrorReport, Fact, Layer, Margin
+from harness.device import Device
+from harness.evaluation import ErrorReport, Fact, Layer, Margin, Weakness
 from harness.limits import TimeLimits
 from harness.signatures import Parameter
 from suites.task import Task
@@ -26,6 +27,8 @@ class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
     """Folder that is the process's own; empty for processes of ours."""
     cpu_limit_s: int
     """Backstop of the kernel (SIGXCPU); the judge holds the finer limits."""
+    device: Device | None = None
+    """The GPU that the process works on, and the only one it sees; `None` for none."""
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):
@@ -89,6 +92,23 @@ class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
     """The candidate compiled: go on with the execution."""
 
 
+class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
+    """Try wrong answers on a task's oracle, with no candidate."""
+
+    task: Task
+    seed: int
+
+
+class Weighed(msgspec.Struct, frozen=True, tag="weighed"):
+    """How strong a task's oracle is."""
+
+    tried: int
+    """Wrong answers that were compared."""
+    weaknesses: tuple[Weakness, ...]
+    problem: str = ""
+    """Why nothing can be judged by the task's own code; empty when something can."""
+
+
 class Entered(msgspec.Struct, frozen=True, tag="entered"):
     """The judge begins a stage."""
 
@@ -142,8 +162,8 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 
 
-JudgeRequest = Begin | Proceed
-JudgeReport = Entered | Left | Alive | FirstCallPassed | Judged
+JudgeRequest = Begin | Proceed | Weigh
+JudgeReport = Entered | Left | Alive | FirstCallPassed | Judged | Weighed
 
 # Judge and guest ---------------------------------------------------------------------------------------------------
 
