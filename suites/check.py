@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from suites.costs import task_cost
-from suites.errors import BadSuite, BadTask
+from suites.errors import BadSuite, BadTask, UnknownTask
 from suites.folder import read_task
 from suites.registry import suite_folder, task_names
 from suites.signature import parse_signature
@@ -21,16 +21,20 @@ _DEFINES = {
 
 
 def check_suite(name: str, *, registry: Path | None = None) -> tuple[BadTask, ...]:
-    """Everything wrong with a suite's tasks, at most one problem a task for `task.toml` and one a case for the rest.
+    """Everything wrong with a suite's tasks (`suite/task`: one of them), at most one problem a task for `task.toml` and one a case for the rest.
 
     Runs each `cost.py`, and parses the other Python without running it: whether baselines are right, and degenerate answers
     wrong, is the harness's to say. `UnknownSuite` or `BadSuite` where there is nothing to check.
     """
-    folder = suite_folder(name, registry)
+    suite, _, one = name.partition("/")
+    folder = suite_folder(suite, registry)
     names = task_names(folder)
     if not names:
-        raise BadSuite(f"suite {name!r}: no folder in {folder} has a task.toml")
-    return tuple(problem for task in names for problem in _task_problems(folder / task, name))
+        raise BadSuite(f"suite {suite!r}: no folder in {folder} has a task.toml")
+    if one and one not in names:
+        raise UnknownTask(name, known=[f"{suite}/{task}" for task in names])
+    chosen = (one,) if one else names
+    return tuple(problem for task in chosen for problem in _task_problems(folder / task, suite))
 
 
 def _task_problems(folder: Path, suite: str) -> Iterator[BadTask]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import click
 
+from harness import JudgeExtraMissing, OracleReport, target
 from sessions.home import home_from
 from suites import Task, add_suite, check_suite, load_suite, load_task, suite_names
+from tui.config import load
 from tui.diagnostics import ExitCode, say
 from tui.narrate import counted
 from tui.plain import Column, emit, emit_json, table, wrapped
 
-from .options import complete_tasks, json_option
+from .checking import findings, oracle_table, weigh_all
+from .options import complete_tasks, json_option, targets_option
 
 
 @click.group(name="suites", invoke_without_command=True)
@@ -155,19 +159,37 @@ def add_command(name: str, path: Path) -> None:
 
 @suites_command.command("check")
 @click.argument("name")
+@targets_option
 @json_option
-def check_command(name: str, *, as_json: bool) -> ExitCode:
-    """Find what is wrong with a suite's task folders, as far as that goes without running them.
+def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
+    """Find what is wrong with the tasks of the suite NAME, or with one task (SUITE/TASK).
 
-    Exits with 1 when something is. Whether baselines are right is for the judge: wavedeck eval BASELINE --task TASK.
+    First what stands in their files. Then, where torch and triton are installed, the judge: each baseline must be correct,
+    wrong answers made of the oracle's own (zeros, its mean, a copy of an input, ...) must be told from the right one, and
+    every input must matter. Exits with 1 when something is wrong.
     """
     problems = check_suite(name, registry=registry())
+    reports = [] if problems else weigh(name, targets)
     if as_json:
-        emit_json([{"file": str(each.file), "key": each.key, "problem": each.problem} for each in problems])
-    else:
-        for each in problems:
-            emit(str(each))
-        if not problems:
-            tasks = counted(len(load_suite(name, registry=registry())), "task")
-            emit(f"suite {name}: {tasks}, all in order")
-    return ExitCode.NO if problems else ExitCode.DONE
+        files = [{"file": str(each.file), "key": each.key, "problem": each.problem} for each in problems]
+        emit_json({"problems": files, "oracles": reports})
+    elif problems:
+        emit("\n".join(map(str, problems)))
+    elif reports:
+        emit(oracle_table(reports))
+        lines = findings(reports)
+        emit("\n" + "\n".join(lines) if lines else f"\n{name}: {counted(len(reports), 'task')}, all in order")
+    sound = not problems and all(report.sound for report in reports)
+    return ExitCode.DONE if sound else ExitCode.NO
+
+
+def weigh(name: str, targets: str | None) -> list[OracleReport]:
+    """What the judge says of the tasks; none where it is not installed, which is said."""
+    tasks = [load_task(name, registry=registry())] if "/" in name else load_suite(name, registry=registry())
+    configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
+    compiled_for = [target(each) for each in configured.settings.targets]
+    try:
+        return asyncio.run(weigh_all(tasks, compiled_for))
+    except JudgeExtraMissing as missing:
+        say(f"the files are in order; baselines and oracles were not judged: {missing}")
+        return []

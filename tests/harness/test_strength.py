@@ -1,0 +1,125 @@
+"""Oracle strength: weak tasks are named with what passes and where; the starter suite is not weak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import DevicePool, OracleReport, Verdict, Weakness, target, weigh_oracle
+from harness.worker.problem import BadProblem, Problem
+from harness.worker.strength import Strength
+from suites import Task, load_suite
+from suites.folder import read_task
+from tests.suites.folders import PROBLEM, TASK, write_folder
+
+pytestmark = pytest.mark.judge
+BASELINE = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, x * 2, mask=offsets < n)
+
+
+def double(x):
+    out = torch.empty_like(x)
+    double_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+"""
+
+
+def made(folder: Path, *, task: str = TASK, problem: str = PROBLEM, baseline: str = BASELINE) -> Task:
+    return read_task(write_folder(folder, task=task, problem=problem, baseline=baseline), suite="mine")
+
+
+def weaknesses(task: Task) -> tuple[Weakness, ...]:
+    return Strength(Problem(task), task, seed=1).weaknesses(task.cases)
+
+
+def accepted(task: Task) -> set[str]:
+    return {one.control for one in weaknesses(task)}
+
+
+@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda one: one.name)
+def test_starter_oracles_tell_every_wrong_answer(task: Task) -> None:
+    strength = Strength(Problem(task), task, seed=3)
+    assert strength.weaknesses(task.cases) == ()
+    assert strength.tried >= 30
+
+
+def test_an_answer_near_zero_is_weak(tmp_path: Path) -> None:
+    """Robust-kbench's range filter: here zeros are accepted, and every other small answer too."""
+    task = made(
+        tmp_path,
+        task=TASK.replace("atol = 0.0", "atol = 0.5"),
+        problem=PROBLEM.replace("2 * x.double()", "x.double() / 1e3"),
+    )
+    assert {"zeros", "the mean of the answer", "the answer to other inputs", "input x"} <= accepted(task)
+
+
+def test_an_answer_that_averages_out_is_weak(tmp_path: Path) -> None:
+    """The mean of a softmax is one over its length, whatever the input."""
+    problem = PROBLEM.replace("2 * x.double()", "torch.softmax(x.double(), 0).mean().expand(x.shape).clone()")
+    found = accepted(made(tmp_path, problem=problem))
+    assert {
+        "the mean of the answer",
+        "the answer shifted by one along axis 0",
+        "the answer to other inputs",
+        "input x",
+    } <= found
+    assert "zeros" not in found
+
+
+def test_an_identity_accepts_a_copy_of_its_input(tmp_path: Path) -> None:
+    found = weaknesses(made(tmp_path, problem=PROBLEM.replace("2 * x.double()", "x.double()")))
+    assert {(one.case, one.control) for one in found} == {
+        ("plain", "a copy of x"),
+        ("outlier", "a copy of x"),
+    }
+    assert found[0].problem == "a copy of x is accepted as `out`"
+
+
+def test_an_input_that_makes_no_difference_is_named(tmp_path: Path) -> None:
+    task = TASK.replace("double(x)", "double(x, bias)")
+    problem = PROBLEM.replace("def oracle(x)", "def oracle(x, bias)").replace(
+        ".to(dtype)}", '.to(dtype), "bias": torch.randn(7, generator=generator)}'
+    )
+    assert accepted(made(tmp_path, task=task, problem=problem)) == {"input bias"}
+
+
+def test_a_tolerance_below_one_rounding_refuses_the_truth_itself(tmp_path: Path) -> None:
+    problem = PROBLEM.replace("2 * x.double()", "x.double() / 3")
+    tight = weaknesses(made(tmp_path, task=TASK.replace("1e-6", "1e-8"), problem=problem))
+    assert {one.control for one in tight} == {"truth"}
+    assert "below one rounding" in tight[0].problem
+    narrow = weaknesses(made(tmp_path / "b", problem=problem.replace("x.double() / 3", "x / 3")))
+    assert narrow[0].problem == "the oracle answers in float32, not in float64"
+
+
+def test_a_task_with_nothing_to_compare_is_bad(tmp_path: Path) -> None:
+    problem = PROBLEM.replace("2 * x.double()", "x.double()[:0]")
+    with pytest.raises(BadProblem, match="no case of mine/double has an output with an element"):
+        weaknesses(made(tmp_path, problem=problem))
+
+
+async def test_the_judge_weighs_a_task_with_its_baseline(pool: DevicePool, tmp_path: Path) -> None:
+    report = await weighed(pool, made(tmp_path / "right"))
+    assert (report.baseline, report.sound, report.weaknesses) == (Verdict.CORRECT, True, ())
+    assert report.closest is not None
+    assert report.closest.used == 0.0
+    wrong = await weighed(pool, made(tmp_path / "wrong", baseline=BASELINE.replace("x * 2", "x * 3")))
+    assert (wrong.baseline, wrong.sound) == (Verdict.WRONG, False)
+    assert "expected" in wrong.baseline_error
+    broken = await weighed(pool, made(tmp_path / "broken", problem=PROBLEM.replace("2 * x", "2 * y")))
+    assert "name 'y' is not defined" in broken.problem
+    assert not broken.sound
+
+
+async def weighed(pool: DevicePool, task: Task) -> OracleReport:
+    return await weigh_oracle(task, pool=pool, targets=[target("gfx942")])

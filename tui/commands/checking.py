@@ -1,0 +1,73 @@
+"""The part of `wavedeck suites check` that judges: baselines, and how strong oracles are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from harness import DevicePool, OracleReport, Target, weigh_oracle
+from suites import Task
+from tui.diagnostics import say
+from tui.narrate import counted
+from tui.plain import UNKNOWN, Column, table
+
+
+async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[OracleReport]:
+    """A report a task, in their order; says on standard error how far it is."""
+    done = 0
+
+    async def weigh(task: Task, pool: DevicePool) -> OracleReport:
+        nonlocal done
+        report = await weigh_oracle(task, pool=pool, targets=targets)
+        done += 1
+        say(f"{done} of {counted(len(tasks), 'task')}: {task.short_id} is {verdict(report)}")
+        return report
+
+    async with DevicePool(("cpu",)) as pool, asyncio.TaskGroup() as group:
+        weighing = [group.create_task(weigh(task, pool), name=f"weigh/{task.id}") for task in tasks]
+    return [each.result() for each in weighing]
+
+
+def verdict(report: OracleReport) -> str:
+    """What is said of a task in one phrase."""
+    if report.problem:
+        return "not to be judged"
+    if report.weaknesses:
+        return "weak"
+    return "sound" if report.sound else f"not sound: its baseline is {report.baseline}"
+
+
+def oracle_table(reports: Sequence[OracleReport]) -> str:
+    """Figures of each task."""
+    rows = [
+        (
+            report.task.removeprefix("starter/"),
+            str(report.baseline),
+            f"{report.closest.used:.1%}" if report.closest is not None else UNKNOWN,
+            f"{report.closest.case} {report.closest.output}" if report.closest is not None else UNKNOWN,
+            str(report.tried),
+            str(sum(one.control != "truth" for one in report.weaknesses)),
+        )
+        for report in reports
+    ]
+    columns = [
+        Column("task", keep=True),
+        Column("baseline", keep=True),
+        Column("tolerance used", right=True),
+        Column("by", drop=1),
+        Column("wrong answers", right=True),
+        Column("accepted", right=True),
+    ]
+    return table(columns, rows)
+
+
+def findings(reports: Sequence[OracleReport]) -> list[str]:
+    """What is wrong, a line each."""
+    lines = []
+    for report in reports:
+        if report.baseline_error:
+            lines.append(f"{report.task}: the baseline is {report.baseline}: {report.baseline_error}")
+        if report.problem:
+            lines.append(f"{report.task}: {report.problem}")
+        lines += [f"{report.task}: weak oracle, case {one.case}: {one.problem}" for one in report.weaknesses]
+    return lines
