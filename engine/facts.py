@@ -135,7 +135,7 @@ class Measurements:
 
 
 def case_facts(task: Task, target: Target) -> tuple[CaseFacts, ...]:
-    """The task's cases with their cost by the task's own model. `BadTask` where its `cost.py` fails."""
+    """The open cases of the task with their cost by the task's own model. `BadTask` where its `cost.py` fails."""
     facts = []
     for case in task.open_cases:
         cost = task_cost(task, case.gpu, case.dtype)

@@ -7,21 +7,16 @@ asked for twice and no verdict is lost, in whatever moment the engine ended.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from engine.budget import Budget
 from engine.errors import JudgeUnable, ModelError
-from engine.judging import Judge
+from engine.evaluating import NO_VERDICT, evaluated, why_not
 from engine.methods import Review
-from engine.models import CallKey, Client, Reply, Request, Retry, ask
-from engine.plan import SessionPlan
-from engine.retrieval import Corpus
-from engine.reviewing import Decisions
+from engine.models import CallKey, Reply, Request, Retry, ask
+from engine.shared import Shared
 from engine.streaming import PieceBatches
-from harness import Evaluation, StageEntered, StageLeft, Target, Verdict
+from harness import Evaluation
 from sessions.events import (
     AttemptJudged,
     AttemptStarted,
@@ -34,40 +29,14 @@ from sessions.events import (
     Notice,
     Origin,
     Role,
-    StageFinished,
-    StageStarted,
     WaitingForPerson,
 )
 from sessions.names import attempt_name, call_name, instance_key
-from sessions.recorder import Recorder
 from sessions.state import AttemptState, CallState
 from suites import Task
 
 TEMPERATURE = 1.0
 """GEAK's: parallel instances must differ."""
-NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
-JUDGINGS = 2
-"""Of one candidate, where the judge itself fails."""
-
-
-@dataclass(slots=True)
-class Shared:
-    """What the instances of one engine have in common."""
-
-    plan: SessionPlan
-    recorder: Recorder
-    client: Client
-    judge: Judge
-    budget: Budget
-    targets: tuple[Target, ...]
-    corpus: Corpus
-    decisions: Decisions
-    calls: asyncio.Semaphore
-    """A place for each request that may be under way; apart from the judge's slots, so that both are kept busy."""
-    busy: dict[str, list[str]] = field(default_factory=dict)
-    """By device, the attempts that are judged on it."""
-    prompts_changed: bool = False
-    """Whether it was said that prompts differ from the journal's."""
 
 
 class InstanceContext:
@@ -213,35 +182,12 @@ class InstanceContext:
 
     async def _judge(self, source: str, rival: str | None) -> Evaluation:
         """An evaluation with a verdict on the candidate, not on the judge."""
-        why = ""
-        for judging in range(1, JUDGINGS + 1):
-            name = self._name
-            try:
-                evaluation = await self._shared.judge.evaluate(
-                    source, self.task, rival=rival, on_stage=self._on_stage
-                )
-            finally:
-                for attempts in self._shared.busy.values():
-                    if name in attempts:
-                        attempts.remove(name)
-            if evaluation.verdict not in NO_VERDICT:
-                return evaluation
-            why = evaluation.error.message if evaluation.error else str(evaluation.verdict)
-            again = "; judging it once more" if judging < JUDGINGS else ""
-            self._recorder.record(
-                Notice(level="warning", message=f"the judge failed on {name}: {why}{again}")
+        evaluation = await evaluated(self._shared, self.task, self._name, source, rival=rival)
+        if evaluation.verdict in NO_VERDICT:
+            raise JudgeUnable(
+                f"the judge failed twice on {self._name}, the last time with: {why_not(evaluation)}"
             )
-        raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
-
-    def _on_stage(self, told: StageEntered | StageLeft) -> None:
-        name = self._name
-        if isinstance(told, StageEntered):
-            attempts = self._shared.busy.setdefault(told.device, [])
-            if told.stage != "static" and name not in attempts:
-                attempts.append(name)
-            self._recorder.record(StageStarted(attempt=name, stage=told.stage, device=told.device))
-        else:
-            self._recorder.record(StageFinished(attempt=name, stage=told.stage))
+        return evaluation
 
     # The person
 

@@ -16,8 +16,13 @@ class Judge(Protocol):
 
     devices: Sequence[Device]
 
-    async def evaluate(self, source: str, task: Task, *, rival: str | None, on_stage: OnStage) -> Evaluation:
-        """The evaluation of a candidate. Failures of the judge's own are the verdict `infra_error`."""
+    async def evaluate(
+        self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
+    ) -> Evaluation:
+        """The evaluation of a candidate, with `exam` on the task's exam cases in place of the open ones.
+
+        Failures of the judge's own are the verdict `infra_error`.
+        """
         ...
 
 
@@ -30,7 +35,9 @@ class PoolJudge:
         self._targets = targets
         self._seed = seed
 
-    async def evaluate(self, source: str, task: Task, *, rival: str | None, on_stage: OnStage) -> Evaluation:
+    async def evaluate(
+        self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
+    ) -> Evaluation:
         """See `Judge`."""
         return await evaluate(
             source,
@@ -38,6 +45,7 @@ class PoolJudge:
             pool=self._pool,
             targets=self._targets,
             seed=self._seed,
+            exam=exam,
             rival=rival,
             on_event=on_stage,
         )

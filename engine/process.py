@@ -24,7 +24,6 @@ import psutil
 from engine.budget import Budget
 from engine.control import ControlServer, Request
 from engine.errors import EngineError, UsageProblem
-from engine.instance import Shared
 from engine.job import Job, opened, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.launch import WRONG_USAGE, plan_file
@@ -33,6 +32,7 @@ from engine.models.spec import PROVIDERS
 from engine.prompting import template_hashes
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
+from engine.shared import Shared
 from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.devices import choose_devices

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted
-from engine.instance import InstanceContext, Shared
+from engine.examining import examine
+from engine.instance import InstanceContext
 from engine.methods import Method
+from engine.shared import Shared
 from harness import HarnessError, Verdict
 from sessions.events import InstanceFinished, InstanceStarted
 from suites import SuiteError, Task
@@ -51,6 +53,8 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
     ending = await _run(method, context)
     await context.settle()
+    if ending.reason != "infra_error":
+        ending = await _examine(shared, task, context.key) or ending
     await shared.recorder.record_durable(
         InstanceFinished(
             task=task.id,
@@ -75,6 +79,15 @@ async def _run(method: Method, context: InstanceContext) -> Ending:
     except (JudgeUnable, HarnessError, SuiteError) as error:
         return Ending("infra_error", str(error))
     return Ending("iterations")
+
+
+async def _examine(shared: Shared, task: Task, key: str) -> Ending | None:
+    """Hold the exam of the instance's winner; another ending where the judge cannot be asked at all."""
+    try:
+        await examine(shared, task, key)
+    except (HarnessError, SuiteError) as error:
+        return Ending("infra_error", f"the winner was not examined: {error}")
+    return None
 
 
 def _best(shared: Shared, key: str) -> str | None:

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from suites import Task
+from suites import Case, Output, Task
+from suites.tolerances import dtype_of, tolerance_of
 
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """Distance from 1 to the next value of a dtype."""
+ACCUMULATED_IN = 2.0**-24
+"""Rounding error of a float32 sum's terms, which `accumulation` counts in."""
 ONE_ROUNDING = 2.0
-"""Relative tolerance over epsilon up to which nothing but the last rounding is forgiven."""
+"""Allowed error over epsilon up to which nothing but the last rounding is forgiven."""
 CAREFUL = 1000.0
 
 
 def tolerance_words(task: Task) -> Iterator[str]:
-    """One sentence a dtype."""
+    """One sentence a dtype that outputs have in the open cases, or for each of them where they differ."""
     if task.quantization is not None:
         yield (
             "Whole outputs are compared with the exact result of the stated quantization: cosine similarity, relative L1 "
             "error and root mean square error all have to hold, so every element counts a little."
         )
         return
-    for dtype, tolerance in sorted(task.tolerances.items()):
-        epsilon = EPSILON.get(dtype)
-        if epsilon is None:
-            yield (
-                f"`{dtype}`: exact." if tolerance.rtol == tolerance.atol == 0 else f"`{dtype}`: almost exact."
+    # By dtype and output, the most that any case allows: what fails there fails everywhere.
+    said: dict[str, dict[str, str]] = {}
+    for output in task.outputs:
+        for dtype in sorted({dtype_of(output, case) for case in task.open_cases}):
+            cases = [case for case in task.open_cases if dtype_of(output, case) == dtype]
+            said.setdefault(dtype, {})[output.name] = _words(
+                dtype, max(_allowed(task, output, case) for case in cases)
             )
-        elif tolerance.rtol <= ONE_ROUNDING * epsilon:
-            yield f"`{dtype}`: as exact as one final rounding to `{dtype}` allows; any earlier rounding shows."
-        elif tolerance.rtol <= CAREFUL * epsilon:
-            yield f"`{dtype}`: as exact as careful arithmetic in `{dtype}` throughout; a coarser dtype on the way shows."
+    for dtype in sorted(said):
+        if len(set(said[dtype].values())) == 1:
+            yield f"`{dtype}`: {next(iter(said[dtype].values()))}"
         else:
-            yield f"`{dtype}`: room for a different order of operations, not for a coarser dtype."
+            yield from (f"`{name}`, `{dtype}`: {words}" for name, words in said[dtype].items())
+
+
+def _words(dtype: str, allowed: float) -> str:
+    epsilon = EPSILON.get(dtype)
+    if epsilon is None or allowed == 0:
+        return "exact." if allowed == 0 else "almost exact."
+    if allowed <= ONE_ROUNDING * epsilon:
+        return f"as exact as one final rounding to `{dtype}` allows; any earlier rounding shows."
+    if allowed <= CAREFUL * epsilon:
+        return f"as exact as careful arithmetic in `{dtype}` throughout; a coarser dtype on the way shows."
+    return "room for a different order of operations, not for a coarser dtype."
+
+
+def _allowed(task: Task, output: Output, case: Case) -> float:
+    """About the relative error that an output may have in a case, by the parts of its tolerance that grow with values."""
+    tolerance = tolerance_of(task, output, case)
+    terms = max(case.cpu.get(tolerance.reduction, 0), case.gpu.get(tolerance.reduction, 0))
+    summed = tolerance.accumulation * ACCUMULATED_IN * math.sqrt(terms)
+    return tolerance.rtol + tolerance.ulps * EPSILON.get(dtype_of(output, case), 0.0) + summed

@@ -29,9 +29,10 @@ from engine.prompting import (
     template_hashes,
     templates,
 )
+from engine.tolerances import tolerance_words
 from harness import ErrorReport, Verdict, hardware, target, targets
 from sessions.events import Message
-from suites import CATEGORIES, Task, load_suite, load_task
+from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
 from tests.support.judged import failing, mismatch, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -122,6 +123,45 @@ def test_precision_is_told_in_words() -> None:
     assert "`float16`: as exact as one final rounding" in told
     assert "`float32`: as exact as careful arithmetic" in told
     assert "cosine similarity" in text(first_prompt(Setting(load_task("matmul_w8a8"), SETTING.targets)))
+
+
+def test_precision_is_that_of_the_outputs_not_of_the_inputs() -> None:
+    told = "\n".join(tolerance_words(load_task("cross_entropy")))
+    assert "`float32`: as exact as careful arithmetic" in told
+    assert "`float16`" not in told, "its fp16 cases return fp32"
+
+
+def test_precision_counts_units_in_the_last_place_and_long_sums() -> None:
+    task = load_task("matmul")
+    half = msgspec.structs.replace(task.outputs[0], name="half", tolerances={"float16": Tolerance(ulps=1.0)})
+    summed = Tolerance(accumulation=4.0, reduction="k")
+    single = msgspec.structs.replace(
+        task.outputs[0], name="single", dtype="float32", tolerances={"float32": summed}
+    )
+    exact = msgspec.structs.replace(task.outputs[0], name="exact", tolerances={"float16": Tolerance()})
+    told = list(tolerance_words(msgspec.structs.replace(task, outputs=(half, single, exact))))
+    assert told == [
+        "`half`, `float16`: as exact as one final rounding to `float16` allows; any earlier rounding shows.",
+        "`exact`, `float16`: exact.",
+        "`float32`: as exact as careful arithmetic in `float32` throughout; a coarser dtype on the way shows.",
+    ]
+
+
+def test_no_prompt_knows_of_exam_cases() -> None:
+    task = load_task("softmax")
+    hidden = msgspec.structs.replace(
+        task.open_cases[0],
+        name="for-the-exam",
+        dtype="bfloat16",
+        cpu={"rows": 13, "columns": 1741},
+        gpu={"rows": 3571, "columns": 9973},
+        exam=True,
+    )
+    kept = msgspec.structs.replace(
+        task, cases=(*task.cases, hidden), tolerances=task.tolerances | {"bfloat16": Tolerance(rtol=0.1)}
+    )
+    with_it, without = every_prompt(Setting(kept, SETTING.targets)), every_prompt(SETTING)
+    assert with_it == without
 
 
 def test_the_example_is_shown_and_named() -> None:

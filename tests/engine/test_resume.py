@@ -29,8 +29,10 @@ from sessions.events import (
     Message,
     Notice,
     SessionFinished,
+    WinnerExamined,
 )
 from sessions.journal import read_journal
+from sessions.state import Confirmation
 from sessions.store import Store
 from tests.conftest import SOAK
 from tests.support.engines import ToldJudge, plan, play, run, shared, told, until
@@ -50,6 +52,7 @@ class Resumed:
     events: list[Event]
     asked: list[str]
     judged: list[str]
+    examined: list[str]
 
 
 async def go_on(home: Home, client: ScriptedClient) -> Resumed:
@@ -66,7 +69,7 @@ async def go_on(home: Home, client: ScriptedClient) -> Resumed:
         f"vector_add#{key.instance}/{key.attempt}/{key.role}/{key.n}"
         for key in (request.key for request in client.requests)
     ]
-    return Resumed(events, asked, judge.evaluated)
+    return Resumed(events, asked, judge.evaluated, judge.examined)
 
 
 def cut(whole: Home, home: Home, lines: int, torn: bytes = b"") -> list[Event]:
@@ -80,6 +83,10 @@ def cut(whole: Home, home: Home, lines: int, torn: bytes = b"") -> list[Event]:
 
 def verdicts(events: list[Event]) -> dict[str, Verdict | None]:
     return {attempt.attempt: attempt.verdict for attempt in fold(events).attempts()}  # type: ignore[arg-type]
+
+
+def confirmations(events: list[Event]) -> dict[str, Confirmation]:
+    return {attempt.attempt: attempt.confirmation for attempt in fold(events).attempts()}  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -98,12 +105,15 @@ async def test_from_every_moment_the_session_ends_as_it_would_have(whole: Home, 
         held = cut(whole, home, count)
         resumed = await go_on(home, told(*VERDICTS))
         assert verdicts(resumed.events) == verdicts(undisturbed), f"after {count} lines"
+        assert confirmations(resumed.events) == confirmations(undisturbed), f"after {count} lines"
         paid = {event.call for event in held if isinstance(event, CallFinished)}
         assert not paid & set(resumed.asked), f"asked again after {count} lines"
         assert len(paid) + len(resumed.asked) == CALLS
         known = [event for event in held if isinstance(event, AttemptJudged)]
         assert len(known) + len(resumed.judged) == 6, f"judged again after {count} lines"
-        for kind in (CallFinished, CandidateProposed, AttemptJudged, InstanceFinished):
+        held_before = [event for event in held if isinstance(event, WinnerExamined)]
+        assert len(held_before) + len(resumed.examined) == 2, f"examined again after {count} lines"
+        for kind in (CallFinished, CandidateProposed, AttemptJudged, WinnerExamined, InstanceFinished):
             names = [str(event) for event in resumed.events if isinstance(event, kind)]
             assert len(names) == len(set(names))
         assert_store_is_whole(home, tmp_path / f"clone-{count}", resumed.events)
@@ -117,6 +127,9 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
     )
     with Store.read_only(clone) as store:
         assert store.session_events(PLAN.session) == events
+        for number in (1, 2):
+            tip = store.heads()[f"{PLAN.session}/_exam/starter/vector_add/{number}"]
+            assert "exam.json" in store.attempt_files(tip)
     shutil.rmtree(clone)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from engine.budget import Budget
-from engine.instance import Shared
 from engine.job import session_started
 from engine.judging import Judge, OnStage
 from engine.methods import open_method
@@ -15,6 +16,7 @@ from engine.plan import Price, SessionPlan
 from engine.retrieval import Corpus
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
+from engine.shared import Shared
 from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
@@ -45,12 +47,18 @@ class ToldJudge:
     def __init__(self) -> None:
         self.devices: Sequence[Device] = (Device(name="cpu", kind="cpu", description="told"),)
         self.evaluated: list[str] = []
+        self.examined: list[str] = []
+        """Sources that it was asked about on the exam cases."""
         self.failing = 0
         """How many of the next evaluations end with `infra_error`."""
+        self.exam: Callable[[str], Evaluation] = _as_told
+        """What an exam says of a source."""
 
-    async def evaluate(self, source: str, task: Task, *, rival: str | None, on_stage: OnStage) -> Evaluation:
+    async def evaluate(
+        self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
+    ) -> Evaluation:
         """See `Judge`."""
-        self.evaluated.append(source)
+        (self.examined if exam else self.evaluated).append(source)
         for stage in STAGES[:2]:
             on_stage(StageEntered(stage, "cpu"))
             await asyncio.sleep(0)
@@ -58,19 +66,26 @@ class ToldJudge:
         if self.failing:
             self.failing -= 1
             return failed(Verdict.INFRA_ERROR, "a worker died")
-        if not source:
-            return failed(Verdict.NO_CODE, "there is no code")
-        verdict, _, speedup = source.splitlines()[0].removeprefix("# judge: ").partition(" ")
-        if verdict == "correct":
-            return correct(speedup=float(speedup) if speedup else None)
-        return failed(Verdict(verdict), f"told to be {verdict}")
+        return msgspec.structs.replace(self.exam(source), exam=True) if exam else _as_told(source)
+
+
+def _as_told(source: str) -> Evaluation:
+    """The evaluation that a candidate's first line asks for."""
+    if not source:
+        return failed(Verdict.NO_CODE, "there is no code")
+    verdict, _, speedup = source.splitlines()[0].removeprefix("# judge: ").partition(" ")
+    if verdict == "correct":
+        return correct(speedup=float(speedup) if speedup else None)
+    return failed(Verdict(verdict), f"told to be {verdict}")
 
 
 def told(*verdicts: str, usage: Usage = USED) -> ScriptedClient:
-    """A model whose candidate in attempt n gets verdict n (the last one again after that); reflections are words.
+    """A model whose candidate in attempt n gets verdict n (the last one again after that); reflections are words."""
+    return ScriptedClient(answer=answering(*verdicts, usage=usage))
 
-    The answer depends on nothing but the call, as a recording's does.
-    """
+
+def answering(*verdicts: str, usage: Usage = USED) -> Callable[[Request], Reply]:
+    """What `told` answers: it depends on nothing but the call, as a recording's replies do."""
 
     def answer(request: Request) -> Reply:
         key = request.key
@@ -80,7 +95,7 @@ def told(*verdicts: str, usage: Usage = USED) -> ScriptedClient:
         verdict = verdicts[min(key.attempt, len(verdicts)) - 1]
         return Reply(text=answer_of(verdict, mark), reasoning=f"Thinking {mark}.", usage=usage)
 
-    return ScriptedClient(answer=answer)
+    return answer
 
 
 def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> SessionPlan:
