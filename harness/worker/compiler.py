@@ -98,7 +98,7 @@ def compile_candidate(
     for case in cases:
         with capture.record() as made:
             try:
-                getattr(module, entry_point)(**_arguments(case))
+                getattr(module, entry_point)(**zero_arguments(case))
             except ForeignOption as reason:
                 unsupported = f"{reason}; nothing can be said for {target.name}"
             except MemoryError as reason:
@@ -131,7 +131,8 @@ def compile_candidate(
     )
 
 
-def _arguments(case: CaseSpec) -> dict[str, Any]:
+def zero_arguments(case: CaseSpec) -> dict[str, Any]:
+    """The arguments of a case, tensors filled with zeros that take memory only where they are touched."""
     return {spec.name: spec.scalar if spec.shape is None else _zeros(spec) for spec in case.arguments}
 
 

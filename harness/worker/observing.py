@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from .traffic import Observation
 
+Watching = TypeVar("Watching", bound=Observation)
 _running: list[Observation] = []
 
 
@@ -25,6 +26,13 @@ def observe(inputs: Mapping[str, Any]) -> Iterator[Observation]:
     """
     observation = Observation()
     observation.admit(inputs)
+    with running(observation):
+        yield observation
+
+
+@contextmanager
+def running(observation: Watching) -> Iterator[Watching]:
+    """Let kernels be seen by this observation until the block ends."""
     _running.append(observation)
     try:
         yield observation

@@ -62,6 +62,8 @@ class Origin:
     pointer: int
     names: tuple[str, ...]
     """Parameters of the kernel that hold it."""
+    storage: int = 0
+    """Address of the storage: the allocation's key."""
 
 
 @dataclass(slots=True)
@@ -133,7 +135,7 @@ class Observation:
         address = storage.data_ptr()
         if address not in self.allocations:
             self._add(address, Span(address, address + storage.nbytes()), storage)
-        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names))
+        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
 
     def touch(
         self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
