@@ -28,13 +28,23 @@ class Arena:
         os.ftruncate(self.descriptor, self.size_bytes)
         self._memory = mmap.mmap(self.descriptor, self.size_bytes)
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        self._fill(inputs)
+
+    def _fill(self, inputs: Mapping[str, Value]) -> None:
         self._memory[:] = bytes([_GUARD]) * self.size_bytes
         for argument in self.arguments:
             tensor = inputs[argument.name]
             if argument.storage_bytes and isinstance(tensor, torch.Tensor):
-                here = slice(argument.offset_bytes, argument.offset_bytes + argument.storage_bytes)
-                self._memory[here] = storage_bytes(tensor)
+                end = argument.offset_bytes + argument.storage_bytes
+                self._memory[end - span_bytes(tensor) : end] = storage_bytes(tensor)
         self._before = bytes(self._memory)
+
+    def refilled(self, inputs: Mapping[str, Value]) -> bool:
+        """Whether other inputs of the very same shapes stand in the memory now, in place of those before."""
+        if lay_out(inputs) != (self.arguments, self.size_bytes):
+            return False
+        self._fill(inputs)
+        return True
 
     def changed(self) -> tuple[str, ...]:
         """Names of the inputs whose bytes are no longer what the judge wrote."""
@@ -76,6 +86,8 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
             arguments.append(Argument(name=name, scalar=value))
             continue
         length = span_bytes(value)
+        before = int(value.storage_offset()) if length else 0
+        length += before * value.element_size()
         arguments.append(
             Argument(
                 name=name,
@@ -84,6 +96,7 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
                 strides=tuple(value.stride()),
                 offset_bytes=offset,
                 storage_bytes=length,
+                storage_offset=before,
             )
         )
         offset += -(-length // GUARD_BYTES) * GUARD_BYTES + 2 * GUARD_BYTES
@@ -91,7 +104,7 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
 
 
 def open_arguments(descriptor: int, size_bytes: int, arguments: Sequence[Argument]) -> dict[str, Any]:
-    """The guest's side: the arguments, tensors in the shared memory itself, each storage as long as its tensor."""
+    """The guest's side: the arguments, tensors in the shared memory itself, each storage ending with its tensor."""
     memory = mmap.mmap(descriptor, size_bytes)
     return {argument.name: _open(memory, argument) for argument in arguments}
 
@@ -104,7 +117,7 @@ def _open(memory: mmap.mmap, argument: Argument) -> Any:
         return torch.empty_strided(argument.shape, argument.strides, dtype=dtype)
     count = argument.storage_bytes // dtype.itemsize
     flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=argument.offset_bytes)
-    return flat.as_strided(argument.shape, argument.strides)
+    return flat.as_strided(argument.shape, argument.strides, argument.storage_offset)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -120,8 +133,12 @@ def span_bytes(tensor: torch.Tensor) -> int:
     return (last + 1) * tensor.element_size()
 
 
+def memory_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory from a tensor's first element to its last, byte by byte, where it lies."""
+    count = span_bytes(tensor) // tensor.element_size()
+    return tensor.detach().as_strided((count,), (1,)).view(torch.uint8)
+
+
 def storage_bytes(tensor: torch.Tensor) -> bytes:
     """The memory from a tensor's first element to its last."""
-    count = span_bytes(tensor) // tensor.element_size()
-    flat = tensor.detach().as_strided((count,), (1,))
-    return bytes(flat.view(torch.uint8).numpy().tobytes())
+    return bytes(memory_of(tensor).cpu().numpy().tobytes())

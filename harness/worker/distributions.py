@@ -1,7 +1,8 @@
-"""Outliers: the second distribution of values that cases are drawn from."""
+"""Outliers, the second distribution of values that cases are drawn from, and values that are no number."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -10,6 +11,7 @@ PROBABILITY = 0.001
 FACTOR = 50
 TAIL = 64
 """One outlier lies among the last elements of the last row, so in the last tile."""
+SPECIAL = (math.nan, math.inf, -math.inf)
 
 
 def inject_outliers(
@@ -27,6 +29,25 @@ def inject_outliers(
         if tensor.numel():
             flat = tensor.view(-1)
             flat[_places(flat.numel(), tensor.shape[-1] if tensor.dim() else 1, generator)] *= FACTOR
+
+
+def inject_special(
+    inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str], generator: torch.Generator
+) -> None:
+    """Put a NaN and both infinities into each named input that holds floats, in place, in three rows where it has them.
+
+    Eight-bit floats without infinities get their NaN, or nothing.
+    """
+    for name in names:
+        tensor = inputs[name]
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or not tensor.numel():
+            continue
+        *outer, columns = tensor.shape or (1,)
+        rows = torch.randperm(math.prod(outer), generator=generator)
+        places = torch.randperm(columns, generator=generator)
+        for at, value in enumerate(SPECIAL[: max(len(rows), columns)]):
+            row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
+            tensor[(*row, places[at % columns])] = value
 
 
 def _places(elements: int, columns: int, generator: torch.Generator) -> torch.Tensor:

@@ -32,6 +32,7 @@ from .messages import (
 from .problem import BadProblem, Problem
 from .strength import Strength
 from .trial import Trial
+from .vault import Vault
 
 
 def main(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- a role like the others
@@ -63,6 +64,7 @@ class Judge:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
 

@@ -192,7 +192,10 @@ class Argument(msgspec.Struct, frozen=True):
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     offset_bytes: int = 0
+    """Of its storage in the arena."""
     storage_bytes: int = 0
+    storage_offset: int = 0
+    """Elements of the storage before the tensor's first."""
 
     @property
     def is_tensor(self) -> bool:
@@ -208,6 +211,10 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     case: str
     arguments: tuple[Argument, ...]
     arena_bytes: int
+    hold: bool = False
+    """The next call may be given the very same tensors."""
+    again: bool = False
+    """Give the tensors of the call before, which were held: other values stand in their memory now."""
 
 
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):

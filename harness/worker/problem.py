@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -14,8 +14,10 @@ from suites.task import Case, Distribution, Task
 
 from . import arena, seeds
 from .arena import Value
+from .cases import JudgedCase
 from .compiler import ArgumentSpec, CaseSpec
-from .distributions import inject_outliers
+from .distributions import inject_outliers, inject_special
+from .layouts import laid_out
 
 Inputs = dict[str, Value]
 
@@ -25,23 +27,38 @@ class BadProblem(Exception):
 
 
 class Problem:
-    """One loaded `problem.py`."""
+    """One loaded `problem.py`, its inputs made at the sizes for one kind of device."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, *, at: Literal["cpu", "gpu"] = "cpu") -> None:
         self._task = task
+        self._at = at
         module = _load(task.folder / "problem.py")
         self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
 
+    def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        """The inputs at one place of a session's pool, in the case's layout."""
+        purpose = f"{'exam' if case.case.exam else 'open'} {place}"
+        inputs = self._made(case.case, session_seed, purpose, special=case.special)
+        return {
+            name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
+            for name, value in inputs.items()
+        }
+
     def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
-        """The inputs of a case at `cpu` sizes; the same seed and purpose give the same inputs."""
+        """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
+        return self._made(case, session_seed, purpose, special=False)
+
+    def _made(self, case: Case, session_seed: int, purpose: str, *, special: bool) -> Inputs:
         generator = torch.Generator()
         generator.manual_seed(seeds.derive(session_seed, self._task.id, case.name, purpose))
         try:
-            inputs = self._make_inputs(case.cpu, torch_dtype(case.dtype), generator)
+            inputs = self._make_inputs(getattr(case, self._at), torch_dtype(case.dtype), generator)
             if case.distribution is Distribution.OUTLIER:
                 tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
                 inject_outliers(tensors, self._task.outlier_inputs, generator)
+            if special:
+                inject_special(inputs, self._task.outlier_inputs or tuple(inputs), generator)
         except Exception as error:
             raise BadProblem(f"make_inputs of {self._task.id}, case {case.name}: {error}") from error
         return inputs

@@ -24,7 +24,10 @@ class Runner(Protocol):
         """Makes the process ready, once, before the candidate's module is imported."""
 
     def open(self, descriptor: int, call: Call) -> dict[str, Any]:
-        """The arguments by name, tensors on the device, guard zones around each. Closes `descriptor`."""
+        """The arguments by name, tensors on the device, guard zones around each. Closes `descriptor`.
+
+        With `call.again` the very tensors of a call that was to `hold` them, filled from its memory anew.
+        """
 
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
         """Watches what kernels do until the block ends."""
@@ -48,14 +51,20 @@ class Runner(Protocol):
 class InterpreterRunner:
     """Triton's interpreter: kernels run as they are called, on memory that is the judge's itself."""
 
+    def __init__(self) -> None:
+        self._held: dict[str, Any] = {}
+
     def prepare(self, load: Load) -> None:
         """See `Runner`."""
         interpreter.prepare(target(load.target))
 
     def open(self, descriptor: int, call: Call) -> dict[str, Any]:
         """See `Runner`."""
-        arguments = arena.open_arguments(descriptor, call.arena_bytes, call.arguments)
+        arguments = self._held
+        if not call.again:
+            arguments = arena.open_arguments(descriptor, call.arena_bytes, call.arguments)
         os.close(descriptor)
+        self._held = arguments if call.hold else {}
         return arguments
 
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
-import torch
 
 from harness import limits, signatures
-from harness.evaluation import ErrorReport, Layer, Margin, Mismatch, Verdict
-from suites.dtypes import ITEM_BYTES
-from suites.task import Case
-from suites.tolerances import dtype_of, tolerance_of
+from harness.evaluation import Basis, ErrorReport, Fact, Layer, Verdict
 
-from . import bounds, findings, seeds, wording
-from .arena import Arena
-from .compare import Comparison, compare
+from . import findings, wording
+from .answers import Answers
+from .caller import Caller, Run
 from .link import CandidateRaised, GuestGone, GuestLied, GuestLink, GuestSlow
 from .messages import (
     Begin,
-    Call,
     CaseTraffic,
     Farewell,
     FirstCallPassed,
@@ -29,17 +22,13 @@ from .messages import (
     LeftBehind,
     Load,
     Loaded,
-    OutputData,
-    Returned,
 )
-from .problem import BadProblem, Inputs, Problem, torch_dtype
+from .plan import Step, make_plan
+from .problem import BadProblem, Problem
+from .vault import Given
 
 if TYPE_CHECKING:
     from .judge import Judge
-
-FIRST = "first"
-AGAIN = "again"
-"""Purposes of seeds: of the run that is compared, and of the run with other values."""
 
 
 class Stop(Exception):
@@ -50,18 +39,6 @@ class Stop(Exception):
         self.verdict, self.error = verdict, error
 
 
-@dataclass(slots=True)
-class Run:
-    """One call of the entry point, seen from the judge."""
-
-    case: Case
-    inputs: Inputs
-    returned: Returned
-    changed_inputs: tuple[str, ...]
-    """Proof: the judge compared the bytes."""
-    broken_guards: tuple[str, ...]
-
-
 class Trial:
     """Drives one guest through the stages that need it."""
 
@@ -70,7 +47,7 @@ class Trial:
         self._link = link
         self._begin = begin
         self._task = begin.task
-        self._cases = begin.task.exam_cases if begin.exam else begin.task.open_cases
+        self._plan = make_plan(begin.task, begin.seed, begin.source, exam=begin.exam)
         self._limits = begin.limits
         self._problem = problem
         self._sandbox: tuple[Layer, ...] = ()
@@ -78,13 +55,15 @@ class Trial:
         self._case = ""
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
-        self._margins: list[Margin] = []
-        self._elements = 0
+        self._answers = Answers(begin.task)
+        self._caller = Caller(link, begin.task, begin.limits, self._given)
+        self._left_out: dict[str, str] = {}
 
     def run(self) -> Judged:
         """The verdict; whatever the guest does, there is one."""
         try:
             try:
+                self._prepare()
                 self._sandbox = self._link.hello().sandbox
                 first = self._call()
                 self._judge.tell(FirstCallPassed(cases=self._specifications()))
@@ -108,6 +87,8 @@ class Trial:
             error = wording.gone(self._case)
             self._judge.leave(self._stage, error.message, ok=False)
             return msgspec.structs.replace(self._judged(Verdict.CRASH, error), guest_ended=True)
+        finally:
+            self._caller.close()
         return self._judged(Verdict.CORRECT, None)
 
     def _call(self) -> Run:
@@ -127,7 +108,7 @@ class Trial:
             wrong = signatures.difference(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
-        run = self._run(self._cases[0], FIRST, first=True)
+        run = self._run(self._plan.execution[0], first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
         self._judge.leave("call", detail, ok=True)
         return run
@@ -136,112 +117,97 @@ class Trial:
         """Every case against the oracle."""
         self._stage = "execution"
         self._judge.enter("execution")
-        for case in self._cases:
-            run = first if case is first.case else self._run(case, FIRST)
+        for step in filter(self._is_possible, self._plan.execution):
+            run = first if step is first.step else self._run(step)
             self._runs.append(run)
             self._compare(run)
-        if not self._elements:
+        if not self._answers.elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
-        count = len(self._cases)
-        self._judge.leave("execution", f"{count} of {count} cases match the oracle", ok=True)
+        count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
+        detail = f"{count} of {count} cases match the oracle, {hidden} of them hidden"
+        self._judge.leave("execution", detail, ok=True)
 
     def _check_integrity(self) -> None:
-        """The runs so far, the same inputs once more, other inputs, and what was left behind."""
+        """The runs so far, cases once more in an order that no state survives, and what was left behind."""
         self._stage = "integrity"
         self._judge.enter("integrity")
         for run in self._runs:
             self._refuse(findings.of_call(run, self._task))
-        run = self._runs[seeds.derive(self._begin.seed, self._task.id, "repeated case") % len(self._runs)]
-        same = self._run(run.case, FIRST)
-        self._refuse(findings.of_call(same, self._task))
-        if self._mismatch(same) is not None:
-            raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
-        other = self._run(run.case, AGAIN)
-        self._refuse(findings.of_call(other, self._task))
-        mismatch = self._mismatch(other)
-        if mismatch is not None:
-            if _bytes(other) == _bytes(same):
-                raise Stop(Verdict.REJECTED, wording.stale(run.case.name))
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
+        for step in self._plan.repeats:
+            if self._is_possible(step):
+                run = self._run(step)
+                self._refuse(findings.of_call(run, self._task))
+                self._repeated(run)
         self._case = ""
         self._left = self._link.ask(
             lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
         )
         self._refuse(findings.of_farewell(self._left))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
-        self._judge.leave("integrity", f"launched in every case: {kernels}", ok=True)
+        self._judge.leave(
+            "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True
+        )
 
-    def _run(self, case: Case, purpose: str, *, first: bool = False) -> Run:
+    def _run(self, step: Step, *, first: bool = False) -> Run:
         """One call in the guest with inputs of the judge's; `Stop` where the interpreter cannot say."""
         self._judge.alive()
-        self._case = case.name
-        inputs = self._problem.inputs(case, self._begin.seed, purpose)
-        arena = Arena(inputs)
-        try:
-            returned = self._link.ask(
-                lambda nonce: Call(
-                    nonce=nonce,
-                    entry_point=self._task.entry_points[0].name,
-                    case=case.name,
-                    arguments=arena.arguments,
-                    arena_bytes=arena.size_bytes,
-                ),
-                Returned,
-                wall_s=self._limits.call_s if first else self._limits.case_s,
-                cpu_s=self._limits.call_cpu_s if first else self._limits.case_cpu_s,
-                descriptors=(arena.descriptor,),
-            )
-            run = Run(case, inputs, returned, arena.changed(), arena.broken_guards())
-        finally:
-            arena.close()
-        if returned.unsupported:
-            raise Stop(Verdict.UNSUPPORTED, wording.unsupported(returned.unsupported))
+        self._case = step.case.name
+        run = self._caller.call(step, first=first)
+        if run.returned.unsupported:
+            raise Stop(Verdict.UNSUPPORTED, wording.unsupported(run.returned.unsupported))
         return run
 
+    def _given(self, step: Step) -> Given:
+        return self._judge.vault.given(self._problem, step.case, self._begin.seed, step.place)
+
+    def _prepare(self) -> None:
+        """Makes the inputs of every step, before any foreign code runs. Holds on to them: the vault may let them go."""
+        for step in (*self._plan.execution, *self._plan.repeats):
+            if not self._is_possible(step):
+                continue
+            try:
+                given = self._given(step)
+                if step.case.hidden:
+                    _ = given.expected
+            except BadProblem as error:
+                if not step.case.hidden:
+                    raise
+                self._left_out[step.case.name] = str(error)
+
+    def _is_possible(self, step: Step) -> bool:
+        """Whether the task's own code takes the case; what it does not take no candidate can be asked for."""
+        return step.case.name not in self._left_out
+
     def _compare(self, run: Run) -> None:
-        """`Stop` when the run is wrong: structure first, then memory, then values."""
-        problem = findings.structure(run.returned, self._task)
-        if problem:
-            raise Stop(
-                Verdict.WRONG, ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
-            )
-        out_of_bounds = findings.out_of_bounds(run)
-        if out_of_bounds is not None:
-            raise Stop(Verdict.WRONG, out_of_bounds)
-        for compared in self._comparisons(run):
-            self._margins += compared.margins
-            self._elements += compared.elements
-            if compared.mismatch is not None:
-                raise Stop(Verdict.WRONG, wording.mismatch(compared.mismatch))
+        """`Stop` when the run is wrong."""
+        unfit = self._answers.unfit(run)
+        if unfit is not None:
+            raise Stop(Verdict.WRONG, unfit)
+        mismatch = self._answers.mismatch(run)
+        if mismatch is not None:
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, _sizes(run)))
 
-    def _mismatch(self, run: Run) -> Mismatch | None:
-        """The first output that the oracle disagrees with."""
-        found = (compared.mismatch for compared in self._comparisons(run))
-        return next((mismatch for mismatch in found if mismatch is not None), None)
-
-    def _comparisons(self, run: Run) -> Iterator[Comparison]:
-        """Each output beside the oracle's."""
-        for output, data, expected in zip(
-            self._task.outputs, run.returned.outputs, self._problem.oracle(run.case, run.inputs), strict=True
-        ):
-            tolerance = tolerance_of(self._task, output, run.case)
-            yield compare(
-                _tensor(data),
-                expected,
-                case=run.case.name,
-                output=output.name,
-                dtype=torch_dtype(dtype_of(output, run.case)),
-                tolerance=tolerance,
-                quantization=self._task.quantization,
-                terms=bounds.terms_of(tolerance, run.case.cpu),
-            )
+    def _repeated(self, run: Run) -> None:
+        """`Stop` when a call is wrong whose case was right before."""
+        unfit = self._answers.unfit(run)
+        if unfit is not None:
+            raise Stop(Verdict.WRONG, unfit)
+        before, stale = self._answers.was_right(run), self._answers.is_stale(run)
+        mismatch = self._answers.mismatch(run)
+        if mismatch is None:
+            return
+        if stale:
+            raise Stop(Verdict.REJECTED, wording.stale(run.case.name))
+        if before:
+            raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
+        raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _refuse(self, finding: ErrorReport | None) -> None:
         if finding is not None:
             raise Stop(Verdict.REJECTED, finding)
 
     def _specifications(self) -> msgspec.Raw:
-        return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._cases)))
+        return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure
@@ -251,33 +217,21 @@ class Trial:
         )
 
     def _judged(self, verdict: Verdict, error: ErrorReport | None) -> Judged:
+        known = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
+        known += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
         return Judged(
             verdict=verdict,
             error=error,
-            traffic=tuple(run.returned.traffic for run in self._runs),
+            traffic=tuple(run.returned.traffic for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
-            facts=findings.facts(self._runs, self._left),
-            margins=tuple(self._margins),
+            facts=(*findings.facts(self._runs, self._left), *known),
+            margins=self._answers.margins,
         )
 
 
-def _tensor(data: OutputData) -> torch.Tensor:
-    """The guest's bytes as a tensor of the judge's; bytes that do not fill the shape are a lie."""
-    if data.dtype not in ITEM_BYTES:
-        raise GuestLied(f"no output has the dtype {data.dtype!r}")
-    dtype = torch_dtype(data.dtype)
-    count = 1
-    for size in data.shape:
-        count *= size
-    if len(data.data) != count * dtype.itemsize or min(data.shape, default=0) < 0:
-        raise GuestLied(f"{len(data.data)} bytes for {data.dtype}{list(data.shape)}")
-    if count == 0:
-        return torch.empty(data.shape, dtype=dtype)
-    return torch.frombuffer(bytearray(data.data), dtype=dtype).reshape(data.shape)
-
-
-def _bytes(run: Run) -> Sequence[bytes]:
-    return [output.data for output in run.returned.outputs]
+def _sizes(run: Run) -> str:
+    """What tells a hidden case's author where to look; open cases are known by their names."""
+    return run.step.case.sizes if run.step.case.hidden else ""
 
 
 def _launches(traffic: CaseTraffic) -> str:
