@@ -18,6 +18,8 @@ _DEFINES = {
     "cost.py": (("cost", ("sizes", "dtype")),),
 }
 """Functions that a file of a task folder defines, with their parameters where they are the same for all tasks."""
+_PROBE = {"probe_inputs": ("sizes", "dtype", "generator")}
+"""What `problem.py` defines besides where `[quantization]` has a `probe`."""
 
 
 def check_suite(name: str, *, registry: Path | None = None) -> tuple[BadTask, ...]:
@@ -45,6 +47,8 @@ def _task_problems(folder: Path, suite: str) -> Iterator[BadTask]:
         return
     for file, wanted in _DEFINES.items():
         yield from _definition_problems(folder / file, dict(wanted))
+    if task.quantization is not None and task.quantization.probe is not None:
+        yield from _definition_problems(folder / "problem.py", _PROBE)
     entry_points = {entry.name: parse_signature(entry.signature).parameters for entry in task.entry_points}
     yield from _definition_problems(folder / "baseline.py", entry_points)
     yield from _cost_problems(task)

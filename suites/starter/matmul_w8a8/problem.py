@@ -23,6 +23,27 @@ def make_inputs(
     return {"x": without_ties(x.to(dtype)), "weight_int8": weight, "weight_scale": weight_scale}
 
 
+def probe_inputs(
+    sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """Rows whose products change by much when a step of the contract is left out; no value is near a tie.
+
+    In turn: one value so large that all others round to 0; values just below and above the middle between two steps, where
+    truncating errs by half a step each; and values at both limits of the clamp.
+    """
+    inputs = make_inputs(sizes, dtype, generator)
+    m, k = inputs["x"].shape
+    sign = torch.sign(torch.randn(m, k, generator=generator))
+    whole = torch.randint(0, 60, (m, k), generator=generator)
+    beside = torch.where(torch.rand(m, k, generator=generator) < 0.5, 0.4375, 0.5625)
+    large = torch.zeros(m, k).scatter(1, torch.randint(k, (m, 1), generator=generator), 1.0) > 0
+    x = torch.empty(m, k)
+    x[0::3] = torch.where(large, 8.0 * LEVELS, 3.5 * torch.rand(m, k, generator=generator))[0::3]
+    x[1::3] = torch.where(large, 1.0 * LEVELS, whole + beside)[1::3]
+    x[2::3] = torch.where(large | (whole < 30), 2.0 * LEVELS, 2.0 * whole)[2::3]
+    return inputs | {"x": (sign * x).to(dtype)}
+
+
 def without_ties(x: torch.Tensor) -> torch.Tensor:
     """The same values, with the rows shrunk by a hundredth in which many quotients would lie half-way between two steps.
 
