@@ -20,8 +20,10 @@ from .problem import torch_dtype
 class Answers:
     """Compares runs, and keeps what the comparisons said."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, *, tf32: bool = False) -> None:
         self._task = task
+        self._tf32 = tf32
+        """Whether the device's matrix units round float32 to TF32."""
         self._margins: dict[tuple[str, str, str], Margin] = {}
         self._seen: dict[tuple[str, bytes], set[int]] = {}
         self._right: set[tuple[str, int]] = set()
@@ -47,7 +49,9 @@ class Answers:
         for output, data, expected in zip(
             self._task.outputs, run.returned.outputs, run.given.expected, strict=True
         ):
-            tolerance = tolerance_of(self._task, output, run.case)
+            tolerance, quantization = tolerance_of(self._task, output, run.case), self._task.quantization
+            if run.step.case.probe and quantization is not None and quantization.probe is not None:
+                tolerance, quantization = quantization.probe, None
             compared = compare(
                 tensor_of(data),
                 expected,
@@ -55,8 +59,9 @@ class Answers:
                 output=output.name,
                 dtype=torch_dtype(dtype_of(output, run.case)),
                 tolerance=tolerance,
-                quantization=self._task.quantization,
-                terms=bounds.terms_of(tolerance, run.case.cpu),
+                quantization=quantization,
+                terms=bounds.terms_of(tolerance, run.given.problem.sizes(run.case)),
+                tf32=self._tf32,
             )
             for margin in compared.margins:
                 self._keep(margin)

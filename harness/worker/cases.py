@@ -52,6 +52,8 @@ class JudgedCase:
     layout: Layout = Layout.DENSE
     special: bool = False
     """A NaN and both infinities are among the values."""
+    probe: bool = False
+    """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
 
     @property
     def name(self) -> str:
@@ -63,7 +65,7 @@ class JudgedCase:
         """Equal for cases with equal inputs at the same place of the pool."""
         case = self.case
         sizes = (tuple(case.cpu.items()), tuple(case.gpu.items()))
-        return (case.name, case.dtype, sizes, case.distribution, self.layout, self.special)
+        return (case.name, case.dtype, sizes, case.distribution, self.layout, self.special, self.probe)
 
     @property
     def sizes(self) -> str:
@@ -153,6 +155,11 @@ class _Making:
             if allowance in self._task.allows:
                 for layout in layouts:
                     yield JudgedCase(self._small(str(layout)), hidden=True, layout=layout)
+        if self._task.quantization is not None and self._task.quantization.probe is not None:
+            for dtype, base in self.widest.items():
+                kind, plain = f"quantization probe {dtype}", Distribution.STANDARD
+                case = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=plain)
+                yield JudgedCase(case, hidden=True, probe=True)
         floating = [dtype for dtype in self.widest if "float" in dtype]
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
             case = self._small("NaN and Inf", dtypes=floating)

@@ -11,6 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from suites.task import Case, Distribution, Task
+from suites.tolerances import dtype_of
 
 from . import arena, seeds
 from .arena import Value
@@ -35,11 +36,14 @@ class Problem:
         module = _load(task.folder / "problem.py")
         self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
+        self._probe_inputs = self._make_inputs
+        if task.quantization is not None and task.quantization.probe is not None:
+            self._probe_inputs = _function(module, "probe_inputs", task)
 
     def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
         """The inputs at one place of a session's pool, in the case's layout."""
         purpose = f"{'exam' if case.case.exam else 'open'} {place}"
-        inputs = self._made(case.case, session_seed, purpose, special=case.special)
+        inputs = self._made(case.case, session_seed, purpose, special=case.special, probe=case.probe)
         return {
             name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
             for name, value in inputs.items()
@@ -49,18 +53,26 @@ class Problem:
         """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
         return self._made(case, session_seed, purpose, special=False)
 
-    def _made(self, case: Case, session_seed: int, purpose: str, *, special: bool) -> Inputs:
+    def sizes(self, case: Case) -> dict[str, int]:
+        """The case's sizes on this kind of device."""
+        return case.cpu if self._at == "cpu" else case.gpu
+
+    def _made(
+        self, case: Case, session_seed: int, purpose: str, *, special: bool, probe: bool = False
+    ) -> Inputs:
         generator = torch.Generator()
         generator.manual_seed(seeds.derive(session_seed, self._task.id, case.name, purpose))
         try:
-            inputs = self._make_inputs(getattr(case, self._at), torch_dtype(case.dtype), generator)
+            make = self._probe_inputs if probe else self._make_inputs
+            inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
             if case.distribution is Distribution.OUTLIER:
                 tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
                 inject_outliers(tensors, self._task.outlier_inputs, generator)
             if special:
                 inject_special(inputs, self._task.outlier_inputs or tuple(inputs), generator)
         except Exception as error:
-            raise BadProblem(f"make_inputs of {self._task.id}, case {case.name}: {error}") from error
+            name = "probe_inputs" if probe else "make_inputs"
+            raise BadProblem(f"{name} of {self._task.id}, case {case.name}: {error}") from error
         return inputs
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
@@ -75,6 +87,10 @@ class Problem:
             raise BadProblem(
                 f"oracle of {self._task.id} returns {len(outputs)}, not {len(self._task.outputs)} outputs"
             )
+        for output, truth in zip(self._task.outputs, outputs, strict=True):
+            wrong = unfit(truth, torch_dtype(dtype_of(output, case)))
+            if wrong:
+                raise BadProblem(f"oracle of {self._task.id}, case {case.name}, `{output.name}`: {wrong}")
         return outputs
 
     def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
@@ -98,6 +114,21 @@ def torch_dtype(name: str) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise BadProblem(f"{name} is no torch dtype")
     return dtype
+
+
+def unfit(truth: object, dtype: torch.dtype) -> str:
+    """Why an answer of the oracle is no truth for an output of a dtype; empty when it is one."""
+    if not isinstance(truth, torch.Tensor):
+        return f"it returns a {type(truth).__name__}, not a tensor"
+    if not dtype.is_floating_point:
+        whole = not truth.is_floating_point() or bool((truth == truth.round()).all())
+        return "" if whole else f"values are not whole, but the output is {dtype}"
+    # Casts of larger values saturate in one place and give NaN in another: the task has to say which.
+    if dtype.itemsize == 1 and truth.is_floating_point():
+        largest = torch.finfo(dtype).max
+        if bool((truth.abs() > largest).any()):
+            return f"values go beyond {largest:g}, the largest {dtype}; clamp them, and say so in the instruction"
+    return ""
 
 
 def _argument(name: str, value: Value) -> ArgumentSpec:
