@@ -223,6 +223,9 @@ class _Evaluating:
             return Verdict.REJECTED, ErrorReport(
                 kind="tampering", message="the candidate closed the judge's channel"
             )
+        if ended.why:
+            message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
+            return Verdict.CRASH, ErrorReport(kind="limit", message=message)
         status = ended.status
         where = judged.error.message.removeprefix("the process ended ")
         if not os.WIFSIGNALED(status):

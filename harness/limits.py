@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
 
@@ -16,6 +18,12 @@ class TimeLimits(msgspec.Struct, frozen=True):
     compile_s: float = 120.0
     """One target."""
 
+
+ON_CPU = TimeLimits()
+ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
+"""A guest on a GPU compiles in its calls, every config of an autotuned kernel for each kind of input, and waits by turning."""
+GPU_SLOTS = 2
+"""Candidates judged at once on one GPU: inputs are made for one while another runs."""
 
 SERVER_START_S = 60.0
 SELF_TEST_S = 20.0
@@ -34,7 +42,18 @@ COMPILE_ADDRESS_SPACE_BYTES = 32 << 30
 """Arguments at `gpu` sizes are mapped, not touched."""
 FILE_BYTES = 64 << 20
 OPEN_FILES = 256
+SCRATCH_BYTES = 1 << 30
+SCRATCH_FILES = 20_000
+PROCESSES = 64
+"""Of one worker's tree; compilers start a few, one after the other."""
+WATCH_S = 0.2
+"""How often a warden looks at its tree and its folder."""
 PRINTED_BYTES = 64 << 10
 SOURCE_BYTES = 1 << 20
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""
+
+
+def tasks() -> int:
+    """Processes and threads that one worker may have: linkers start a thread for each core of the machine."""
+    return max(256, 2 * (os.cpu_count() or 1) + PROCESSES)

@@ -64,6 +64,8 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     """Processes of its tree that still ran when it ended by itself."""
     killed: bool
     """Whether `End` was asked for before it ended."""
+    why: str = ""
+    """Of which it had too much, so that its warden ended it: processes, files, bytes. Empty when that is not so."""
 
 
 ServerRequest = Spawn | End

@@ -35,10 +35,13 @@ FLOOD = adding(before="for _ in range(2000): print('flood ' * 1000)")
 FORK = adding(
     before="""system = [torch][0].os
     for _ in range(8):
-        if system.fork() == 0:
+        try: child = system.fork()
+        except PermissionError: break
+        if child == 0:
             system.setsid()
             while True: system.times()"""
 )
+"""In the compiling worker, where processes may be started; in the guest none can."""
 WRONG = (CRASH, HANG, FLOOD, FORK)
 
 
