@@ -17,7 +17,7 @@ from suites.task import Task
 
 from . import limits
 from .compilation import Compiler, TargetReport, last_line
-from .device import Target
+from .device import Device, Target
 from .errors import HarnessError, WorkerDied
 from .estimate import estimate
 from .evaluation import ErrorReport, Estimate, Evaluation, Traffic, Verdict
@@ -26,6 +26,7 @@ from .pool import DevicePool, Slot
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
+from .targets import target as find_target
 from .worker.channel import BadFrame
 from .worker.findings import left_behind
 from .worker.messages import (
@@ -48,6 +49,7 @@ _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
 """For a guest to end by itself after its last answer."""
 NO_GPU = "no GPU: estimate only"
+NOT_TIMED = "not timed"
 
 
 async def evaluate(
@@ -63,7 +65,7 @@ async def evaluate(
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
 
-    The first of `targets` can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
+    The device's own target, on `cpu` the first of `targets`, can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
     the best source so far, which a GPU times against; `cpu` times nothing. `exam` judges the task's exam cases in place of
     the open ones; what comes of it belongs in no feedback. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
@@ -82,18 +84,33 @@ async def evaluate(
         return sheet.done(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        here = task_on(task, targets[0].name)
-    except NoSuchDtype as lacking:
-        return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
-    try:
         async with pool.slot() as slot:
+            sheet.place(slot.device.name)
+            compiled_for = _targets(slot.device, targets)
+            here = _sized(task_on(task, compiled_for[0].name), slot.device)
             evaluating = _Evaluating(
-                sheet, pool, slot, here, task, candidate, tuple(targets), seed, report, exam=exam
+                sheet, pool, slot, here, task, candidate, compiled_for, seed, report, exam=exam
             )
             return await evaluating.run()
+    except NoSuchDtype as lacking:
+        return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.fail_open_stages("not judged", ok=None)
         return sheet.done(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+
+
+def _targets(device: Device, asked: Sequence[Target]) -> tuple[Target, ...]:
+    """The device's own target first, where it is a GPU."""
+    own = () if device.target is None else (find_target(device.target),)
+    return (*own, *(one for one in asked if one not in own))
+
+
+def _sized(task: Task, device: Device) -> Task:
+    """The task with the sizes of the device as those that are judged: on a GPU the interpreter's do not count."""
+    if device.kind == "cpu":
+        return task
+    cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in task.cases)
+    return msgspec.structs.replace(task, cases=cases)
 
 
 class _Evaluating:
@@ -117,22 +134,23 @@ class _Evaluating:
         self._pool = pool
         self._slot = slot
         self._task = task
-        """With the dtypes of the first target."""
+        """With the dtypes of the first target and the sizes of the device."""
         self._asked = asked
         self._source = source
         self._targets = targets
         self._seed = seed
         self._static = static
         self._exam = exam
+        self._limits = pool.limits(slot.device)
         self._cases = make_plan(task, seed, source, exam=exam).declared
 
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
         channel = await self._slot.channel()
-        time_limits = self._pool.limits
+        time_limits = self._limits
         cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * (len(self._cases) + 3)
-        guest, pid, end = await self._pool.interpreting.spawn_for_another(
-            "guest", cpu_limit_s=math.ceil(cpu), sandboxed=True
+        guest, pid, end = await self._slot.server.spawn_for_another(
+            "guest", cpu_limit_s=math.ceil(cpu), sandboxed=True, device=self._slot.device
         )
         finished = False
         try:
@@ -196,12 +214,13 @@ class _Evaluating:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
-        traffic = await asyncio.to_thread(self._traffic, judged.traffic)
+        on_cpu = self._slot.device.kind == "cpu"
+        traffic = await asyncio.to_thread(self._traffic, judged.traffic if on_cpu else ())
         sheet.facts["traffic"] = tuple(one for one, _ in traffic)
         sheet.facts["estimate"] = tuple(one for _, estimates in traffic for one in estimates)
         if verdict is Verdict.CORRECT:
             sheet.enter("performance")
-            sheet.leave("performance", NO_GPU, ok=None)
+            sheet.leave("performance", NO_GPU if on_cpu else NOT_TIMED, ok=None)
         return sheet.done(verdict, error)
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
@@ -216,16 +235,13 @@ class _Evaluating:
     def _how_it_ended(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
         """A crash in the words of the signal; the kernel's CPU limit is a timeout; a dead server is our fault."""
         assert judged.error is not None
-        if not self._pool.interpreting.alive:
-            raise WorkerDied("the interpreting server died and took the candidate along")
+        if not self._slot.server.alive:
+            raise WorkerDied(f"the {self._slot.server.name} server died and took the candidate along")
         ended = guest.ended.result()
         if ended.killed:
             return Verdict.REJECTED, ErrorReport(
                 kind="tampering", message="the candidate closed the judge's channel"
             )
-        if ended.why:
-            message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
-            return Verdict.CRASH, ErrorReport(kind="limit", message=message)
         status = ended.status
         where = judged.error.message.removeprefix("the process ended ")
         if not os.WIFSIGNALED(status):
@@ -249,7 +265,7 @@ class _Evaluating:
     async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
-        compiler = Compiler(self._pool, self._asked, self._source)
+        compiler = Compiler(self._pool, self._asked, self._source, self._limits.compile_s)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -323,7 +339,7 @@ class _Evaluating:
             raise await self._lost_judge() from error
 
     async def _hear(self, channel: AsyncChannel) -> JudgeReport:
-        silence = max(self._pool.limits.call_s, self._pool.limits.case_s) + limits.ORACLE_S
+        silence = max(self._limits.call_s, self._limits.case_s) + limits.ORACLE_S
         try:
             async with asyncio.timeout(silence):
                 return JUDGE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
@@ -337,7 +353,9 @@ class _Evaluating:
         judge = self._slot.judge
         if judge is not None:
             await judge.wait(_LEAVE_S)
-        if not self._pool.interpreting.alive:
-            return WorkerDied("the interpreting server died; it is started again with the next evaluation")
+        if not self._slot.server.alive:
+            return WorkerDied(
+                f"the {self._slot.server.name} server died; it is started again with the next evaluation"
+            )
         said = last_line(judge) if judge is not None else ""
         return WorkerDied(f"the judge is gone: {said or 'it was killed'}")

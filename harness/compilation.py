@@ -42,16 +42,17 @@ _TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder
 
 
 class Compiler:
-    """Compiles one candidate on the compiling server of a pool."""
+    """Compiles one candidate on the compiling server of a pool, within `limit_s` for each target."""
 
-    def __init__(self, pool: DevicePool, task: Task, source: str) -> None:
+    def __init__(self, pool: DevicePool, task: Task, source: str, limit_s: float) -> None:
         self._pool = pool
         self._task = task
         self._source = source
+        self._limit_s = limit_s
 
     async def compile(self, target: Target, cases: msgspec.Raw) -> TargetReport:
         """The report of one target; a process of ours that was lost is `WorkerDied`."""
-        limit = self._pool.limits.compile_s
+        limit = self._limit_s
         try:
             cases = _on_target(cases, self._task, target)
         except NoSuchDtype as lacking:

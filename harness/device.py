@@ -15,6 +15,10 @@ class Device(msgspec.Struct, frozen=True):
     target: str | None = None
     """Its own architecture; `None` for `cpu`."""
     description: str = ""
+    visibility: str = ""
+    """`VARIABLE=value` that shows a process this GPU and no other; empty for `cpu`, and where nobody could tell."""
+    address: str = ""
+    """Its place on the PCI bus, as `0000:c1:00.0`."""
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -1,29 +1,45 @@
-"""Which devices this machine has. Torch-free: asking opens no GPU runtime."""
+"""Which devices this machine has. Torch-free; the drivers' libraries are asked in a process of its own, once."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from .device import Device
+from .drivers import FOUND, Found
 from .errors import UnknownDevice
+from .targets import targets
 
 CPU = Device(name="cpu", kind="cpu", description="Triton's interpreter")
+VISIBLE = {
+    "hip": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    "cuda": ("CUDA_VISIBLE_DEVICES",),
+}
+"""What limits the GPUs that a process sees, outermost first: each list counts in what the one before leaves."""
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
+_DRIVER_NODES = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
+_ASK_S = 30.0
 
 
 def discover_devices() -> tuple[Device, ...]:
-    """`cpu`, and the GPUs that the kernel drivers show, numbered per vendor in the drivers' order."""
-    return (CPU, *_amd(), *_nvidia())
+    """`cpu`, and the GPUs that a process of ours would see, numbered as it numbers them."""
+    return (CPU, *_gpus())
 
 
 def choose_devices(names: Sequence[str]) -> tuple[Device, ...]:
-    """The devices of these names; `UnknownDevice` when one is not here, or is a GPU, which are not judged on yet."""
+    """The devices of these names; `UnknownDevice` when one is not here, or is a GPU whose runtime does not answer."""
     if not names:
         raise UnknownDevice("no device is named; use cpu")
     found = {device.name: device for device in discover_devices()}
+    known = {one.name for one in targets()}
     for name in names:
         if name not in found:
             near = difflib.get_close_matches(name, found, n=1)
@@ -31,37 +47,137 @@ def choose_devices(names: Sequence[str]) -> tuple[Device, ...]:
                 f"no device {name!r} on this machine; "
                 + (f"did you mean {near[0]}?" if near else f"it has {', '.join(found)}")
             )
-        if found[name].kind != "cpu":
+        if found[name].kind != "cpu" and not found[name].visibility:
             raise UnknownDevice(
-                f"device {name} ({found[name].description}) cannot judge in this version; use cpu"
+                f"device {name} ({found[name].description}): its runtime does not answer; see `wavedeck doctor`, or use cpu"
+            )
+        own = found[name].target
+        if own is not None and own not in known:
+            raise UnknownDevice(
+                f"device {name} ({found[name].description}) is a {own}, which this version does not compile for; use cpu"
             )
     return tuple(found[name] for name in dict.fromkeys(names))
 
 
-def _amd() -> tuple[Device, ...]:
-    """GPUs of the amdgpu driver; nodes without SIMDs are CPUs."""
-    devices: list[Device] = []
-    for node in sorted(_KFD_NODES.glob("*"), key=lambda folder: int(folder.name)):
-        facts = _properties(node / "properties")
-        if facts.get("simd_count", 0) > 0:
-            version = facts.get("gfx_target_version", 0)
-            target = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else None
-            description = (
-                f"AMD GPU, {facts.get('simd_count', 0) // max(facts.get('simd_per_cu', 1), 1)} compute units"
-            )
-            devices.append(Device(name=str(len(devices)), kind="hip", target=target, description=description))
-    return tuple(devices)
+def _gpus() -> tuple[Device, ...]:
+    if any(node.exists() for node in _DRIVER_NODES):
+        answered = [device(one, number) for number, one in enumerate(_ask_drivers())]
+        if answered:
+            return tuple(answered)
+    return tuple(
+        msgspec.structs.replace(one, name=str(number)) for number, one in enumerate([*_amd(), *_nvidia()])
+    )
 
 
-def _nvidia() -> tuple[Device, ...]:
+@functools.cache
+def _ask_drivers() -> tuple[Found, ...]:
+    """What the drivers' libraries say, nothing when they do not: a broken driver must not keep `cpu` from judging."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "harness.drivers"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            check=True,
+            timeout=_ASK_S,
+            cwd=Path(__file__).resolve().parent.parent,
+        )
+        return FOUND.decode(done.stdout)
+    except (OSError, subprocess.SubprocessError, msgspec.DecodeError):
+        return ()
+
+
+def device(found: Found, number: int, environ: Mapping[str, str] | None = None) -> Device:
+    """The device that a process under `environ` (this one's) numbers so."""
+    environ = os.environ if environ is None else environ
+    node = _node_at(found.address) if found.kind == "hip" else {}
+    memory = f", {found.memory_bytes / (1 << 30):.0f} GiB" if found.memory_bytes else ""
+    return Device(
+        name=str(number),
+        kind=found.kind,
+        target=found.target or _gfx(node.get("gfx_target_version", 0)),
+        description=f"{found.model}{memory}",
+        visibility=visibility(found, number, environ),
+        address=found.address,
+    )
+
+
+def visibility(found: Found, number: int, environ: Mapping[str, str]) -> str:
+    """`VARIABLE=value` that alone, the others unset, shows a process this GPU only.
+
+    NVIDIA's by UUID, which no numbering changes; a part of one (MIG) by the name the caller has for it. AMD's by the
+    entry of the caller's innermost list, followed outwards through the lists that it counts in.
+    """
+    lists = {
+        name: environ[name].split(",")
+        for name in VISIBLE[found.kind]
+        if environ.get(name) and (found.kind == "cuda" or name != "CUDA_VISIBLE_DEVICES" or _alone(environ))
+    }
+    if found.kind == "cuda":
+        entries = lists.get("CUDA_VISIBLE_DEVICES", [])
+        entry = entries[number].strip() if number < len(entries) else ""
+        return f"CUDA_VISIBLE_DEVICES={entry if entry.startswith('MIG-') else found.uuid}"
+    entry, variable = str(number), "ROCR_VISIBLE_DEVICES"
+    for name in reversed([name for name in VISIBLE["hip"] if name in lists]):
+        if not entry.isdecimal():
+            break
+        if int(entry) >= len(lists[name]):
+            return ""
+        entry, variable = lists[name][int(entry)].strip(), name
+    if "ROCR_VISIBLE_DEVICES" not in lists and entry.isdecimal():
+        variable = "ROCR_VISIBLE_DEVICES"
+    return f"{variable}={entry}"
+
+
+def _alone(environ: Mapping[str, str]) -> bool:
+    """HIP reads CUDA's variable where its own is not set."""
+    return not environ.get("HIP_VISIBLE_DEVICES")
+
+
+def _node_at(address: str) -> dict[str, int]:
+    """The amdgpu driver's facts on the GPU at a PCI address."""
+    for facts in _amd_nodes():
+        place = facts.get("location_id", 0)
+        at = f"{facts.get('domain', 0):04x}:{place >> 8:02x}:{place >> 3 & 31:02x}.{place & 7:x}"
+        if at == address:
+            return facts
+    return {}
+
+
+def _amd() -> list[Device]:
+    """GPUs that the amdgpu driver shows, where no runtime answers."""
+    return [
+        Device(
+            name="",
+            kind="hip",
+            target=_gfx(facts.get("gfx_target_version", 0)),
+            description=f"AMD GPU, {facts['simd_count'] // max(facts.get('simd_per_cu', 1), 1)} compute units",
+        )
+        for facts in _amd_nodes()
+    ]
+
+
+def _amd_nodes() -> list[dict[str, int]]:
+    """Nodes with SIMDs, in the driver's order; the others are CPUs."""
+    folders = sorted(_KFD_NODES.glob("*"), key=lambda folder: int(folder.name))
+    found = [_properties(folder / "properties") for folder in folders]
+    return [facts for facts in found if facts.get("simd_count", 0) > 0]
+
+
+def _nvidia() -> list[Device]:
+    """GPUs that the nvidia driver shows, where no runtime answers."""
     devices = []
-    for number, gpu in enumerate(sorted(_NVIDIA_GPUS.glob("*"))):
+    for gpu in sorted(_NVIDIA_GPUS.glob("*")):
         model = "NVIDIA GPU"
         for line in (gpu / "information").read_text(encoding="utf-8").splitlines():
             if line.startswith("Model:"):
                 model = line.partition(":")[2].strip()
-        devices.append(Device(name=str(number), kind="cuda", description=model))
-    return tuple(devices)
+        devices.append(Device(name="", kind="cuda", description=model, address=gpu.name.lower()))
+    return devices
+
+
+def _gfx(version: int) -> str | None:
+    return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else None
 
 
 def _properties(file: Path) -> dict[str, int]:

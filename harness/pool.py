@@ -14,7 +14,7 @@ from .device import Device
 from .devices import choose_devices
 from .errors import HarnessError, JudgeExtraMissing
 from .frames import AsyncChannel
-from .limits import TimeLimits
+from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .servers import Child, ForkServer
 
 
@@ -23,7 +23,8 @@ class Slot:
 
     def __init__(self, device: Device, server: ForkServer) -> None:
         self.device = device
-        self._server = server
+        self.server = server
+        """Forks this slot's judge and its guests."""
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None
 
@@ -36,7 +37,7 @@ class Slot:
         """The way to a judge that is ready for a candidate."""
         if self._judge is None or self._channel is None or self._judge.ended.done():
             self.discard()
-            self._judge, self._channel = await self._server.spawn("judge")
+            self._judge, self._channel = await self.server.spawn("judge", device=self.device)
         return self._channel
 
     def discard(self) -> None:
@@ -51,8 +52,8 @@ class Slot:
 class DevicePool:
     """Where candidates are judged. Use it as `async with DevicePool() as pool`.
 
-    `devices` are names as `cpu`; `slots` is how many candidates are judged at once (on `cpu`: one a core). An unknown
-    device is `UnknownDevice`, a missing torch or triton `JudgeExtraMissing`, a server that does not start `WorkerDied`.
+    `devices` are names as `cpu` or `0`; `slots` is how many candidates are judged at once, shared out over the devices
+    (without it: on `cpu` one a core, on a GPU `GPU_SLOTS`). An unknown device is `UnknownDevice`, a missing torch or triton `JudgeExtraMissing`, a server that does not start `WorkerDied`.
     """
 
     def __init__(
@@ -61,14 +62,17 @@ class DevicePool:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
-        self.slots = slots or len(os.sched_getaffinity(0))
-        self.limits = limits or TimeLimits()
+        self._places = _places(self.devices, slots)
+        self.slots = len(self._places)
+        self._limits = limits
         self.interpreting = ForkServer(interpret=True)
         self.compiling = ForkServer(interpret=False)
         self._free: asyncio.LifoQueue[Slot] = asyncio.LifoQueue()
         self._all: list[Slot] = []
-        self.compiles = asyncio.Semaphore(self.slots)
+        self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
         """Held by each compiling process."""
+        interpreted = any(device.kind == "cpu" for device in self.devices)
+        self._servers = (self.interpreting, self.compiling) if interpreted else (self.compiling,)
 
     async def __aenter__(self) -> DevicePool:
         for package in ("torch", "triton"):
@@ -81,7 +85,10 @@ class DevicePool:
         except BaseException:
             await self._close()
             raise
-        self._all = [Slot(self.devices[n % len(self.devices)], self.interpreting) for n in range(self.slots)]
+        self._all = [
+            Slot(device, self.interpreting if device.kind == "cpu" else self.compiling)
+            for device in self._places
+        ]
         for slot in self._all:
             self._free.put_nowait(slot)
         return self
@@ -94,7 +101,11 @@ class DevicePool:
     @property
     def versions(self) -> dict[str, str]:
         """What judges: versions of Python, torch, triton, numpy and the kernel of this machine."""
-        return {**self.interpreting.versions, "linux": platform.release()}
+        return {**self._servers[0].versions, "linux": platform.release()}
+
+    def limits(self, device: Device) -> TimeLimits:
+        """What a candidate has on one of the devices."""
+        return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
@@ -111,7 +122,7 @@ class DevicePool:
     async def _start_servers(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for server in (self.interpreting, self.compiling):
+                for server in self._servers:
                     if not server.alive:
                         group.create_task(server.start(), name=f"start/{server.name}")
         except ExceptionGroup as group_error:
@@ -122,5 +133,13 @@ class DevicePool:
         for slot in slots:
             slot.discard()
         async with asyncio.TaskGroup() as group:
-            for server in (self.interpreting, self.compiling):
+            for server in self._servers:
                 group.create_task(server.__aexit__(None, None, None), name=f"stop/{server.name}")
+
+
+def _places(devices: Sequence[Device], slots: int | None) -> tuple[Device, ...]:
+    """The device of each slot."""
+    if slots is not None:
+        return tuple(devices[number % len(devices)] for number in range(slots))
+    cores = len(os.sched_getaffinity(0))
+    return tuple(device for device in devices for _ in range(cores if device.kind == "cpu" else GPU_SLOTS))

@@ -15,6 +15,7 @@ from types import TracebackType
 import msgspec
 
 from . import limits
+from .device import Device
 from .environment import worker_environment
 from .errors import WorkerDied
 from .frames import AsyncChannel, Tail
@@ -111,15 +112,17 @@ class ForkServer:
         await self._leave()
 
     async def spawn(
-        self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False
+        self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
     ) -> tuple[Child, AsyncChannel]:
-        """A running worker and our end of its channel."""
-        child, theirs, ours = await self.spawn_for_another(role, cpu_limit_s=cpu_limit_s, sandboxed=sandboxed)
+        """A running worker and our end of its channel; on `device`, when that is a GPU."""
+        child, theirs, ours = await self.spawn_for_another(
+            role, cpu_limit_s=cpu_limit_s, sandboxed=sandboxed, device=device
+        )
         del theirs
         return child, AsyncChannel(ours)
 
     async def spawn_for_another(
-        self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False
+        self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
     ) -> tuple[Child, int, socket.socket]:
         """A running worker, its pid, and the other end of its channel, for whoever shall speak with it."""
         if not self.alive or self._control is None:
@@ -131,7 +134,13 @@ class ForkServer:
         printed_from, printed_to = os.pipe()
         child.printed.follow(printed_from)
         self._children[child.worker] = child
-        spawn = Spawn(worker=child.worker, role=role, scratch=str(scratch or ""), cpu_limit_s=cpu_limit_s)
+        spawn = Spawn(
+            worker=child.worker,
+            role=role,
+            scratch=str(scratch or ""),
+            cpu_limit_s=cpu_limit_s,
+            device=device if device is not None and device.kind != "cpu" else None,
+        )
         try:
             socket.send_fds(self._control, [ENCODER.encode(spawn)], [theirs.fileno(), printed_to])
             async with asyncio.timeout(limits.GUEST_START_S):

@@ -26,6 +26,10 @@ class Sheet:
         """Fields of the Evaluation, by name."""
         self.notes: list[str] = []
 
+    def place(self, device: str) -> None:
+        """It is judged on this device, of several that it might have been."""
+        self._device = device
+
     def enter(self, stage: str) -> None:
         """A stage begins now."""
         self._entered[stage] = time.monotonic()

@@ -15,6 +15,7 @@ from harness import limits
 from . import arena, linux, outputs, sandbox, trace, watch
 from .candidate import broken, close_doors, failed, import_candidate, parameters_of
 from .channel import Channel, ChannelClosed
+from .gpu import GpuRunner
 from .integrity import Snapshot
 from .messages import (
     ENCODER,
@@ -44,9 +45,15 @@ def main(channel: Channel, spawn: Spawn) -> None:
     torch.set_num_threads(1)
     scratch = Path(spawn.scratch)
     close_doors()
-    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False)
+    layers = sandbox.apply(
+        scratch,
+        spawn.cpu_limit_s,
+        limits.ADDRESS_SPACE_BYTES,
+        run_programs=False,
+        gpu=spawn.device is not None,
+    )
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
-    guest = Guest(scratch, InterpreterRunner())
+    guest = Guest(scratch, InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device))
     while True:
         try:
             frame = channel.receive()
@@ -78,8 +85,7 @@ class Guest:
         self._runner = runner
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
-        self._last: tuple[torch.Tensor, ...] = ()
-        self._last_digest = outputs.digest(())
+        self._last = outputs.Kept()
 
     def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
         """The report on one request; what the candidate raises is a report too."""
@@ -121,8 +127,7 @@ class Guest:
             return ran
         report = self._returned(request, ran)
         self._runner.give_back()
-        self._last = outputs.plain(outputs.parts_of(ran.value)[1])
-        self._last_digest = outputs.digest(self._last)
+        self._last = outputs.Kept(outputs.plain(outputs.parts_of(ran.value)[1]))
         return report
 
     def _run(self, request: Call, arguments: dict[str, Any]) -> Ran | Failed:
@@ -154,7 +159,7 @@ class Guest:
             kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
             traffic=_traffic(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",
-            changed_output=outputs.digest(self._last) != self._last_digest,
+            changed_output=self._last.changed(),
             unfinished=ran.observation.unfinished,
         )
 
@@ -172,7 +177,7 @@ class Guest:
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
             data=arena.storage_bytes(detached) if detached.numel() else b"",
-            aliases=outputs.aliases(part, ran.inputs, self._last),
+            aliases=outputs.aliases(part, ran.inputs, self._last.outputs),
             from_kernel=part.numel() == 0 or ran.operators.from_kernel(part),
         )
 

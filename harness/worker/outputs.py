@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -55,10 +54,16 @@ def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], last: tuple[
     return ""
 
 
-def digest(outputs: tuple[torch.Tensor, ...]) -> bytes:
-    """Of the bytes of all of them, to notice a later change."""
-    found = hashlib.blake2b()
-    for output in outputs:
-        if output.numel():
-            found.update(arena.storage_bytes(output))
-    return found.digest()
+class Kept:
+    """The outputs of one call, and what they were when it returned."""
+
+    def __init__(self, outputs: tuple[torch.Tensor, ...] = ()) -> None:
+        self.outputs = outputs
+        self._before = [arena.memory_of(output).clone() for output in outputs]
+
+    def changed(self) -> bool:
+        """Whether any of their bytes is another one by now."""
+        return not all(
+            torch.equal(arena.memory_of(output), before)
+            for output, before in zip(self.outputs, self._before, strict=True)
+        )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness import UnknownDevice, discover_devices
 from harness import devices as module
+from harness.drivers import FOUND, Found
 from harness.environment import worker_environment
 
 
@@ -22,6 +26,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / "properties").write_text(text)
     monkeypatch.setattr(module, "_KFD_NODES", tmp_path / "kfd")
     monkeypatch.setattr(module, "_NVIDIA_GPUS", tmp_path / "none")
+    monkeypatch.setattr(module, "_DRIVER_NODES", ())
     return tmp_path
 
 
@@ -34,9 +39,81 @@ def test_a_gpu_of_the_driver_is_listed_with_its_target(node: Path) -> None:
     assert "304 compute units" in found[1].description
 
 
-def test_a_gpu_cannot_judge_yet_and_says_so(node: Path) -> None:
-    with pytest.raises(UnknownDevice, match="cannot judge in this version; use cpu"):
+def test_a_gpu_whose_runtime_does_not_answer_cannot_judge_and_says_so(node: Path) -> None:
+    with pytest.raises(UnknownDevice, match=r"its runtime does not answer.* or use cpu"):
         module.choose_devices(("0",))
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *found: Found) -> None:
+    """A machine on which the drivers' libraries say this."""
+    monkeypatch.setattr(module, "_DRIVER_NODES", (Path("/"),))
+    monkeypatch.setattr(module, "_ask_drivers", lambda: found)
+
+
+H200 = Found(
+    kind="cuda",
+    model="NVIDIA H200",
+    address="0000:0a:00.0",
+    uuid="GPU-1f",
+    target="sm_90",
+    memory_bytes=140 << 30,
+)
+MI300X = Found(kind="hip", model="AMD Instinct MI300X", address="0000:c1:00.0", memory_bytes=192 << 30)
+
+
+def test_an_nvidia_gpu_is_shown_to_a_process_by_its_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, H200)
+    (found,) = module.choose_devices(("0",))
+    assert (found.target, found.description) == ("sm_90", "NVIDIA H200, 140 GiB")
+    assert (found.visibility, found.address) == ("CUDA_VISIBLE_DEVICES=GPU-1f", "0000:0a:00.0")
+
+
+def test_an_amd_gpu_has_the_target_of_the_node_at_its_address(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = "simd_count 1216\ngfx_target_version 90500\ndomain 0\nlocation_id 49408\n"
+    (node / "kfd" / "2").mkdir()
+    (node / "kfd" / "2" / "properties").write_text(properties)
+    answering(monkeypatch, MI300X)
+    assert module.discover_devices()[1].target == "gfx950"
+
+
+def test_a_target_that_nothing_compiles_for_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, msgspec.structs.replace(H200, target="sm_61"))
+    with pytest.raises(UnknownDevice, match="is a sm_61, which this version does not compile for"):
+        module.choose_devices(("0",))
+
+
+@pytest.mark.parametrize(
+    ("found", "number", "environ", "expected"),
+    [
+        (MI300X, 3, {}, "ROCR_VISIBLE_DEVICES=3"),
+        (MI300X, 1, {"ROCR_VISIBLE_DEVICES": "4,6"}, "ROCR_VISIBLE_DEVICES=6"),
+        (MI300X, 1, {"ROCR_VISIBLE_DEVICES": "GPU-aa,GPU-bb"}, "ROCR_VISIBLE_DEVICES=GPU-bb"),
+        (MI300X, 0, {"HIP_VISIBLE_DEVICES": "5,2"}, "ROCR_VISIBLE_DEVICES=5"),
+        (MI300X, 0, {"CUDA_VISIBLE_DEVICES": "5"}, "ROCR_VISIBLE_DEVICES=5"),
+        (MI300X, 0, {"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "0"}, "ROCR_VISIBLE_DEVICES=1"),
+        (
+            MI300X,
+            1,
+            {"ROCR_VISIBLE_DEVICES": "4,6,7", "HIP_VISIBLE_DEVICES": "0,2"},
+            "ROCR_VISIBLE_DEVICES=7",
+        ),
+        (MI300X, 0, {"HIP_VISIBLE_DEVICES": "GPU-cc"}, "HIP_VISIBLE_DEVICES=GPU-cc"),
+        (MI300X, 2, {"HIP_VISIBLE_DEVICES": "0"}, ""),
+        (H200, 1, {"CUDA_VISIBLE_DEVICES": "3,1"}, "CUDA_VISIBLE_DEVICES=GPU-1f"),
+        (H200, 0, {"CUDA_VISIBLE_DEVICES": "MIG-7"}, "CUDA_VISIBLE_DEVICES=MIG-7"),
+    ],
+)
+def test_one_variable_shows_one_gpu_within_the_lists_of_the_caller(
+    found: Found, number: int, environ: dict[str, str], expected: str
+) -> None:
+    assert module.visibility(found, number, environ) == expected
+
+
+def test_a_machine_without_a_driver_answers_with_no_gpu() -> None:
+    asked = subprocess.run([sys.executable, "-m", "harness.drivers"], capture_output=True, check=True)
+    assert all(one.kind in ("cuda", "hip") for one in FOUND.decode(asked.stdout))
 
 
 def test_names_are_taken_once_and_none_is_an_error() -> None:
