@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import signal
+import socket
 from collections.abc import Sequence
 
 import msgspec
@@ -43,7 +44,7 @@ from .worker.messages import (
     Proceed,
     Weighed,
 )
-from .worker.plan import make_plan
+from .worker.plan import PATIENCE, make_plan
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
@@ -153,24 +154,35 @@ class _Evaluating:
             "guest", cpu_limit_s=math.ceil(cpu), sandboxed=True, device=self._slot.device
         )
         finished = False
+        replaying: tuple[Child, int, socket.socket] | None = None
         try:
             try:
+                if self._slot.device.kind == "cpu":  # a GPU's launches are not recorded
+                    replaying = await self._slot.server.spawn_for_another(
+                        "verifier", cpu_limit_s=math.ceil(PATIENCE * cpu), sandboxed=True
+                    )
                 begin = Begin(
                     task=self._task,
                     source=self._source,
                     seed=self._seed,
                     guest_pid=pid,
+                    verifier_pid=None if replaying is None else replaying[1],
                     target=self._targets[0].name,
                     limits=time_limits,
                     exam=self._exam,
                 )
-                await self._tell(channel, begin, (end.fileno(),))
+                ends = (end,) if replaying is None else (end, replaying[2])
+                await self._tell(channel, begin, tuple(one.fileno() for one in ends))
             finally:
                 end.close()
+                if replaying is not None:
+                    replaying[2].close()
             evaluation = await self._follow(channel, guest)
             finished = True
         finally:
             guest.end()
+            if replaying is not None:
+                replaying[0].end()
             if not finished:
                 self._slot.discard()
         return evaluation
@@ -242,6 +254,9 @@ class _Evaluating:
             return Verdict.REJECTED, ErrorReport(
                 kind="tampering", message="the candidate closed the judge's channel"
             )
+        if ended.why:
+            message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
+            return Verdict.CRASH, ErrorReport(kind="limit", message=message)
         status = ended.status
         where = judged.error.message.removeprefix("the process ended ")
         if not os.WIFSIGNALED(status):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
 
@@ -40,7 +42,18 @@ COMPILE_ADDRESS_SPACE_BYTES = 32 << 30
 """Arguments at `gpu` sizes are mapped, not touched."""
 FILE_BYTES = 64 << 20
 OPEN_FILES = 256
+SCRATCH_BYTES = 1 << 30
+SCRATCH_FILES = 20_000
+PROCESSES = 64
+"""Of one worker's tree; compilers start a few, one after the other."""
+WATCH_S = 0.2
+"""How often a warden looks at its tree and its folder."""
 PRINTED_BYTES = 64 << 10
 SOURCE_BYTES = 1 << 20
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""
+
+
+def tasks() -> int:
+    """Processes and threads that one worker may have: linkers start a thread for each core of the machine."""
+    return max(256, 2 * (os.cpu_count() or 1) + PROCESSES)

@@ -20,7 +20,10 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
+
+import msgspec
 
 from harness import limits
 from harness.device import Device
@@ -54,8 +57,35 @@ class _Slot:
     pid: int | None = None
     control: socket.socket | None = None
     """To a spare, for the request that it becomes."""
+    folder: int | None = None
+    """Pipe to a spare's warden, for the folder that it shall watch and remove."""
     end_by: float | None = None
     """When an asked-for end has taken too long."""
+
+    def close_folder(self) -> None:
+        """Nothing more to tell the warden."""
+        if self.folder is not None:
+            os.close(self.folder)
+            self.folder = None
+
+
+class _Folder:
+    """In a warden: where its worker writes, which a spare's learns later than it starts."""
+
+    def __init__(self, told: int) -> None:
+        os.set_blocking(told, False)
+        self._told = told
+        self._path: Path | None = None
+
+    def path(self) -> Path | None:
+        """The folder; `None` where the worker has none, or none yet."""
+        if self._path is None:
+            try:
+                name = os.read(self._told, PACKET_BYTES).decode()
+            except BlockingIOError:
+                return None
+            self._path = Path(name) if name else None
+        return self._path
 
 
 class Server:
@@ -130,6 +160,9 @@ class Server:
             socket.send_fds(slot.control, [ENCODER.encode(spawn)], descriptors)
             slot.control.close()
             slot.control = None
+            if slot.folder is not None:
+                os.write(slot.folder, spawn.scratch.encode())
+            slot.close_folder()
             if slot.pid is not None:
                 self._tell(Started(worker=spawn.worker, pid=slot.pid))
             self._keep_spares()
@@ -160,25 +193,31 @@ class Server:
     ) -> None:
         number = self._next_slot
         self._next_slot += 1
+        told, tell = os.pipe()
+        os.write(tell, scratch.encode())
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
+            os.close(tell)
+            folder = _Folder(told)
             try:
                 warden.run(
                     body,
                     started=lambda child: self._report(Started(worker=number, pid=child)),
-                    ended=lambda status, leftover, killed: self._conclude(
-                        Ended(worker=number, status=status, leftover=leftover, killed=killed), scratch
-                    ),
+                    ended=lambda end: self._conclude(Ended(worker=number, **end._asdict()), folder.path()),
+                    folder=folder.path,
                 )
             finally:
                 os._exit(os.EX_SOFTWARE)
-        self._slots[number] = _Slot(warden=pid, worker=worker, control=control)
+        os.close(told)
+        self._slots[number] = slot = _Slot(warden=pid, worker=worker, control=control, folder=tell)
+        if control is None:
+            slot.close_folder()
 
-    def _conclude(self, ended: Ended, scratch: str) -> None:
+    def _conclude(self, ended: Ended, folder: Path | None) -> None:
         """In a warden, when the tree is gone: removes its folder, which nobody else does when the engine is gone."""
-        if scratch:
-            shutil.rmtree(scratch, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         self._report(ended)
 
     def _report(self, report: ServerReport) -> None:
@@ -229,12 +268,11 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
 
     def _forget(self, slot: _Slot, ended: Ended) -> None:
+        slot.close_folder()
         if slot.control is not None:
             slot.control.close()
         if slot.worker is not None:
-            self._tell(
-                Ended(worker=slot.worker, status=ended.status, leftover=ended.leftover, killed=ended.killed)
-            )
+            self._tell(msgspec.structs.replace(ended, worker=slot.worker))
         else:
             self._keep_spares()
 
