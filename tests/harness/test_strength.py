@@ -108,6 +108,7 @@ def test_a_task_with_nothing_to_compare_is_bad(tmp_path: Path) -> None:
         weaknesses(made(tmp_path, problem=problem))
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_judge_weighs_a_task_with_its_baseline(pool: DevicePool, tmp_path: Path) -> None:
     report = await weighed(pool, made(tmp_path / "right"))
     assert (report.baseline, report.sound, report.weaknesses) == (Verdict.CORRECT, True, ())
