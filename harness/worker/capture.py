@@ -8,7 +8,6 @@ interpret, and serves one target: Triton keeps compiled kernels by device, so a 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import inspect
 import io
 import os
@@ -20,8 +19,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import triton
-from triton.backends.amd.compiler import HIPOptions
-from triton.backends.nvidia.compiler import CUDAOptions
 from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime import autotuner, jit
 from triton.runtime.errors import OutOfResources, PTXASError
@@ -30,19 +27,11 @@ from harness.device import Target
 from harness.targets import hardware
 
 from . import shim
+from .options import dropped, refusal, unknown
 
 MAX_THREADS = 1024
 """Of a workgroup, on every target."""
 
-OPTIONS = {
-    "hip": frozenset(field.name for field in dataclasses.fields(HIPOptions)),
-    "cuda": frozenset(field.name for field in dataclasses.fields(CUDAOptions)),
-}
-# Launch options of other Triton versions and builds: a kernel that names them is no worse for it.
-VERSIONED = frozenset({
-    "instruction_sched_variant", "schedule_hint", "num_buffers_warp_spec", "num_consumer_groups",
-    "reg_dec_producer", "reg_inc_consumer", "enable_persistent", "enable_warp_specialization",
-})  # fmt: skip
 SURVIVED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """What Triton's autotuner takes for a config that lost; anything else ends the launch on a device too."""
 
@@ -187,23 +176,21 @@ def _accepted(
     The options that this target's compiler takes, printed into the launch's config.
 
     One that only the other vendor's compiler has raises `ForeignOption`, as does a cluster on AMD; one of another
-    version of Triton is dropped with a note; any other is left for Triton to refuse.
+    version of Triton is dropped with a note; any other raises `KeyError`, as Triton does, with the nearest right name.
     """
-    own = OPTIONS[target.backend]
-    other = OPTIONS["cuda" if target.backend == "hip" else "hip"]
     accepted = {}
     for name, value in options.items():
-        if name not in bound and name not in own:
-            if name in other:
-                raise ForeignOption(f"launch option `{name}` exists only for the other vendor's targets")
-            if name in VERSIONED:
-                launch.notes = (
-                    *launch.notes,
-                    f"option `{name}` is unknown to triton {triton.__version__}: ignored",
-                )
+        if name not in bound:
+            foreign = refusal(name, value, target.backend)
+            if foreign:
+                raise ForeignOption(foreign)
+            left_out = dropped(name, target.backend)
+            if left_out:
+                launch.notes = (*launch.notes, left_out)
                 continue
-        if name == "num_ctas" and target.backend == "hip" and value > 1:
-            raise ForeignOption(f"launch option `num_ctas={value}`: {target.name} has no clusters")
+            mistaken = unknown(name, target.backend, bound)
+            if mistaken:
+                raise KeyError(mistaken)
         accepted[name] = value
         if name not in bound:
             launch.config[name] = _printed(value)
