@@ -20,7 +20,7 @@ def softmax_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     )
 
 
-DEVICE = triton.runtime.driver.active.get_active_torch_device()
+CURRENT = triton.runtime.driver.active.get_active_torch_device()
 
 
 def softmax(x):

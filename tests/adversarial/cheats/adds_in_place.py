@@ -1,0 +1,22 @@
+"""The second input takes the result and is returned as a view."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("rejected", ("input_changed", "aliased_output"))
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(x, y):
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, y, x.numel(), BLOCK=1024)
+    return y.view(-1)

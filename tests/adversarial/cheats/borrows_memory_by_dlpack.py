@@ -1,0 +1,26 @@
+"""numpy is given the tensors' memory by DLPack and does the work."""
+
+import numpy as np
+from torch.utils.dlpack import to_dlpack
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("rejected", "refused")
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    np.add(np.from_dlpack(to_dlpack(x)), np.from_dlpack(to_dlpack(y)), out=np.from_dlpack(to_dlpack(out)))
+    return out

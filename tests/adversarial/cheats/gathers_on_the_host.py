@@ -1,0 +1,33 @@
+"""The labels' logits are gathered by torch."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "cross_entropy"
+EXPECT = ("rejected", "operator")
+
+
+@triton.jit
+def loss_kernel(logits_ptr, labels_ptr, loss_ptr, classes, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    top = -float("inf")
+    total = 0.0
+    for start in range(0, classes, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(logits_ptr + row * classes + offsets, mask=offsets < classes, other=-float("inf")).to(
+            tl.float32
+        )
+        higher = tl.maximum(top, tl.max(x, axis=0))
+        total = total * tl.exp(top - higher) + tl.sum(tl.exp(x - higher), axis=0)
+        top = higher
+    chosen = tl.load(labels_ptr + row).to(tl.float32)
+    tl.store(loss_ptr + row, tl.log(total) + (top - chosen))
+
+
+def cross_entropy(logits, labels):
+    labels = logits.gather(1, labels[:, None])
+    rows, classes = logits.shape
+    loss = torch.empty(rows, dtype=torch.float32, device=logits.device)
+    loss_kernel[(rows,)](logits, labels, loss, classes, BLOCK=1024)
+    return loss

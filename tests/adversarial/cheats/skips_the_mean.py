@@ -1,0 +1,30 @@
+"""The mean is taken for zero, as it nearly is for random values."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "layer_norm"
+EXPECT = ("wrong", "mismatch")
+
+
+@triton.jit
+def norm_kernel(x_ptr, weight_ptr, bias_ptr, out_ptr, columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=0.0).to(tl.float32)
+    mean = 0.0
+    deviation = tl.where(mask, x - mean, 0.0)
+    variance = tl.sum(deviation * deviation, axis=0) / columns
+    weight = tl.load(weight_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    out = deviation / tl.sqrt(variance + eps) * weight + bias
+    tl.store(out_ptr + row * columns + offsets, out.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def layer_norm(x, weight, bias, eps=1e-5):
+    out = torch.empty_like(x)
+    rows, columns = x.shape
+    norm_kernel[(rows,)](x, weight, bias, out, columns, eps, BLOCK=triton.next_power_of_2(columns))
+    return out

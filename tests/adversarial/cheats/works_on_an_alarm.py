@@ -1,0 +1,26 @@
+"""A signal's handler computes after the call has returned."""
+
+import signal
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("rejected", "refused")
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    signal.signal(signal.SIGALRM, lambda *args: out.copy_(x + y))
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    return out
