@@ -20,7 +20,7 @@ async def examine(shared: Shared, task: Task, key: str) -> None:
     """Examine the instance's best correct attempt; where it fails the next best, and so on, at most `EXAMINED_AT_MOST`.
 
     An exam whose result is in the journal is not held again. The first that passes, or that nobody can say anything of,
-    is the last. A source that failed fails again, so its copies are passed over. The instance's attempts are committed.
+    is the last. A source that failed fails again, so its copies are passed over.
     """
     instance = shared.recorder.state.instances[key]
     failed: list[str | None] = []
@@ -36,7 +36,6 @@ async def examine(shared: Shared, task: Task, key: str) -> None:
             await shared.recorder.record_durable(
                 WinnerExamined(attempt=attempt.attempt, evaluation=evaluation)
             )
-            await shared.recorder.commit_exams(key)
         if attempt.confirmation is not Confirmation.NOT_CONFIRMED:
             break
         failed.append(attempt.source)

@@ -11,7 +11,7 @@ import msgspec
 
 from . import events as ev
 from .events import SCHEMA, Message, Role, Usage
-from .state import AttemptState, CallState, InstanceState
+from .state import AttemptState, CallState, InstanceState, SessionState
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -141,19 +141,17 @@ def attempt_message(attempt: AttemptState) -> str:
     return with_trailers(subject, trailers)
 
 
-def exam_files(
-    instance: InstanceState, attempt: AttemptState, reasoning: Sequence[Piece]
-) -> dict[str, bytes]:
-    """The tree of an examined attempt: the attempt's own with `exam.json`; `ValueError` when it was not examined."""
-    if attempt.exam is None:
-        raise ValueError(f"{attempt.attempt} was not examined")
-    return {**attempt_files(instance, attempt, reasoning), "exam.json": _pretty(attempt.exam)}
+def exam_files(state: SessionState) -> dict[str, bytes]:
+    """`exams/<suite>/<task>/<instance>/<attempt>.json` of every examined attempt, for the `_journal` branch.
 
-
-def exam_message(attempt: AttemptState) -> str:
-    """Subject and trailers of an exam's commit. No `Verdict:`, so that a search for verdicts finds each attempt once."""
-    said = {"Exam": attempt.confirmation, "Why": attempt.unexamined_because}
-    return with_trailers(f"{attempt.attempt} exam: {attempt.confirmation}", said)
+    Beside the attempts, not in their trees: commits that others are built on never change.
+    """
+    return {
+        f"exams/{instance.task}/{instance.instance}/{attempt.number}.json": _pretty(attempt.exam)
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+        if attempt.exam is not None
+    }
 
 
 def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:

@@ -227,7 +227,6 @@ def _apply_exam(
             attempt.examining = None
         case ev.WinnerExamined():
             attempt.examining, attempt.exam = None, event.evaluation
-            attempt.examined_wall, attempt.examined_seq = event.wall, event.seq
             instance.word = "wait"
             instance.best = _best(instance)
         case _:

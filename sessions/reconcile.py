@@ -1,7 +1,7 @@
 """Taking a session up again after its engine ended, in whatever moment that was.
 
-The journal is the truth; git is brought in step with it: judged attempts and exams that were not committed are, refs that are
-behind move on, decisions reach `accepted`. Locks that a killed git writer left are cleared, a torn last line is put aside.
+The journal is the truth; git is brought in step with it: judged attempts that were not committed are, refs that are behind move
+on, decisions reach `accepted`. Locks that a killed git writer left are cleared, a torn last line is put aside.
 """
 
 from __future__ import annotations
@@ -110,8 +110,6 @@ def _bring_git_in_step(recorder: Recorder, events: Iterable[Event]) -> None:
         _forget_lost_commits(recorder.store, recorder.session, instance)
     for attempt in recorder.uncommitted():
         recorder.commit_attempt_now(attempt)
-    for key in recorder.exams_behind():
-        recorder.commit_exams_now(key)
     decided = {event.attempt for event in events if isinstance(event, DecisionMade | DecisionUndone)}
     for attempt in sorted(decided):
         recorder.sync_accepted_now(attempt)

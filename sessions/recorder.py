@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-from .attempt_files import Reasoning, attempt_files, attempt_message
+from .attempt_files import Reasoning, attempt_files, attempt_message, exam_files
 from .description import summarise
 from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (
@@ -25,7 +25,6 @@ from .events import (
     Event,
     SessionStarted,
 )
-from .exams import exam_commits, exams_behind
 from .files import FileLock
 from .fold import apply
 from .home import Home, LiveFiles
@@ -33,7 +32,7 @@ from .journal import Clock, JournalWriter, open_journal
 from .names import split_attempt
 from .segments import Segments
 from .state import AttemptState, InstanceState, SessionState
-from .store import AcceptedKernel, Store, attempt_branch, exam_branch
+from .store import AcceptedKernel, Store, attempt_branch
 
 E = TypeVar("E", bound=Event)
 
@@ -199,33 +198,11 @@ class Recorder:
 
     def _is_built_on(self, attempt: AttemptState, instance: InstanceState) -> bool:
         """Whether something refers to the attempt's commit, so that it must stay as it is."""
-        if attempt.decision is not None or attempt.exam is not None:
+        if attempt.decision is not None:
             return True
         if any(each.number > attempt.number and each.commit for each in instance.attempts):
             return True
         return any(each.base == attempt.attempt and each.commit for each in self.state.attempts())
-
-    # Exams
-
-    async def commit_exams(self, instance: str) -> None:
-        """Commit the exams of an instance's winners, whose attempts are committed; doing it again is harmless."""
-        async with self._git:
-            await self._run(self._exam_work(instance))
-
-    def commit_exams_now(self, instance: str) -> None:
-        """`commit_exams` for a caller without an event loop."""
-        self._run_now(self._exam_work(instance))
-
-    def _exam_work(self, key: str) -> Callable[[], object]:
-        exams, branch = (
-            exam_commits(self.state.instances[key], self._reasoning.of),
-            exam_branch(self.session, key),
-        )
-        return lambda: self.store.commit_exams(branch, exams)
-
-    def exams_behind(self) -> list[str]:
-        """Keys of instances whose latest exam git lacks."""
-        return exams_behind(self.store, self.session, self.state)
 
     def _note_commit(self, attempt: str, commit: str) -> None:
         state, instance = self._find(attempt)
@@ -294,11 +271,12 @@ class Recorder:
             summarise(self.state),
             self.state.started,
         )
+        exams = exam_files(self.state)
 
         def work() -> None:
             # Synced first, so that git is never ahead of the journal.
             self._sync(seq)
-            self._segments.flush(size, summary=summary, started=started)
+            self._segments.flush(size, summary=summary, started=started, exams=exams)
 
         return work
 
@@ -314,8 +292,6 @@ class Recorder:
         """
         for attempt in self.uncommitted():
             await self.commit_attempt(attempt)
-        for instance in self.exams_behind():
-            await self.commit_exams(instance)
         await self.flush()
         async with self._git:
             await self._run(self._put_away)
@@ -325,8 +301,6 @@ class Recorder:
         """`finish` for a caller without an event loop."""
         for attempt in self.uncommitted():
             self.commit_attempt_now(attempt)
-        for instance in self.exams_behind():
-            self.commit_exams_now(instance)
         self.flush_now()
         self._run_now(self._put_away)
         self.close()

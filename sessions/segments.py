@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from .codec import BadLine, decode
@@ -41,10 +43,17 @@ class Segments:
         """Whether a journal of this size has `limit_bytes` that git lacks, or git knows nothing of it yet."""
         return self._committed_bytes == 0 or size - self._committed_bytes >= limit_bytes
 
-    def flush(self, size: int, *, summary: SessionSummary, started: SessionStarted | None) -> None:
-        """Commit the journal's bytes up to `size` that git lacks, with `session.json`, `summary.json` and torn lines."""
+    def flush(
+        self,
+        size: int,
+        *,
+        summary: SessionSummary,
+        started: SessionStarted | None,
+        exams: Mapping[str, bytes],
+    ) -> None:
+        """Commit the journal's bytes up to `size` that git lacks, with `session.json`, `summary.json`, exams and torn lines."""
         data = self._read(self._committed_bytes, size)
-        files = {"summary.json": msgspec.json.encode(summary) + b"\n"}
+        files = {"summary.json": msgspec.json.encode(summary) + b"\n", **exams}
         if started is not None:
             files["session.json"] = msgspec.json.encode(describe(started)) + b"\n"
         files |= {path.name: path.read_bytes() for path in sorted(self._live.folder.glob("journal.torn-*"))}

@@ -116,9 +116,6 @@ class AttemptState:
     """The stage the judge is in on the exam cases, while it is in one."""
     exam: Evaluation | None = None
     """On the exam cases, at the instance's end; for people alone."""
-    examined_wall: float = 0.0
-    examined_seq: int = 0
-    """When and in which place the exam's result came; 0 while there is none."""
     decision: Decision | None = None
     waiting: bool = False
     """For a person."""

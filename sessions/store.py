@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -29,7 +29,6 @@ HEADS = "refs/heads/"
 REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
 JOURNAL = "_journal"
-EXAMS = "_exam"
 
 
 class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,16 +45,6 @@ class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
 
 
-class ExamCommit(NamedTuple):
-    """What one commit of an instance's branch of exams holds."""
-
-    attempt_commit: str
-    """Its first parent: the examined attempt."""
-    files: Mapping[str, bytes]
-    message: str
-    wall: float
-
-
 ACCEPTED_KERNEL: msgspec.json.Decoder[AcceptedKernel] = msgspec.json.Decoder(AcceptedKernel)
 
 
@@ -63,12 +52,6 @@ def attempt_branch(session: str, instance: str) -> str:
     """`<session>/<suite>/<task>/<instance>` of an instance's key."""
     task, number = split_instance(instance)
     return f"{session}/{task}/{number}"
-
-
-def exam_branch(session: str, instance: str) -> str:
-    """`<session>/_exam/<suite>/<task>/<instance>` of an instance's key."""
-    task, number = split_instance(instance)
-    return f"{session}/{EXAMS}/{task}/{number}"
 
 
 def journal_branch(session: str) -> str:
@@ -215,22 +198,6 @@ class Store:
             if self.repository.read_ref(ref) != commit:
                 self.repository.write_ref(ref, commit)
         return commit
-
-    def commit_exams(self, branch: str, exams: Sequence[ExamCommit]) -> str | None:
-        """Make a branch hold these exams in their order and return its tip; `None` for no exams."""
-        tip: str | None = None
-        for exam in exams:
-            tree = self.repository.write_tree(
-                {path: self.repository.write_file(data) for path, data in exam.files.items()}
-            )
-            parents = [exam.attempt_commit, *([tip] if tip else [])]
-            tip = self.repository.write_commit(tree, parents=parents, message=exam.message, wall=exam.wall)
-        ref = HEADS + branch
-        if tip is not None:
-            with self.repository.writing():
-                if self.repository.read_ref(ref) != tip:
-                    self.repository.write_ref(ref, tip)
-        return tip
 
     def extend_journal(
         self,

@@ -26,12 +26,13 @@ from sessions.events import (
     Event,
     InstanceFinished,
     Notice,
+    SessionFinished,
     Usage,
     WinnerExamined,
 )
 from sessions.journal import read_journal
 from sessions.state import Confirmation
-from sessions.store import Store, exam_branch
+from sessions.store import Store
 from tests.support.engines import ToldJudge, answer_of, answering, plan, play, run, shared, told, until
 from tests.support.evaluations import correct, failed
 
@@ -198,20 +199,27 @@ async def test_a_stop_in_the_exam_leaves_it_to_the_resume(home: Home) -> None:
     assert (client.requests, judge.evaluated, len(judge.examined)) == ([], [], 1)
 
 
-async def test_the_exam_stands_in_the_store_beside_the_attempt(home: Home, tmp_path: Path) -> None:
-    of = plan()
-    events = await play(
-        home, told("correct 1.0", "correct 3.0", "correct 2.0"), judge=judging(failing_at("3.0"))
-    )
-    attempt = fold(events).attempt("vector_add#1/3")  # type: ignore[arg-type]
+async def test_a_clone_holds_the_exams_and_shows_them(home: Home, tmp_path: Path) -> None:
+    of, judge = plan(), judging(failing_at("3.0"))
+    with Recorder.begin(home, session_started(of)) as recorder:
+        await run(shared(recorder, of, told("correct 1.0", "correct 3.0", "correct 2.0"), judge))
+        recorder.record(SessionFinished())
+        await recorder.finish()
     with Store.read_only(cloned(home, tmp_path / "clone")) as store:
-        tip = store.heads()[exam_branch(of.session, "vector_add#1")]
-        files = store.attempt_files(tip)
-        assert attempt.commit is not None
-        assert files.keys() - store.attempt_files(attempt.commit).keys() == {"exam.json"}
-        kept = msgspec.json.decode(files["exam.json"], type=Evaluation)
-        assert (kept.exam, kept.verdict) == (True, Verdict.CORRECT)
-        assert store.repository.read_commit(tip).parents[0] == attempt.commit
+        tree = store.session_tree(of.session)
+        kept = {
+            path: msgspec.json.decode(store.repository.read_file(sha), type=Evaluation)
+            for path, sha in tree.items()
+            if path.startswith("exams/")
+        }
+        assert {path: each.verdict for path, each in kept.items()} == {
+            "exams/starter/vector_add/1/2.json": Verdict.WRONG,
+            "exams/starter/vector_add/1/3.json": Verdict.CORRECT,
+        }
+        assert all(each.exam for each in kept.values())
+        state = fold(store.session_events(of.session))
+    assert state.attempt("vector_add#1/3").confirmation is Confirmation.CONFIRMED
+    assert state.attempt("vector_add#1/2").confirmation is Confirmation.NOT_CONFIRMED
 
 
 def cloned(home: Home, clone: Path) -> Path:

@@ -12,7 +12,6 @@ from harness import ErrorReport, Evaluation, KernelResources, Stage, Traffic, Ve
 from harness.evaluation import STAGES
 from sessions import Recorder
 from sessions import events as ev
-from sessions.names import split_attempt
 
 SESSION = "20250102-030405-geak-0a1b"
 KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"
@@ -195,8 +194,6 @@ async def play(recorder: Recorder, events: Iterable[ev.Event]) -> None:
         attempt = ends_an_attempt(event)
         if attempt is not None:
             await recorder.commit_attempt(attempt)
-        if isinstance(event, ev.WinnerExamined):
-            await recorder.commit_exams(split_attempt(event.attempt).instance)
 
 
 def git(repository: Path, *arguments: str) -> str:

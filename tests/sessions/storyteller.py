@@ -65,7 +65,6 @@ async def play_exams(recorder: Recorder, key: str) -> None:
         if recorder.state.attempt(f"{key}/{place}").exam is None:
             for event in story.exam(f"{key}/{place}", verdict):
                 await record(recorder, event)
-        await recorder.commit_exams(key)
 
 
 async def play_instance(recorder: Recorder, number: int) -> None:

@@ -105,11 +105,9 @@ def test_kill_at_any_moment(seed: int, home: Home, tmp_path: Path) -> None:
         assert [line.split()[0] for line in subjects] == [f"softmax#{number}/{place}" for place in (3, 2, 1)]
         commits = [attempt.commit for attempt in state.instances[f"softmax#{number}"].attempts]
         assert [line.split()[-1] for line in subjects] == commits[::-1]
-        exams = f"{SESSION}/_exam/starter/softmax/{number}"
-        told = git(home.store, "log", "-2", "--date-order", "--format=%s %P", exams).splitlines()
-        assert told[0].startswith(f"softmax#{number}/2 exam: confirmed {commits[1]}")
-        assert git(home.store, "diff", "--name-status", f"{exams}^1", exams).split() == ["A", "exam.json"]
-        assert git(home.store, "log", "-1", "--format=%s", f"{exams}^2").split()[0] == f"softmax#{number}/3"
+        for place, verdict in ((3, "wrong"), (2, "correct")):
+            exam = git(home.store, "show", f"{SESSION}/_journal:exams/starter/softmax/{number}/{place}.json")
+            assert f'"verdict": "{verdict}"' in exam
     accepted = git(home.store, "log", "--format=%s", "accepted").splitlines()
     assert sorted(accepted) == [f"accept softmax#{number}/3" for number in (1, 2, 3)]
 

@@ -63,10 +63,6 @@ def branch_elsewhere(home: Home) -> None:
     git(home.store, "update-ref", BRANCH, JOURNAL_BRANCH)
 
 
-def exams_gone(home: Home) -> None:
-    git(home.store, "update-ref", "-d", f"refs/heads/{SESSION}/_exam/starter/softmax/1")
-
-
 def store_gone(home: Home) -> None:
     shutil.rmtree(home.store)
 
@@ -93,7 +89,6 @@ def stale_locks(home: Home) -> None:
         branch_behind,
         branch_gone,
         branch_elsewhere,
-        exams_gone,
         store_gone,
         journal_branch_gone,
         journal_branch_tells_another_story,
