@@ -34,8 +34,12 @@ CASES = {
 """Enough of each task to show what a file is about; the tests of the suite run all of them."""
 
 
+FILES = sorted([*FOLDER.glob("cheats/*.py"), *FOLDER.glob("honest/*.py")])
+SOURCES = {file: file.read_text(encoding="utf-8") for file in FILES}
+
+
 def constant(file: Path, name: str, default: Any = None) -> Any:
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for node in ast.parse(SOURCES[file]).body:
         if (
             isinstance(node, ast.Assign)
             and isinstance(node.targets[0], ast.Name)
@@ -46,7 +50,6 @@ def constant(file: Path, name: str, default: Any = None) -> Any:
     return default
 
 
-FILES = sorted([*FOLDER.glob("cheats/*.py"), *FOLDER.glob("honest/*.py")])
 ON_CPU = [file for file in FILES if constant(file, "DEVICE", "cpu") == "cpu"]
 
 
@@ -56,7 +59,7 @@ async def judge(pool: DevicePool, file: Path) -> Evaluation:
     cases = tuple(case for case in task.cases if case.name in wanted)
     assert len(cases) == len(wanted), f"{file.name} names a case that {task.name} does not have"
     return await evaluate(
-        file.read_text(encoding="utf-8"),
+        SOURCES[file],
         msgspec.structs.replace(task, cases=cases),
         pool=pool,
         targets=[target("gfx942")],
@@ -86,7 +89,9 @@ async def test_verdict_is_the_expected_one(evaluations: dict[Path, Evaluation], 
 
 
 async def test_every_cheat_has_an_honest_neighbour() -> None:
-    tasks = {constant(file, "TASK") for file in FOLDER.glob("cheats/*.py")}
-    assert len(list(FOLDER.glob("cheats/*.py"))) >= 70
-    assert len(list(FOLDER.glob("honest/*.py"))) >= 40
-    assert tasks == {constant(file, "TASK") for file in FOLDER.glob("honest/*.py")} == set(CASES)
+    cheats = [file for file in FILES if file.parent.name == "cheats"]
+    honest = [file for file in FILES if file.parent.name == "honest"]
+    assert len(cheats) >= 70
+    assert len(honest) >= 40
+    for files in (cheats, honest):
+        assert {constant(file, "TASK") for file in files} == set(CASES)
