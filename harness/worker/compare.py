@@ -135,7 +135,7 @@ def _elementwise(
     if bool((~right & ~finite).any()):
         return ()
     share = torch.where(finite & (error > 0), error / bound, 0.0)
-    if not share.numel():
+    if not share.any():
         return (empty,)
     place = int(share.argmax())
     worst = float(share.flatten()[place])
