@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness import limits
-from harness.evaluation import Basis, ErrorReport, Fact
+from harness.evaluation import Basis, ErrorReport, Fact, Verdict
 from suites.task import Task
 
-from . import operators
-from .messages import LeftBehind, Returned
+from . import operators, replay_findings
+from .messages import GPU_FAULT, Failed, LeftBehind, Returned
 
 if TYPE_CHECKING:
     from .caller import Run
+    from .replays import Outcome
 
 _LINE = re.compile(r"line (\d+)")
 
@@ -100,12 +101,25 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             return ErrorReport(
                 kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
             )
+    if returned.unfinished:
+        return ErrorReport(
+            kind="unfinished",
+            message=(
+                f"{lead}the entry point returned while {returned.unfinished}; let the current stream wait for all work "
+                "before it returns"
+            ),
+        )
     if returned.changed_output:
         return ErrorReport(
             kind="shared_output",
             message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
         )
     return None
+
+
+def verdict_of(failure: Failed) -> Verdict:
+    """What an exception of a candidate's is; a fault on the GPU ends all work of its process there, so it is a crash."""
+    return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
 
 
 def of_farewell(left: LeftBehind) -> ErrorReport | None:
@@ -128,10 +142,13 @@ def left_behind(threads: int, processes: int) -> ErrorReport:
     )
 
 
-def facts(runs: Sequence[Run], left: LeftBehind | None) -> tuple[Fact, ...]:
-    """What is known beside the verdict, for people."""
-    known = []
+def facts(runs: Sequence[Run], outcomes: Sequence[Outcome], left: LeftBehind | None) -> tuple[Fact, ...]:
+    """What is known beside the verdict, for people: what a replay proves stands in place of what the guest said."""
+    known = list(replay_findings.facts(outcomes))
+    proven = {outcome.run.case.name for outcome in outcomes if outcome.replayed is not None}
     for run in runs:
+        if run.case.name in proven:
+            continue
         traffic = run.returned.traffic
         launches = f"{traffic.launches} ({', '.join(run.returned.kernels)})"
         known.append(Fact(f"{run.case.name}: launches", launches, Basis.EVIDENCE))

@@ -35,6 +35,7 @@ from .messages import (
     Returned,
     Spawn,
 )
+from .record import Recorder
 from .runner import InterpreterRunner, Runner
 from .traffic import Observation
 
@@ -82,6 +83,7 @@ class Guest:
 
     def __init__(self, scratch: Path, runner: Runner) -> None:
         self._file = scratch / trace.NAME
+        self._recorder = Recorder(str(self._file))
         self._runner = runner
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
@@ -118,7 +120,7 @@ class Guest:
                     nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
                 )
             parameters[name] = parameters_of(entry)
-        return Loaded(nonce=request.nonce, parameters=parameters)
+        return Loaded(nonce=request.nonce, parameters=parameters, tables=self._recorder.tables())
 
     def _call(self, request: Call, descriptor: int) -> Returned | Failed:
         arguments = self._runner.open(descriptor, request)
@@ -136,7 +138,8 @@ class Guest:
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
         value = None
         with self._runner.observe(inputs) as observation:
-            operators = watch.OperatorWatch(observation, str(self._file))
+            operators = watch.OperatorWatch(observation, str(self._file), self._recorder)
+            self._recorder.begin(inputs)
             try:
                 with operators:
                     value = entry(**arguments)
@@ -150,6 +153,7 @@ class Guest:
 
     def _returned(self, request: Call, ran: Ran) -> Returned:
         structure, parts = outputs.parts_of(ran.value)
+        record, unrecorded = self._recorder.finish(outputs.plain(parts))
         return Returned(
             nonce=request.nonce,
             structure=structure,
@@ -157,10 +161,12 @@ class Guest:
             operators=ran.operators.operators(),
             host_elements=ran.operators.host_elements,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
-            traffic=_traffic(request.case, ran.observation),
+            traffic=traffic_of(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",
             changed_output=self._last.changed(),
             unfinished=ran.observation.unfinished,
+            record=record,
+            unrecorded=unrecorded,
         )
 
     def _output(self, part: Any, ran: Ran) -> OutputData:
@@ -199,7 +205,8 @@ def _own_children() -> int:
     return found
 
 
-def _traffic(case: str, observation: Observation) -> CaseTraffic:
+def traffic_of(case: str, observation: Observation) -> CaseTraffic:
+    """What was counted, as it crosses to the judge."""
     return CaseTraffic(
         case=case,
         requested_read_bytes=observation.requested_read_bytes,

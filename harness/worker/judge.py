@@ -12,9 +12,9 @@ import torch
 from harness.evaluation import Basis, ErrorReport, Fact, Verdict
 from suites.task import Task
 
-from . import linux
+from . import linux, place
 from .channel import Channel, ChannelClosed
-from .link import GuestBroken, GuestLink
+from .link import GuestBroken, GuestLink, VerifierLink
 from .messages import (
     ENCODER,
     JUDGE_REQUESTS,
@@ -35,10 +35,11 @@ from .trial import Trial
 from .vault import Vault
 
 
-def main(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- a role like the others
+def main(channel: Channel, spawn: Spawn) -> None:
     """Judges until the engine hangs up."""
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
+    place.take(spawn.device)
     judge = Judge(channel)
     while True:
         try:
@@ -51,7 +52,7 @@ def main(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- a role like
         if isinstance(request, Weigh):
             judge.weigh(request)
         else:
-            judge.judge(request, frame.descriptors[0])
+            judge.judge(request, frame.descriptors)
         gc.collect()
 
 
@@ -68,18 +69,24 @@ class Judge:
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
 
-    def judge(self, begin: Begin, guest_end: int) -> None:
+    def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """One trial, from the first call to the verdict."""
-        link = GuestLink(Channel(socket.socket(fileno=guest_end)), begin.guest_pid)
+        link = GuestLink(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
+        verifier = None
+        if begin.verifier_pid is not None:
+            verifier = VerifierLink(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
         try:
-            judged = Trial(self, link, begin, self._problem(begin.task)).run()
-            if judged.verdict == Verdict.CORRECT:
+            judged = Trial(self, link, verifier, begin, self._problem(begin.task)).run()
+            # Found out at the interpreter's sizes, where it costs little.
+            if judged.verdict == Verdict.CORRECT and not place.is_gpu():
                 judged = msgspec.structs.replace(judged, facts=(*judged.facts, self._strength(begin.task)))
             self.tell(judged)
         except (BadProblem, GuestBroken) as error:
             self.tell(infra(str(error)))
         finally:
             link.close()
+            if verifier is not None:
+                verifier.close()
 
     def weigh(self, weigh: Weigh) -> None:
         """How strong a task's oracle is, over all its cases."""

@@ -14,10 +14,22 @@ from harness import limits
 
 from . import linux
 from .channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
-from .messages import ENCODER, GUEST_REPORTS, Broken, Call, Failed, Farewell, GuestReport, Hello, Load
+from .messages import (
+    ENCODER,
+    GUEST_REPORTS,
+    VERIFIER_REPORTS,
+    Broken,
+    Call,
+    Failed,
+    Farewell,
+    GuestReport,
+    Hello,
+    Load,
+    VerifierReport,
+    VerifierRequest,
+)
 
 Report = TypeVar("Report", bound=GuestReport)
-MAX_ANSWER_BYTES = 256 << 20
 
 
 class GuestGone(Exception):
@@ -51,9 +63,10 @@ class CandidateRaised(Exception):
 class GuestLink:
     """One guest. Every way it can fail to answer is one of this module's exceptions."""
 
-    def __init__(self, channel: Channel, pid: int) -> None:
+    def __init__(self, channel: Channel, pid: int, answer_bytes: int = limits.ANSWER_BYTES) -> None:
         self._channel = channel
         self._pid = pid
+        self._answer_bytes = answer_bytes
 
     def hello(self) -> Hello:
         """The guest's first words; it speaks by itself."""
@@ -74,7 +87,7 @@ class GuestLink:
         """The answer to `make(nonce)`, which is of the kind `wanted` and carries the nonce."""
         nonce = secrets.token_hex(16)
         deadline = time.monotonic() + wall_s
-        held = self._cpu_limit(cpu_s)
+        held = cpu_limit(self._pid, cpu_s)
         try:
             self._channel.send(ENCODER.encode(make(nonce)), descriptors, deadline=deadline, poll=held)
             return self._receive(wanted, nonce, deadline, held)
@@ -91,7 +104,7 @@ class GuestLink:
         self, wanted: type[Report], nonce: str, deadline: float, poll: Callable[[], None] | None
     ) -> Report:
         try:
-            frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=MAX_ANSWER_BYTES)
+            frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=self._answer_bytes)
             for descriptor in frame.descriptors:
                 os.close(descriptor)
             report = GUEST_REPORTS.decode(frame.payload)
@@ -109,12 +122,65 @@ class GuestLink:
             raise GuestLied(f"a {type(report).__name__} came where a {wanted.__name__} was due")
         return report
 
-    def _cpu_limit(self, seconds: float) -> Callable[[], None]:
-        spent = linux.cpu_seconds(self._pid)
 
-        def check() -> None:
-            now = linux.cpu_seconds(self._pid)
-            if spent is not None and now is not None and now - spent > seconds:
-                raise GuestSlow(seconds, cpu=True)
+class VerifierLink:
+    """One verifier. Requests do not wait for their answers, which come in order; one at a time is under way."""
 
-        return check
+    def __init__(self, channel: Channel, pid: int) -> None:
+        self._channel = channel
+        self._pid = pid
+
+    def hello(self) -> Hello:
+        """Its first words."""
+        try:
+            report = self.receive(wall_s=limits.GUEST_START_S, cpu_s=limits.GUEST_START_S)
+        except (GuestGone, GuestLied, GuestSlow) as error:
+            raise GuestBroken(f"a verifier did not get ready: {error}") from error
+        if not isinstance(report, Hello):
+            raise GuestBroken("a verifier did not get ready: it answered what nobody asked")
+        return report
+
+    def send(self, request: VerifierRequest, descriptors: tuple[int, ...] = ()) -> None:
+        """Asks; returns when the request is under way."""
+        try:
+            self._channel.send(
+                ENCODER.encode(request), descriptors, deadline=time.monotonic() + limits.GUEST_START_S
+            )
+        except ChannelTimeout as error:
+            raise GuestBroken("a verifier does not read what it is sent") from error
+        except ChannelClosed as error:
+            raise GuestGone from error
+
+    def receive(self, *, wall_s: float, cpu_s: float) -> VerifierReport:
+        """The answer that is due."""
+        try:
+            frame = self._channel.receive(
+                deadline=time.monotonic() + wall_s,
+                poll=cpu_limit(self._pid, cpu_s),
+                limit_bytes=limits.ANSWER_BYTES,
+            )
+            for descriptor in frame.descriptors:
+                os.close(descriptor)
+            return VERIFIER_REPORTS.decode(frame.payload)
+        except ChannelTimeout as error:
+            raise GuestSlow(wall_s, cpu=False) from error
+        except ChannelClosed as error:
+            raise GuestGone("it ended") from error
+        except (BadFrame, msgspec.DecodeError) as error:
+            raise GuestLied(str(error)) from error
+
+    def close(self) -> None:
+        """Hangs up; it then ends by itself."""
+        self._channel.close()
+
+
+def cpu_limit(pid: int, seconds: float) -> Callable[[], None]:
+    """What raises `GuestSlow` when a process has used more CPU time than that since now."""
+    spent = linux.cpu_seconds(pid)
+
+    def check() -> None:
+        now = linux.cpu_seconds(pid)
+        if spent is not None and now is not None and now - spent > seconds:
+            raise GuestSlow(seconds, cpu=True)
+
+    return check

@@ -13,6 +13,8 @@ from harness.limits import TimeLimits
 from harness.signatures import Parameter
 from suites.task import Task
 
+from .records import Record, Table
+
 # Engine and fork server --------------------------------------------------------------------------------------------
 
 
@@ -77,12 +79,14 @@ SERVER_REPORTS: msgspec.msgpack.Decoder[ServerReport] = msgspec.msgpack.Decoder(
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """Judge one candidate. Descriptor beside it: the judge's end of the guest's channel."""
+    """Judge one candidate. Descriptors beside it: the judge's ends of the guest's channel and of the verifier's."""
 
     task: Task
     source: str
     seed: int
     guest_pid: int
+    verifier_pid: int | None
+    """`None` where calls are not replayed."""
     target: str
     """Name of the target that the device shim answers as."""
     limits: TimeLimits
@@ -235,6 +239,11 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     target: str
 
 
+GPU_FAULT = "gpu_fault"
+OUT_OF_MEMORY = "out_of_memory"
+"""Kinds of `Failed` that only a GPU has: it lost the process's work, or has no room for it."""
+
+
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """The candidate raised."""
 
@@ -257,6 +266,8 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
 
     nonce: str
     parameters: dict[str, tuple[Parameter, ...]]
+    tables: tuple[Table, ...] = ()
+    """Tensors that the import left: made before there were inputs, so they hold no answers."""
 
 
 class OutputData(msgspec.Struct, frozen=True):
@@ -302,6 +313,10 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """Whether this call wrote into what the call before had returned."""
     unfinished: str = ""
     """What of the call's work still ran when it returned, in words; empty when nothing did."""
+    record: Record | None = None
+    """What the call did to memory, for a clean process to do again."""
+    unrecorded: str = ""
+    """Why there is no record."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
@@ -319,6 +334,70 @@ class Compiled(msgspec.Struct, frozen=True, tag="compiled"):
     nonce: str
     report: msgspec.Raw
 
+
+# Judge and verifier ------------------------------------------------------------------------------------------------
+
+
+class Study(msgspec.Struct, frozen=True, tag="study"):
+    """The candidate whose records follow; its host code never runs."""
+
+    source: str
+    target: str
+    allowed: tuple[str, ...]
+    """Tensor operators that the task allows."""
+    tables: tuple[Table, ...]
+
+
+class Replay(msgspec.Struct, frozen=True, tag="replay"):
+    """Run one record. Descriptor beside it: the arena that holds the inputs."""
+
+    case: str
+    record: Record
+    arguments: tuple[Argument, ...]
+    arena_bytes: int
+    again: bool
+    """The call is the one replayed last: memory that outlives calls goes back to what it was before it."""
+    gap: bool
+    """Calls between this one and the one replayed last were not replayed: memory that they left is not known."""
+
+
+class ReplayedOutput(msgspec.Struct, frozen=True):
+    """One output of a replay."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+    origins: dict[str, int]
+    """Elements by where they came from; see `shadow`."""
+    storage: int
+    first_byte: int
+    end_byte: int
+
+
+class Replayed(msgspec.Struct, frozen=True, tag="replayed"):
+    """The record ran. Proof: no code of the candidate's but its kernels took part."""
+
+    outputs: tuple[ReplayedOutput, ...]
+    kernels: tuple[str, ...]
+    traffic: CaseTraffic
+    unsupported: str
+
+
+class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
+    """The record did not run to its end."""
+
+    kind: str
+    """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unknown` (it cannot be told)."""
+    message: str
+    finding: str = ""
+    """Of a refused record, the kind of the error report."""
+    line: int | None = None
+
+
+VerifierRequest = Study | Replay
+VerifierReport = Hello | Replayed | NotReplayed
+VERIFIER_REQUESTS: msgspec.msgpack.Decoder[VerifierRequest] = msgspec.msgpack.Decoder(VerifierRequest)
+VERIFIER_REPORTS: msgspec.msgpack.Decoder[VerifierReport] = msgspec.msgpack.Decoder(VerifierReport)
 
 GuestRequest = Load | Call | Farewell | Compile
 GuestReport = Hello | Failed | Broken | Loaded | Returned | LeftBehind | Compiled

@@ -30,7 +30,10 @@ FREE = ALLOCATING | FILLING | MOVING | LOOKING
 
 def is_allowed(name: str, by_task: tuple[str, ...]) -> bool:
     """Whether `name` may run; the task names its own operators as `add`, `aten.add` or `torch.add`."""
-    if name in FREE:
-        return True
+    return name in FREE or is_named(name, by_task)
+
+
+def is_named(name: str, by_task: tuple[str, ...]) -> bool:
+    """Whether the task names `name` itself, so that it may do the work."""
     named = {one.replace("::", ".").rsplit(".", 1)[-1].strip("_") for one in by_task}
     return name.strip("_") in named

@@ -10,6 +10,8 @@ from suites.task import Case, Task
 from .cases import JudgedCase, Layout, exam_cases, open_cases
 from .seeds import POOL, Draw
 
+PATIENCE = 3
+"""A replay may take this many times as long as the call itself may."""
 MANY = 8
 """Calls of the smallest case in a row: state that grows or wears out shows."""
 

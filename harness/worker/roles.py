@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from . import compiling, guest, judge, linux
+from . import compiling, guest, judge, linux, verifier
 from .channel import Channel
 from .messages import Spawn
 
@@ -22,6 +22,7 @@ def self_test(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- a role
 ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "judge": judge.main,
     "guest": guest.main,
+    "verifier": verifier.main,
     "compiler": compiling.main,
     "self-test": self_test,
 }

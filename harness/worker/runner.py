@@ -12,7 +12,7 @@ import torch
 
 from harness.targets import target
 
-from . import arena, interpreter, linux
+from . import arena, interpreter, linux, record
 from .messages import Call, Load
 from .traffic import Observation
 
@@ -57,6 +57,7 @@ class InterpreterRunner:
     def prepare(self, load: Load) -> None:
         """See `Runner`."""
         interpreter.prepare(target(load.target))
+        record.install()
 
     def open(self, descriptor: int, call: Call) -> dict[str, Any]:
         """See `Runner`."""

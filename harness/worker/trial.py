@@ -9,10 +9,10 @@ import msgspec
 from harness import limits, signatures
 from harness.evaluation import Basis, ErrorReport, Fact, Layer, Verdict
 
-from . import findings, wording
+from . import findings, place, wording
 from .answers import Answers
 from .caller import Caller, Run
-from .link import CandidateRaised, GuestGone, GuestLied, GuestLink, GuestSlow
+from .link import CandidateRaised, GuestGone, GuestLied, GuestLink, GuestSlow, VerifierLink
 from .messages import (
     Begin,
     CaseTraffic,
@@ -25,6 +25,7 @@ from .messages import (
 )
 from .plan import Step, make_plan
 from .problem import BadProblem, Problem
+from .replays import Replays
 from .vault import Given
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ class Stop(Exception):
 class Trial:
     """Drives one guest through the stages that need it."""
 
-    def __init__(self, judge: Judge, link: GuestLink, begin: Begin, problem: Problem) -> None:
+    def __init__(
+        self, judge: Judge, link: GuestLink, verifier: VerifierLink | None, begin: Begin, problem: Problem
+    ) -> None:
         self._judge = judge
         self._link = link
         self._begin = begin
@@ -55,9 +58,10 @@ class Trial:
         self._case = ""
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
-        self._answers = Answers(begin.task)
+        self._answers = Answers(begin.task, tf32=place.has_tf32())
         self._caller = Caller(link, begin.task, begin.limits, self._given)
         self._left_out: dict[str, str] = {}
+        self._replays = Replays(verifier, begin, self._plan, self._given)
 
     def run(self) -> Judged:
         """The verdict; whatever the guest does, there is one."""
@@ -72,10 +76,10 @@ class Trial:
                 self._execute(first)
                 self._check_integrity()
             except CandidateRaised as raised:
-                raise Stop(Verdict.CALL_ERROR, self._raised(raised)) from raised
+                raise Stop(findings.verdict_of(raised.failure), self._raised(raised)) from raised
             except GuestSlow as slow:
                 raise Stop(
-                    Verdict.TIMEOUT, wording.too_slow(slow.seconds, self._case, cpu=slow.cpu)
+                    Verdict.TIMEOUT, wording.too_slow(slow.seconds, self._case, cpu=slow.cpu, gpu=place.is_gpu())
                 ) from slow
             except GuestLied as lie:
                 raise Stop(Verdict.REJECTED, wording.lied(str(lie))) from lie
@@ -89,6 +93,7 @@ class Trial:
             return msgspec.structs.replace(self._judged(Verdict.CRASH, error), guest_ended=True)
         finally:
             self._caller.close()
+            self._replays.close()
         return self._judged(Verdict.CORRECT, None)
 
     def _call(self) -> Run:
@@ -108,6 +113,7 @@ class Trial:
             wrong = signatures.difference(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
+        self._replays.study(loaded.tables)
         run = self._run(self._plan.execution[0], first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
         self._judge.leave("call", detail, ok=True)
@@ -121,6 +127,7 @@ class Trial:
             run = first if step is first.step else self._run(step)
             self._runs.append(run)
             self._compare(run)
+            self._replays.start(run)
         if not self._answers.elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
         count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
@@ -133,11 +140,14 @@ class Trial:
         self._judge.enter("integrity")
         for run in self._runs:
             self._refuse(findings.of_call(run, self._task))
+        self._refuse(self._replays.finish())
         for step in self._plan.repeats:
             if self._is_possible(step):
                 run = self._run(step)
                 self._refuse(findings.of_call(run, self._task))
                 self._repeated(run)
+                self._replays.start(run)
+        self._refuse(self._replays.finish())
         self._case = ""
         self._left = self._link.ask(
             lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
@@ -222,9 +232,9 @@ class Trial:
         return Judged(
             verdict=verdict,
             error=error,
-            traffic=tuple(run.returned.traffic for run in self._runs if not run.step.case.hidden),
+            traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
-            facts=(*findings.facts(self._runs, self._left), *known),
+            facts=(*findings.facts(self._runs, self._replays.outcomes, self._left), *known),
             margins=self._answers.margins,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -13,9 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import operators
 from .messages import Operator
+from .poison import poison
+from .record import Recorder, tensors
 from .traffic import Observation
 
-_POISON_INTEGER = 0x5A
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
 
@@ -26,10 +27,11 @@ _reading: list[OperatorWatch] = []
 class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
 
-    def __init__(self, observation: Observation, module: str) -> None:
+    def __init__(self, observation: Observation, module: str, recorder: Recorder) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
         self._module = module
+        self.recorder = recorder
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
         self.host_elements = 0
@@ -54,20 +56,22 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The operator's own result; see the class for what is noted beside."""
         named = dict(kwargs or {})
         name = func._schema.name.rpartition("::")[2]
-        sources = list(_tensors((args, named)))
+        sources = list(tensors((args, named)))
         derived = any(self.from_kernel(source) for source in sources) and name not in operators.FILLING
         result = func(*args, **named)
         if name in operators.ALLOCATING:
-            _poison(result)
+            for made in tensors(result):
+                poison(made)
         elif not func.is_view:
             if name not in operators.FREE:
                 self._counts[name, self._line()] += 1
             if name == "_local_scalar_dense":
                 self.host_elements += 1
             if derived:
-                for made in _tensors(result):
+                for made in tensors(result):
                     storage = made.untyped_storage()
                     self._derived[storage.data_ptr()] = storage
+        self.recorder.operator(func, args, named, result, self._line())
         return result
 
     def from_kernel(self, tensor: torch.Tensor) -> bool:
@@ -101,6 +105,7 @@ def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
     def read(self: torch.Tensor, *args: Any, **named: Any) -> Any:
         for watch in _reading:
             watch.host_elements += self.numel()
+            watch.recorder.host_read(self)
         return reader(self, *args, **named)
 
     return read
@@ -116,25 +121,3 @@ def _counted_maker(maker: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
         return made
 
     return make
-
-
-def _poison(result: Any) -> None:
-    for tensor in _tensors(result):
-        if tensor.numel() == 0:
-            continue
-        if tensor.is_floating_point() or tensor.is_complex():
-            tensor.fill_(float("nan"))
-        else:
-            # By the storage: bytes of a tensor without dimensions, or with other strides, cannot be viewed.
-            memory = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-            memory.fill_(_POISON_INTEGER if tensor.dtype is not torch.bool else 1)
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _tensors(part)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))

@@ -1,0 +1,187 @@
+"""The record of one call: a little program over memory, which a clean process can run again. Torch-free.
+
+A record comes from the guest, so nothing in it is believed: what it says is only worth what its replay gives.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+MAX_STEPS = 16384
+"""Of one call; a longer record is not replayed."""
+
+
+class View(msgspec.Struct, frozen=True, tag="view"):
+    """A tensor: where it lies in which storage."""
+
+    storage: int
+    """Number that the guest gave the storage, for as long as it lives."""
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    """In elements."""
+
+
+class Dtype(msgspec.Struct, frozen=True, tag="dtype"):
+    """A torch dtype, by name."""
+
+    name: str
+
+
+class Constant(msgspec.Struct, frozen=True, tag="constant"):
+    """A named constant of torch (a memory format or a layout), as `contiguous_format`."""
+
+    name: str
+
+
+class Items(msgspec.Struct, frozen=True, tag="items"):
+    """A tuple or list of values."""
+
+    items: tuple[Value, ...]
+    fields: tuple[str, ...] = ()
+    """Names of the items, where they have some."""
+
+
+class Constexpr(msgspec.Struct, frozen=True, tag="constexpr"):
+    """A value in `tl.constexpr`."""
+
+    value: Value
+
+
+class Language(msgspec.Struct, frozen=True, tag="language"):
+    """A module or a member of Triton's language, as `triton.language` `math.exp`."""
+
+    module: str
+    member: str = ""
+
+
+class Function(msgspec.Struct, frozen=True, tag="function"):
+    """A `@triton.jit` function of the candidate's module."""
+
+    name: str
+    line: int
+    """Of its first decorator, or of `def`."""
+
+
+class Descriptor(msgspec.Struct, frozen=True, tag="descriptor"):
+    """A tensor descriptor that the host made."""
+
+    base: View
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block_shape: tuple[int, ...]
+    padding: str
+
+
+class Reinterpreted(msgspec.Struct, frozen=True, tag="reinterpreted"):
+    """What `triton.reinterpret` gives."""
+
+    base: View
+    dtype: str
+
+
+class Address(msgspec.Struct, frozen=True, tag="address"):
+    """An integer that is an address in a storage."""
+
+    storage: int
+    offset_bytes: int
+
+
+Value: TypeAlias = (
+    "bool | int | float | str | View | Dtype | Constant | Items | Constexpr | Language | Function"
+    " | Descriptor | Reinterpreted | Address | None"
+)
+"""What an argument can be; `Items` and `Constexpr` hold values again."""
+
+
+class Contents(msgspec.Struct, frozen=True, tag="contents"):
+    """Memory whose contents entered from the host, or that was there before: bytes, or poison where there are none."""
+
+    storage: int
+    size_bytes: int
+    data: bytes | None
+    addresses: tuple[tuple[int, Address], ...] = ()
+    """Places (in bytes) that hold the address of other memory."""
+
+
+class Operator(msgspec.Struct, frozen=True, tag="operator"):
+    """One tensor operator."""
+
+    name: str
+    """As `aten::add`, without the prefix."""
+    overload: str
+    arguments: tuple[Value, ...]
+    named: dict[str, Value]
+    results: tuple[View, ...]
+    line: int | None
+
+
+class Launch(msgspec.Struct, frozen=True, tag="launch"):
+    """One launch, configuration chosen and heuristics evaluated."""
+
+    kernel: Function
+    grid: tuple[int, int, int]
+    arguments: dict[str, Value]
+    """Of each parameter, defaults included."""
+    options: dict[str, Value]
+    """As `num_warps`."""
+
+
+class HostRead(msgspec.Struct, frozen=True, tag="host_read"):
+    """Python read these elements; what follows may depend on them."""
+
+    view: View
+    digest: bytes
+
+
+Step = Contents | Operator | Launch | HostRead
+
+
+class FunctionNotes(msgspec.Struct, frozen=True):
+    """What a jit function needs beside its text."""
+
+    function: Function
+    names: dict[str, Value]
+    """Values of the names that it uses and does not define."""
+    constexprs: tuple[str, ...]
+    """Parameters that are compile-time constants."""
+    defaults: tuple[Value, ...]
+    """Of the last parameters."""
+    computes_constants: bool = False
+    """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One call of the entry point."""
+
+    inputs: dict[str, int]
+    """Storage of each tensor argument."""
+    steps: tuple[Step, ...]
+    functions: tuple[FunctionNotes, ...]
+    returned: tuple[View, ...]
+    forgotten: tuple[int, ...] = ()
+    """Storages that were gone when the call began."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A tensor that the import of the candidate left, before there were inputs."""
+
+    storage: int
+    data: bytes
+
+
+def fits(view: View, item_bytes: int, size_bytes: int) -> bool:
+    """Whether a view lies inside a storage of `size_bytes`."""
+    if len(view.shape) != len(view.strides) or view.offset < 0:
+        return False
+    if any(size < 0 for size in view.shape) or any(stride < 0 for stride in view.strides):
+        return False
+    if 0 in view.shape:
+        return True
+    last = view.offset + sum(
+        (size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True)
+    )
+    return (last + 1) * item_bytes <= size_bytes
