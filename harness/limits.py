@@ -49,6 +49,9 @@ PROCESSES = 64
 WATCH_S = 0.2
 """How often a warden looks at its tree and its folder."""
 PRINTED_BYTES = 64 << 10
+ANSWER_BYTES = 256 << 20
+GPU_ANSWER_BYTES = (4 << 30) - 1
+"""All outputs of one call."""
 SOURCE_BYTES = 1 << 20
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""

@@ -9,7 +9,7 @@ from suites.dtypes import ITEM_BYTES
 from suites.task import Task
 from suites.tolerances import dtype_of, tolerance_of
 
-from . import bounds, findings
+from . import bounds, findings, place
 from .caller import Run
 from .compare import compare
 from .link import GuestLied
@@ -53,7 +53,7 @@ class Answers:
             if run.step.case.probe and quantization is not None and quantization.probe is not None:
                 tolerance, quantization = quantization.probe, None
             compared = compare(
-                tensor_of(data),
+                place.here(tensor_of(data)),
                 expected,
                 case=run.case.name,
                 output=output.name,

@@ -31,13 +31,13 @@ class Arena:
         self._fill(inputs)
 
     def _fill(self, inputs: Mapping[str, Value]) -> None:
-        self._memory[:] = bytes([_GUARD]) * self.size_bytes
+        self._at(0, self.size_bytes).fill_(_GUARD)
+        self._given: dict[str, torch.Tensor] = {}
         for argument in self.arguments:
             tensor = inputs[argument.name]
             if argument.storage_bytes and isinstance(tensor, torch.Tensor):
-                end = argument.offset_bytes + argument.storage_bytes
-                self._memory[end - span_bytes(tensor) : end] = storage_bytes(tensor)
-        self._before = bytes(self._memory)
+                self._given[argument.name] = memory_of(tensor)
+                self._own(argument).copy_(self._given[argument.name])
 
     def refilled(self, inputs: Mapping[str, Value]) -> bool:
         """Whether other inputs of the very same shapes stand in the memory now, in place of those before."""
@@ -48,12 +48,14 @@ class Arena:
 
     def changed(self) -> tuple[str, ...]:
         """Names of the inputs whose bytes are no longer what the judge wrote."""
-        if self._memory[:] == self._before:
-            return ()
         return tuple(
             argument.name
             for argument in self.arguments
-            if argument.storage_bytes and self._differs(argument.offset_bytes, argument.storage_bytes)
+            if argument.name in self._given
+            and not (
+                torch.equal(self._own(argument), self._given[argument.name])
+                and self._is_guard(argument.offset_bytes, argument.storage_bytes - self._length(argument))
+            )
         )
 
     def broken_guards(self) -> tuple[str, ...]:
@@ -62,9 +64,9 @@ class Arena:
         for argument in self.arguments:
             if argument.is_tensor:
                 end = argument.offset_bytes + argument.storage_bytes
-                if self._differs(argument.offset_bytes - GUARD_BYTES, GUARD_BYTES):
+                if not self._is_guard(argument.offset_bytes - GUARD_BYTES, GUARD_BYTES):
                     broken.append(f"before the start of `{argument.name}`")
-                if self._differs(end, GUARD_BYTES):
+                if not self._is_guard(end, GUARD_BYTES):
                     broken.append(f"past the end of `{argument.name}`")
         return tuple(broken)
 
@@ -73,8 +75,20 @@ class Arena:
         self._memory.close()
         os.close(self.descriptor)
 
-    def _differs(self, offset: int, length: int) -> bool:
-        return self._memory[offset : offset + length] != self._before[offset : offset + length]
+    def _own(self, argument: Argument) -> torch.Tensor:
+        """The bytes of a tensor itself, at the end of its storage."""
+        length = self._length(argument)
+        return self._at(argument.offset_bytes + argument.storage_bytes - length, length)
+
+    def _length(self, argument: Argument) -> int:
+        return self._given[argument.name].numel()
+
+    def _is_guard(self, offset: int, length: int) -> bool:
+        return length == 0 or bool((self._at(offset, length) == _GUARD).all())
+
+    def _at(self, offset: int, length: int) -> torch.Tensor:
+        """Bytes of the memory; to be let go before it is closed."""
+        return torch.frombuffer(self._memory, dtype=torch.uint8, count=length, offset=offset)
 
 
 def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:

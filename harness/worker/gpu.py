@@ -18,13 +18,9 @@ from harness.device import Device
 
 from . import arena, gpu_launches
 from .gpu_launches import GpuObservation
-from .messages import Argument, Call, Load
+from .messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load
 from .observing import running
 from .traffic import Observation
-
-FAULT = "gpu_fault"
-OUT_OF_MEMORY = "out_of_memory"
-"""Kinds of `Failed` that only a GPU has."""
 
 _HERE = torch.device("cuda", 0)
 _POISON = 0xFF
@@ -67,6 +63,7 @@ class GpuRunner:
         self._shared: torch.Tensor | None = None
         self._inputs: torch.Tensor | None = None
         self._last_inputs: torch.Tensor | None = None
+        self._arguments: dict[str, Any] = {}
         self._streams: dict[int, torch.cuda.Stream] = {}
 
     def prepare(self, load: Load) -> None:
@@ -81,9 +78,13 @@ class GpuRunner:
         """See `Runner`. All inputs lie in one buffer of the device, with the judge's guard zones around each."""
         self._shared = torch.frombuffer(mmap.mmap(descriptor, call.arena_bytes), dtype=torch.uint8)
         os.close(descriptor)
-        _poison_free_memory(call.arena_bytes)
-        self._inputs = self._shared.to(_HERE)
-        return {argument.name: _view(self._inputs, argument) for argument in call.arguments}
+        if call.again and self._last_inputs is not None:
+            self._inputs = self._last_inputs.copy_(self._shared)
+        else:
+            _poison_free_memory(call.arena_bytes)
+            self._inputs = self._shared.to(_HERE)
+            self._arguments = {one.name: _view(self._inputs, one) for one in call.arguments}
+        return dict(self._arguments)
 
     @contextmanager
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> Iterator[Observation]:
@@ -121,7 +122,7 @@ class GpuRunner:
         try:
             torch.cuda.synchronize()
         except RuntimeError:
-            return FAULT
+            return GPU_FAULT
         return "exception"
 
     def threads(self) -> int:
@@ -129,7 +130,7 @@ class GpuRunner:
         return max(threading.active_count(), len(sys._current_frames())) - 1
 
     def _watch_streams(self) -> None:
-        make = torch.cuda.Stream.__new__
+        make: Any = torch.cuda.Stream.__new__
 
         def made(kind: type[torch.cuda.Stream], *args: Any, **named: Any) -> torch.cuda.Stream:
             stream: torch.cuda.Stream = make(kind, *args, **named)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
+from harness import limits
 from harness.device import Device
 
 from . import gpu
 
 _ROUNDING = ("gfx942", "sm_8", "sm_9", "sm_10", "sm_12")
 """Targets whose matrix units may round float32 operands to TF32 (AMD calls it XF32)."""
+
+THREADS = 4
+"""Copying and comparing gigabytes is worth a few."""
 
 _device = torch.device("cpu")
 _tf32 = False
@@ -22,6 +28,7 @@ def take(device: Device | None) -> None:
         return
     gpu.start(device)
     _device = torch.device("cuda", 0)
+    torch.set_num_threads(min(THREADS, len(os.sched_getaffinity(0))))
     _tf32 = (device.target or "").startswith(_ROUNDING)
 
 
@@ -33,6 +40,11 @@ def here(tensor: torch.Tensor) -> torch.Tensor:
 def is_gpu() -> bool:
     """Whether what candidates run on is a GPU."""
     return _device.type != "cpu"
+
+
+def answer_bytes() -> int:
+    """The most that a guest may answer at once: outputs at a GPU's sizes are larger."""
+    return limits.GPU_ANSWER_BYTES if is_gpu() else limits.ANSWER_BYTES
 
 
 def has_tf32() -> bool:

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from suites.task import Case, Distribution, Task
 from suites.tolerances import dtype_of
 
-from . import arena, seeds
+from . import arena, place, seeds
 from .arena import Value
 from .cases import JudgedCase
 from .compiler import ArgumentSpec, CaseSpec
@@ -77,7 +77,7 @@ class Problem:
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
         """The true outputs, in the order of the task's outputs; the inputs are left as they are."""
-        copies = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+        copies = {k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
         try:
             result = self._oracle(**copies)
         except Exception as error:

@@ -37,10 +37,18 @@ def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:
     )
 
 
-def too_slow(seconds: float, case: str, *, cpu: bool) -> ErrorReport:
+def too_slow(seconds: float, case: str, *, cpu: bool, gpu: bool = False) -> ErrorReport:
     """A limit passed."""
     where = f"case {case}" if case else "the import"
     kind = "CPU" if cpu else "wall"
+    if gpu:
+        return ErrorReport(
+            kind="timeout",
+            message=(
+                f"{where} did not finish within {seconds:g} s of {kind} time on the GPU, compilation included; "
+                "a loop in a kernel or around it may never end: check loop bounds, or try fewer autotune configs"
+            ),
+        )
     return ErrorReport(
         kind="timeout",
         message=(
