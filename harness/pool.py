@@ -16,6 +16,7 @@ from .errors import HarnessError, JudgeExtraMissing
 from .frames import AsyncChannel
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .servers import Child, ForkServer
+from .worker import linux
 
 
 class Slot:
@@ -80,6 +81,7 @@ class DevicePool:
                 raise JudgeExtraMissing(
                     f"{package} is not installed, so nothing can be judged; pip install 'wavedeck[judge]'"
                 )
+        linux.keep_undumpable()  # before any guest: keys stand in this process's environment
         try:
             await self._start_servers()
         except BaseException:
