@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ from .records import (
 TABLE_BYTES = 16 << 20
 """Of all that an import leaves; more than that is not told, and replays as poison."""
 _NUMPY = torch.Tensor.numpy
-"""Before the guest counts who reads: what the recorder reads is not the candidate's doing."""
+"""Before the guest counts who reads: what the recorder reads is not the candidate's doing. Called past torch's modes only,
+which would look the method up again."""
 _LOWEST_ADDRESS = 1 << 32
 """Below it an integer is taken for a number."""
 
@@ -142,9 +144,8 @@ class Recorder:
             return
         view = self._attempt(self.view, tensor)
         if view is not None:
-            self._paused = True
-            self._step(HostRead(view=view, digest=digest(tensor.detach().contiguous())))
-            self._paused = False
+            with self._unseen():
+                self._step(HostRead(view=view, digest=digest(tensor.detach().contiguous())))
 
     def launch(
         self, kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]
@@ -210,23 +211,32 @@ class Recorder:
     def _contents(self, storage: torch.UntypedStorage, number: int, tensor: torch.Tensor) -> None:
         elements = storage.nbytes() // tensor.element_size()
         small = self._elements + elements <= limits.HOST_ELEMENTS
-        addresses: list[tuple[int, Address]] = []
+        data: bytes | None = None
+        addresses: tuple[tuple[int, Address], ...] = ()
         if small:
             self._elements += elements
-            if tensor.dtype in (torch.int64, torch.uint64):
-                words = np.frombuffer(_bytes(storage), dtype=np.int64).tolist()
-                for place, word in enumerate(words):
-                    address = self._address(word) if word >= _LOWEST_ADDRESS else None
-                    if address is not None:
-                        addresses.append((place * 8, address))
-        self._step(
-            Contents(
-                storage=number,
-                size_bytes=storage.nbytes(),
-                data=_bytes(storage) if small else None,
-                addresses=tuple(addresses),
-            )
-        )
+            with self._unseen():
+                data = _bytes(storage)
+            addresses = self._addresses(data) if tensor.dtype in (torch.int64, torch.uint64) else ()
+        self._step(Contents(storage=number, size_bytes=storage.nbytes(), data=data, addresses=addresses))
+
+    def _addresses(self, data: bytes) -> tuple[tuple[int, Address], ...]:
+        """The words that are addresses of other memory, by their place."""
+        found = []
+        for place, word in enumerate(np.frombuffer(data, dtype=np.int64).tolist()):
+            address = self._address(word) if word >= _LOWEST_ADDRESS else None
+            if address is not None:
+                found.append((place * 8, address))
+        return tuple(found)
+
+    @contextmanager
+    def _unseen(self) -> Iterator[None]:
+        """What happens in the block is the recorder's own doing."""
+        before, self._paused = self._paused, True
+        try:
+            yield
+        finally:
+            self._paused = before
 
     def _address(self, value: int) -> Address | None:
         """The storage that holds an address. One that no launch has named yet is looked for among live tensors."""
@@ -304,7 +314,8 @@ def digest(tensor: torch.Tensor) -> bytes:
     """Of a contiguous tensor's bytes."""
     if tensor.numel() == 0:
         return b""
-    flat = _NUMPY(tensor.cpu().reshape(-1).view(torch.uint8))
+    with torch._C.DisableTorchFunction():
+        flat = _NUMPY(tensor.cpu().reshape(-1).view(torch.uint8))
     return hashlib.blake2b(flat.tobytes(), digest_size=16).digest()
 
 
@@ -327,5 +338,6 @@ def _plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 
 def _bytes(storage: torch.UntypedStorage) -> bytes:
-    flat: torch.Tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
-    return bytes(_NUMPY(flat).tobytes())
+    with torch._C.DisableTorchFunction():
+        flat: torch.Tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
+        return bytes(_NUMPY(flat).tobytes())
