@@ -109,25 +109,12 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
                 "before it returns"
             ),
         )
-    if returned.unfinished:
-        return ErrorReport(
-            kind="unfinished",
-            message=(
-                f"{lead}the entry point returned while {returned.unfinished}; let the current stream wait for all work "
-                "before it returns"
-            ),
-        )
     if returned.changed_output:
         return ErrorReport(
             kind="shared_output",
             message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
         )
     return None
-
-
-def verdict_of(failure: Failed) -> Verdict:
-    """What an exception of a candidate's is; a fault on the GPU ends all work of its process there, so it is a crash."""
-    return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
 
 
 def verdict_of(failure: Failed) -> Verdict:

@@ -21,6 +21,7 @@ from .gpu_launches import GpuObservation
 from .messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load
 from .observing import running
 from .traffic import Observation
+from .unrecorded import Recording, Unrecorded
 
 _HERE = torch.device("cuda", 0)
 _POISON = 0xFF
@@ -65,6 +66,10 @@ class GpuRunner:
         self._last_inputs: torch.Tensor | None = None
         self._arguments: dict[str, Any] = {}
         self._streams: dict[int, torch.cuda.Stream] = {}
+
+    def recording(self, file: str) -> Recording:
+        """See `Runner`."""
+        return Unrecorded()
 
     def prepare(self, load: Load) -> None:
         """See `Runner`."""

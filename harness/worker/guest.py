@@ -35,7 +35,6 @@ from .messages import (
     Returned,
     Spawn,
 )
-from .record import Recorder
 from .runner import InterpreterRunner, Runner
 from .traffic import Observation
 
@@ -83,8 +82,8 @@ class Guest:
 
     def __init__(self, scratch: Path, runner: Runner) -> None:
         self._file = scratch / trace.NAME
-        self._recorder = Recorder(str(self._file))
         self._runner = runner
+        self._recorder = runner.recording(str(self._file))
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
         self._last = outputs.Kept()

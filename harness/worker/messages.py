@@ -244,11 +244,6 @@ OUT_OF_MEMORY = "out_of_memory"
 """Kinds of `Failed` that only a GPU has: it lost the process's work, or has no room for it."""
 
 
-GPU_FAULT = "gpu_fault"
-OUT_OF_MEMORY = "out_of_memory"
-"""Kinds of `Failed` that only a GPU has: it lost the process's work, or has no room for it."""
-
-
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """The candidate raised."""
 

@@ -15,10 +15,14 @@ from harness.targets import target
 from . import arena, interpreter, linux, record
 from .messages import Call, Load
 from .traffic import Observation
+from .unrecorded import Recording
 
 
 class Runner(Protocol):
     """One guest's device. The methods are called in the order in which they stand, the middle ones once a call."""
+
+    def recording(self, file: str) -> Recording:
+        """What writes down the calls of the candidate in `file`, for them to be replayed."""
 
     def prepare(self, load: Load) -> None:
         """Makes the process ready, once, before the candidate's module is imported."""
@@ -53,6 +57,10 @@ class InterpreterRunner:
 
     def __init__(self) -> None:
         self._held: dict[str, Any] = {}
+
+    def recording(self, file: str) -> Recording:
+        """See `Runner`."""
+        return record.Recorder(file)
 
     def prepare(self, load: Load) -> None:
         """See `Runner`."""

@@ -14,8 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from . import operators
 from .messages import Operator
 from .poison import poison
-from .record import Recorder, tensors
+from .record import tensors
 from .traffic import Observation
+from .unrecorded import Recording
 
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
@@ -27,7 +28,7 @@ _reading: list[OperatorWatch] = []
 class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
 
-    def __init__(self, observation: Observation, module: str, recorder: Recorder) -> None:
+    def __init__(self, observation: Observation, module: str, recorder: Recording) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
         self._module = module
