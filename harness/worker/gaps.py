@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from triton.runtime import interpreter
 
-from . import libdevice
+from . import float8, libdevice
 from .observing import cannot
 
-NARROW = "the interpreter computes {name} wrongly (its casts truncate), so this device cannot judge it"
+_EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
+NARROW = "the interpreter computes {name} wrongly, so this device cannot judge it"
 MISSING = "Triton's interpreter has no {what}, so this device cannot judge it"
 
 
@@ -43,12 +44,18 @@ def refusing(why: str) -> Callable[..., Any]:
 
 def refuse_narrow(dtype: torch.dtype) -> None:
     """Raise `UnsupportedHere` for a dtype of tensors that kernels here get wrong."""
-    if dtype.is_floating_point and dtype.itemsize == 1:
+    if dtype.is_floating_point and dtype.itemsize == 1 and dtype not in _EIGHT_BITS:
         raise cannot(NARROW.format(name=str(dtype).removeprefix("torch.")))
 
 
-def wide(dtype: Any) -> Any:
-    """A type that a kernel names, when the interpreter computes it rightly."""
-    if dtype.is_fp8():
-        raise cannot(NARROW.format(name=dtype))
-    return dtype
+def knowing_eight_bits(to_ir: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter's `dtype.to_ir`, with AMD's 8-bit floats, which it leaves out, and without those it gets wrong."""
+
+    def known(dtype: Any, builder: Any) -> Any:
+        if dtype.name in float8.FORMATS:
+            return dtype
+        if dtype.is_fp8():
+            raise cannot(NARROW.format(name=dtype))
+        return to_ir(dtype, builder)
+
+    return known

@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `accesses`, `gaps`, `reductions`, `bfloat16` and `libdevice`, the only modules that touch the
+With `launches`, `accesses`, `gaps`, `reductions`, `bfloat16`, `float8` and `libdevice`, the only modules that touch the
 interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -12,7 +12,7 @@ import triton
 
 from harness.device import Target
 
-from . import accesses, bfloat16, gaps, launches, reductions, shim
+from . import accesses, bfloat16, float8, gaps, launches, reductions, shim
 from .observing import UnsupportedHere, cannot, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
@@ -32,6 +32,7 @@ def prepare(target: Target) -> None:
     np.seterr(all="ignore")
     reductions.install()
     bfloat16.install(cannot)
+    float8.install(cannot)
     launches.install(target)
     accesses.install()
     gaps.install()

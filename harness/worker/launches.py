@@ -61,8 +61,7 @@ def _patch_once_a_launch() -> None:
         # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
         scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
-        to_ir = tl.dtype.to_ir
-        scope.set_attr(tl.dtype, "to_ir", lambda dtype, builder: to_ir(gaps.wide(dtype), builder))
+        scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))
         return scope
 
     @functools.cache
