@@ -15,8 +15,8 @@ import torch
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime import autotuner, jit
 
-from . import capture
 from .observing import cannot, current
+from .options import refusal
 from .traffic import LaunchRecord, Observation
 
 
@@ -133,7 +133,7 @@ def _hook_tuning() -> None:
 
 def _refuse_foreign(options: set[str], backend: str) -> None:
     """`UnsupportedHere` for a launch option that only the other vendor's compiler has."""
-    own, other = capture.OPTIONS[backend], capture.OPTIONS["cuda" if backend == "hip" else "hip"]
     for name in sorted(options):
-        if name in other and name not in own:
-            raise cannot(f"launch option `{name}` exists only for the other vendor's GPUs")
+        foreign = refusal(name, None, backend)
+        if foreign:
+            raise cannot(foreign)
