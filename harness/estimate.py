@@ -5,20 +5,21 @@ from __future__ import annotations
 from suites.task import Cost
 
 from .device import Target
-from .evaluation import Estimate, Traffic
+from .evaluation import Estimate, SampledTraffic, Traffic
 from .targets import Hardware, hardware
 
 FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 
 
-def estimate(traffic: Traffic, cost: Cost, dtype: str, target: Target) -> Estimate | None:
+def estimate(traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target) -> Estimate | None:
     """
     Bounds on the time of one case on the target's reference device, in microseconds.
 
     `traffic` and `cost` must be of the same sizes; `dtype` is the case's. The low bound lets every FLOP run at the
     fastest unit that the dtype has, so that no way of solving the task beats it from cold caches; the high bound
-    takes every requested byte from memory, and FLOPs outside `tl.dot` at the vector peak. Launch overhead is in
-    neither. `None` when the target has no peak for the dtype.
+    takes every requested byte from memory, and FLOPs outside `tl.dot` at the vector peak. Of sampled traffic the
+    requested bytes are the sample's mean for all programs, and a third figure lies between: distinct bytes of each die.
+    Launch overhead is in none. `None` when the target has no peak for the dtype.
     """
     facts = hardware(target)
     vector = _vector_peak(facts, dtype)
@@ -34,6 +35,10 @@ def estimate(traffic: Traffic, cost: Cost, dtype: str, target: Target) -> Estima
     high_memory = requested / facts.memory_bytes_per_s
     other_flops = max(cost.flops - traffic.dot_flops, 0)
     high_compute = traffic.dot_flops / (matrix or vector) + other_flops / vector
+    shared_us = None
+    if isinstance(traffic, SampledTraffic) and traffic.dies == facts.dies:
+        distinct = min(max(traffic.die_bytes, cost.minimal_bytes), requested)
+        shared_us = max(distinct / facts.memory_bytes_per_s, low_compute) * 1e6
     return Estimate(
         target=target.name,
         case=traffic.case,
@@ -42,7 +47,8 @@ def estimate(traffic: Traffic, cost: Cost, dtype: str, target: Target) -> Estima
         high_us=max(high_memory, high_compute) * 1e6,
         bound_low=_bound(low_memory, low_compute),
         bound_high=_bound(high_memory, high_compute),
-        basis=_basis(facts, dot_dtype=cost.dot_dtype, matrix=matrix, vector=vector, sizes=traffic.sizes),
+        basis=_basis(facts, traffic, dot_dtype=cost.dot_dtype, matrix=matrix, vector=vector),
+        shared_us=shared_us,
     )
 
 
@@ -64,11 +70,19 @@ def _vector_peak(facts: Hardware, dtype: str) -> float | None:
 
 
 def _basis(
-    facts: Hardware, *, dot_dtype: str | None, matrix: float | None, vector: float, sizes: dict[str, int]
+    facts: Hardware,
+    traffic: Traffic | SampledTraffic,
+    *,
+    dot_dtype: str | None,
+    matrix: float | None,
+    vector: float,
 ) -> str:
     peaks = [f"{facts.memory_bytes_per_s / 1e12:.4g} TB/s"]
     if dot_dtype is not None and matrix is not None:
         peaks.append(f"{matrix / 1e12:.4g} TFLOPS {dot_dtype} matrix")
     peaks.append(f"{vector / 1e12:.4g} TFLOPS vector")
-    shown = ", ".join(f"{name}={value}" for name, value in sizes.items())
-    return f"{facts.name} vendor peaks: {', '.join(peaks)}; cold caches, no launch overhead; at {shown}"
+    shown = ", ".join(f"{name}={value}" for name, value in traffic.sizes.items())
+    counted = "cpu sizes, every program counted"
+    if isinstance(traffic, SampledTraffic):
+        counted = f"{traffic.sampled} of {traffic.programs} programs sampled as on {traffic.target}"
+    return f"{facts.name} vendor peaks: {', '.join(peaks)}; cold caches, no launch overhead; at {shown}; {counted}"

@@ -113,6 +113,31 @@ class Latency(msgspec.Struct, frozen=True):
     """How the event time was confirmed from outside the guest: `graph`, `wall` or `bound`."""
 
 
+class GridFit(msgspec.Struct, frozen=True):
+    """How a launch's workgroups fill the target's reference device, if all take equally long. Arithmetic, not measured."""
+
+    case: str
+    grid: tuple[int, int, int]
+    workgroups: int
+    compute_units: int
+    """Of the device: compute units (AMD) or multiprocessors (NVIDIA)."""
+    per_unit: int
+    """Workgroups that one of them holds at once, by registers, local memory and wave limits; at least 1."""
+    rounds: int
+    """Times that the fullest die is filled, the last time perhaps in part."""
+    tail_idle: float
+    """Share of the device's places for workgroups that are empty in the last round, 0 to 1."""
+    idle: float
+    """Share of places that are empty over all rounds."""
+    idle_units: int
+    """Compute units that have no workgroup at all in the last round."""
+    dies: int
+    """Over which workgroups go round robin (XCDs of an MI300X); 1 where there is one."""
+    die_most: int
+    die_least: int
+    """Workgroups of the die with the most and with the least of them."""
+
+
 class KernelResources(msgspec.Struct, frozen=True):
     """One kernel compiled for one target at one specialisation. Counts the target does not have are `None`."""
 
@@ -147,8 +172,18 @@ class KernelResources(msgspec.Struct, frozen=True):
     matrix_instructions: int | None = None
     load_widths: dict[str, int] = {}
     """Global loads by width in bits, counted in the assembly."""
+    local_loads: int | None = None
+    """Of these, the ones that go to local memory past the registers: buffer loads to LDS, `cp.async`."""
+    tile_loads: int | None = None
+    """Besides, copies of tiles to shared memory whose size stands in a descriptor (TMA)."""
     compile_seconds: float | None = None
     notes: tuple[str, ...] = ()
+    fits: tuple[GridFit, ...] = ()
+    """Of each grid that this code is launched on, in order."""
+    flags: tuple[str, ...] = ()
+    """What speaks against this config: `spills`, `too_large` (for the device; the autotuner drops it), `failed`."""
+    failure: str = ""
+    """Why there is no binary (`failed`) or it cannot run (`too_large`). Without a binary its fields are empty."""
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -169,6 +204,49 @@ class Traffic(msgspec.Struct, frozen=True):
     programs: int
     out_of_bounds: tuple[str, ...] = ()
     """Accesses outside every tensor, each with its source line."""
+    uninitialised: tuple[str, ...] = ()
+    """Reads of fresh memory that nobody had written, each with its source line; what came of them is for the outputs to show."""
+
+
+class SampledTraffic(msgspec.Struct, frozen=True):
+    """
+    What one case asks of memory at its `gpu` sizes, from some programs of each launch: an estimate, in bytes.
+
+    Only addresses and masks were computed. Distinct bytes are those of each launch, added up over launches; what caches
+    let through lies between `minimal_bytes` and what is requested.
+    """
+
+    case: str
+    sizes: dict[str, int]
+    target: str
+    """As which the host code saw the device."""
+    launches: int
+    programs: int
+    sampled: int
+    """Programs that ran, of `programs`; all of them: the counts are exact."""
+    requested_read_bytes: int
+    requested_write_bytes: int
+    """Every unmasked lane of every access; the mean of the sampled programs, by their place in the grid, for all."""
+    requested_low_bytes: int
+    requested_high_bytes: int
+    """Reads and writes, had every program asked for as little or as much as any sampled one of its place."""
+    unique_low_bytes: int
+    unique_high_bytes: int
+    """Distinct bytes: seen in the sample at least, at most by the sizes of the tensors and what programs touch."""
+    die_bytes: int
+    """Distinct bytes of each die, all dies together, at most, where all share as the sampled neighbours on a die do."""
+    dies: int
+    """Over which programs go round robin (XCDs)."""
+    group: int
+    """Neighbours on one die that were sampled."""
+    minimal_bytes: int
+    flops: int
+    """By the task's cost model."""
+    dot_flops: int
+    out_of_bounds: tuple[str, ...] = ()
+    """Accesses outside their tensor at these sizes, of sampled programs: offsets that overflow, for one."""
+    remarks: tuple[str, ...] = ()
+    """Where distinct bytes are bounds only, as addresses depend on data."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -185,7 +263,9 @@ class Estimate(msgspec.Struct, frozen=True):
     bound_high: str
     """`memory` or `compute`: which side of the roofline each bound lies on."""
     basis: str
-    """Peaks and sizes used, for people."""
+    """Peaks and sizes used, and how many programs were sampled, for people."""
+    shared_us: float | None = None
+    """Between the two: distinct bytes of each die at peak bandwidth, if its cache keeps what its neighbours share."""
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -263,6 +343,10 @@ class Evaluation(msgspec.Struct, frozen=True):
     compile_errors: dict[str, str] = {}
     """By target, where a launch did not compile."""
     traffic: tuple[Traffic, ...] = ()
+    sampled: tuple[SampledTraffic, ...] = ()
+    """At `gpu` sizes, of a correct candidate."""
+    not_sampled: dict[str, str] = {}
+    """By case, why nothing is known of its bytes at `gpu` sizes; its estimate is then of its `cpu` sizes."""
     estimate: tuple[Estimate, ...] = ()
     sandbox: tuple[Layer, ...] = ()
     versions: dict[str, str] = {}

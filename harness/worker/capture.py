@@ -1,8 +1,8 @@
 """
 Runs a candidate's own host code without a device and compiles every launch it makes, as the device would.
 
-The only module that touches the internals of Triton's launcher and autotuner (3.6 and 3.7). The process must not
-interpret, and serves one target: Triton keeps compiled kernels by device, so a second target would get the first's.
+With `configs`, the only modules that touch the internals of Triton's launcher and autotuner (3.6 and 3.7). The process
+must not interpret, and serves one target: Triton keeps compiled kernels by device, so a second target would get the first's.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import triton
-from triton.compiler.errors import CompileTimeAssertionFailure
-from triton.runtime import autotuner, jit
-from triton.runtime.errors import OutOfResources, PTXASError
+from triton.runtime import jit
+from triton.runtime.errors import OutOfResources
 
 from harness.device import Target
 from harness.targets import hardware
@@ -31,9 +30,6 @@ from .options import dropped, refusal, unknown
 
 MAX_THREADS = 1024
 """Of a workgroup, on every target."""
-
-SURVIVED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
-"""What Triton's autotuner takes for a config that lost; anything else ends the launch on a device too."""
 
 
 class ForeignOption(Exception):
@@ -59,9 +55,10 @@ class Launch:
 
 
 _recording: list[Launch] | None = None
-_told: dict[int, tuple[Any, str, float]] = {}
-"""Log and seconds of each compiled kernel by its identity, as Triton compiles it once."""
-_tuning = SimpleNamespace(index=None)
+told: dict[str, tuple[str, float]] = {}
+"""Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
+tuning = SimpleNamespace(index=None)
+"""Place of the config that an autotuned kernel is launched with; `None` outside of one."""
 
 
 def install(target: Target) -> None:
@@ -73,7 +70,6 @@ def install(target: Target) -> None:
     triton.knobs.nvidia.dump_ptxas_log = True
     shim.install(target)
     _compile_launches(target)
-    _compile_all_configs()
 
 
 @contextlib.contextmanager
@@ -100,7 +96,7 @@ def _compile_launches(target: Target) -> None:
             kernel=self.fn.__name__,
             grid=_grid(grid, bound),
             config=_constants(self, bound),
-            autotune_index=_tuning.index,
+            autotune_index=tuning.index,
         )
         _recording.append(launch)
         try:
@@ -113,35 +109,6 @@ def _compile_launches(target: Target) -> None:
         return launch.compiled
 
     jit.JITFunction.run = run
-
-
-def _compile_all_configs() -> None:
-    def run(self: Any, *args: Any, **options: Any) -> Any:
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        result = None
-        lost: Exception | None = None
-        fatal: Exception | None = None
-        # Triton prunes only where there is a choice; pruning may return configs of its own making.
-        for config in self.prune_configs(options) if len(self.configs) > 1 else self.configs:
-            _tuning.index = next((at for at, known in enumerate(self.configs) if known == config), None)
-            self.best_config = config
-            try:
-                if config.pre_hook is not None:
-                    config.pre_hook({**self.nargs, **options, **config.all_kwargs()})
-                result = self.fn.run(*args, **options, **config.all_kwargs())
-            except SURVIVED as error:
-                lost = lost or error
-            except Exception as error:  # noqa: BLE001 -- the others still go into the table; the first is raised below
-                fatal = fatal or error
-            finally:
-                _tuning.index = None
-        self.nargs = None
-        first = fatal if fatal is not None or result is not None else lost
-        if first is not None:
-            raise first
-        return result
-
-    autotuner.Autotuner.run = run
 
 
 def _bind(kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,8 +176,7 @@ def _compile(
     finally:
         launch.seconds = time.perf_counter() - began
         launch.log = printed.getvalue() + diagnostics.text
-    told = (launch.compiled, launch.log, launch.seconds)
-    _, launch.log, launch.seconds = _told.setdefault(id(launch.compiled), told)
+    launch.log, launch.seconds = told.setdefault(launch.compiled.hash, (launch.log, launch.seconds))
     metadata = launch.compiled.metadata
     for name in ("num_warps", "num_stages"):
         launch.config.setdefault(name, str(getattr(metadata, name)))

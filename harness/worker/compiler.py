@@ -6,11 +6,10 @@ Called in a process that forks for one candidate and one target.
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,9 +23,9 @@ from triton.runtime.jit import JITFunction
 from harness.device import Target
 from harness.evaluation import KernelResources
 
-from . import capture, resources
+from . import capture, configs
 from .capture import ForeignOption, Launch
-from .occupancy import occupancy
+from .resource_table import table
 
 MESSAGE_CHARACTERS = 600
 _DIAGNOSTIC = re.compile(r'"?(?P<file>[^\s":]+\.py)"?:(?P<line>\d+):\d+\)?: error: (?P<message>.+)')
@@ -57,7 +56,7 @@ class CompileReport(msgspec.Struct, frozen=True):
     """What compiling said. At most one of `error` and `unsupported` is set."""
 
     resources: tuple[KernelResources, ...]
-    """One for each distinct binary and config, in order of launching; configs too large for the device included."""
+    """One for each distinct binary and config, in order of launching; configs that do not compile or fit included."""
     error: str | None = None
     """Why the candidate would fail on the target, in a few lines."""
     line: int | None = None
@@ -67,16 +66,17 @@ class CompileReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def prepare(target: Target) -> None:
+def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:
     """
     Make this process ready to compile for `target`: once, before the candidate's module is imported.
 
-    `cuda` comes to mean the CPU and answers as the target's reference device would; launches compile and do not run.
+    `progress` is called whenever a config of an autotuned kernel is compiled. `cuda` comes to mean the CPU and answers as the target's reference device would; launches compile and do not run.
     """
     if _prepared and _prepared[0] != target:
         raise RuntimeError(f"this process compiles for {_prepared[0].name}; start another for {target.name}")
     if not _prepared:
         capture.install(target)
+        configs.install(progress)
         _prepared.append(target)
 
 
@@ -122,8 +122,12 @@ def compile_candidate(
             unsupported = f"{failed.failure}; nothing can be said for {target.name}"
         elif failed is not None and failed.failure is not None:
             error = _explain(failed.failure, module, [failed], case_name, target)
+
+    def failure(launch: Launch) -> str:
+        return _message(launch.failure, module, launch, target)[0] if launch.failure is not None else ""
+
     return CompileReport(
-        resources=_table(launches, target),
+        resources=table(launches, target, failure),
         error=error[0] if error else None,
         line=error[1] if error else None,
         unsupported=unsupported,
@@ -148,72 +152,6 @@ def _zeros(spec: ArgumentSpec) -> torch.Tensor:
 
 def _is_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
-
-
-def _table(launches: Sequence[tuple[str, Launch]], target: Target) -> tuple[KernelResources, ...]:
-    rows: dict[tuple[int, int | None], KernelResources] = {}
-    for case, launch in launches:
-        if launch.compiled is None:
-            continue
-        key = (id(launch.compiled), launch.autotune_index)
-        known = rows.get(key)
-        if known is None:
-            rows[key] = _row(case, launch, target)
-        elif case != known.case or launch.grid != known.grid:
-            also = f"same code for case {case}, grid {launch.grid}"
-            if also not in known.notes:
-                rows[key] = msgspec.structs.replace(known, notes=(*known.notes, also))
-    return tuple(rows.values())
-
-
-def _row(case: str, launch: Launch, target: Target) -> KernelResources:
-    compiled, metadata = launch.compiled, launch.compiled.metadata
-    amd = target.backend == "hip"
-    if amd:
-        binary = compiled.asm["hsaco"]
-        found = resources.from_hip(compiled.asm["amdgcn"], binary)
-    else:
-        binary = compiled.asm["cubin"]
-        found = resources.from_cuda(compiled.asm["ptx"], binary, launch.log)
-    if found.binary != target.name:
-        raise RuntimeError(f"compiled for {found.binary}, asked for {target.name}")
-    registers = found.vgprs if amd else found.registers
-    fit = None
-    if registers is not None:
-        fit = occupancy(
-            target,
-            waves_a_workgroup=metadata.num_warps,
-            registers=registers,
-            local_bytes=metadata.shared,
-            sgprs=found.sgprs or 0,
-        )
-    notes = launch.notes
-    if isinstance(launch.failure, OutOfResources):
-        notes = (*notes, _too_large(launch.failure, target))
-    return KernelResources(
-        kernel=launch.kernel,
-        case=case,
-        config=launch.config,
-        autotune_index=launch.autotune_index,
-        binary=found.binary,
-        binary_sha256=hashlib.sha256(binary).hexdigest(),
-        grid=launch.grid,
-        vgprs=found.vgprs,
-        agprs=found.agprs,
-        sgprs=found.sgprs,
-        registers=found.registers,
-        vgpr_spills=found.vgpr_spills,
-        sgpr_spills=found.sgpr_spills,
-        spill_bytes=found.spill_bytes,
-        scratch_bytes=found.scratch_bytes,
-        lds_bytes=metadata.shared,
-        occupancy=fit.waves if fit else None,
-        occupancy_limit=fit.limit if fit else None,
-        matrix_instructions=found.matrix_instructions,
-        load_widths=found.load_widths,
-        compile_seconds=launch.seconds,
-        notes=notes,
-    )
 
 
 def _notes(

@@ -113,8 +113,8 @@ def _distinct(
     """
     Distinct bytes of one allocation: at least, at most, and at most on each die, added up.
 
-    At most its size, at most what all programs touch without sharing, and at most what neighbours touched together,
-    as often as the launch has that many.
+    At most its size, and at most what all programs touch if none shares anything; on a die, where all share as the
+    sampled neighbours there do, at most that share of it.
     """
     parts = {
         number: footprint.union(program.touched[home].parts)
@@ -129,13 +129,11 @@ def _distinct(
         ]
         return seen, seen, sum(dealt)
     alone = grid.extrapolate(chosen, lambda number: parts[number].size if number in parts else 0).high
-    high = [alone, _in_groups(grid, chosen.neighbours, parts)]
-    dealt = [alone, _in_groups(grid, chosen.group, parts)]
-    if size is not None:
-        high.append(size)
-        dealt.append(size * grid.dies)
-    most = max(min(high), seen)
-    return seen, most, max(min(dealt), most)
+    group = [parts[number] for number in chosen.group if number in parts]
+    shared = footprint.union(group).size / max(sum(part.size for part in group), 1) if group else 1.0
+    most = max(alone if size is None else min(alone, size), seen)
+    on_dies = round(alone * shared)
+    return seen, most, max(on_dies if size is None else min(on_dies, size * grid.dies), most)
 
 
 def _requested(
@@ -148,8 +146,3 @@ def _requested(
     if size is None:
         return 0, asked, asked
     return 0, min(asked, size), min(asked, size * grid.dies)
-
-
-def _in_groups(grid: Programs, group: tuple[int, ...], parts: Mapping[int, Footprint]) -> int:
-    together = footprint.union(parts[number] for number in group if number in parts).size
-    return -(-together * grid.count // len(group))

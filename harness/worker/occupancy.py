@@ -1,10 +1,11 @@
-"""How many waves of a kernel a device holds at once, and what limits them. Torch-free arithmetic."""
+"""How many waves of a kernel a device holds at once, what limits them, and how a grid fills it. Torch-free arithmetic."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from harness.device import Target
+from harness.evaluation import GridFit
 from harness.targets import Hardware, hardware
 
 # Scalar registers stop limiting at 100 a wave: 800 a SIMD in granules of 16 for at most 8 waves (source: LLVM
@@ -20,6 +21,8 @@ class Occupancy(NamedTuple):
     waves: float
     limit: str
     """`vgprs`, `sgprs`, `lds`, `workgroups`, `waves` (AMD); `registers`, `shared`, `blocks`, `warps` (NVIDIA)."""
+    workgroups: int
+    """Of a compute unit or multiprocessor."""
 
 
 def occupancy(
@@ -38,6 +41,39 @@ def occupancy(
     return _nvidia(facts, waves_a_workgroup, registers, local_bytes, target.wave_size)
 
 
+def grid_fit(target: Target, case: str, grid: tuple[int, int, int], per_unit: int) -> GridFit | None:
+    """
+    How the workgroups of a grid fill the target's reference device, `per_unit` of them on each compute unit at once.
+
+    Workgroups go round robin over the dies and stay there, so the die that gets most decides how often it is filled.
+    `None` for an empty grid, or where not one workgroup fits.
+    """
+    facts, workgroups = hardware(target), grid[0] * grid[1] * grid[2]
+    if workgroups <= 0 or per_unit <= 0:
+        return None
+    most, least = -(-workgroups // facts.dies), workgroups // facts.dies
+    units = facts.compute_units // facts.dies
+    rounds = -(-most // (units * per_unit))
+    full = (rounds - 1) * units * per_unit
+    fuller = workgroups % facts.dies
+    last = [max(most - full, 0)] * fuller + [max(least - full, 0)] * (facts.dies - fuller)
+    places = units * per_unit * facts.dies
+    return GridFit(
+        case=case,
+        grid=grid,
+        workgroups=workgroups,
+        compute_units=facts.compute_units,
+        per_unit=per_unit,
+        rounds=rounds,
+        tail_idle=1 - sum(last) / places,
+        idle=1 - workgroups / (places * rounds),
+        idle_units=sum(max(units - of_die, 0) for of_die in last),
+        dies=facts.dies,
+        die_most=most,
+        die_least=least,
+    )
+
+
 def _amd(facts: Hardware, waves: int, registers: int, local_bytes: int, sgprs: int) -> Occupancy:
     by_registers = facts.registers // _granules(registers, facts.register_granule)
     by_scalars = facts.max_waves
@@ -51,7 +87,7 @@ def _amd(facts: Hardware, waves: int, registers: int, local_bytes: int, sgprs: i
         "waves": _workgroups(facts.max_waves, facts.simds, waves),
     }
     limit, workgroups = _least(limits, last="waves")
-    return Occupancy(workgroups * waves / facts.simds, limit)
+    return Occupancy(workgroups * waves / facts.simds, limit, workgroups)
 
 
 def _nvidia(facts: Hardware, warps: int, registers: int, local_bytes: int, wave_size: int) -> Occupancy:
@@ -65,7 +101,7 @@ def _nvidia(facts: Hardware, warps: int, registers: int, local_bytes: int, wave_
         "warps": facts.max_waves // warps,
     }
     limit, blocks = _least(limits, last="warps")
-    return Occupancy(float(blocks * warps), limit)
+    return Occupancy(float(blocks * warps), limit, blocks)
 
 
 def _granules(amount: int, granule: int) -> int:

@@ -5,37 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-MOST = 64
+MOST = 96
 """Programs of a sample; a launch of no more runs whole, where that is affordable."""
-FEWEST = 12
+FEWEST = 8
 GOLDEN = 0.6180339887498949
 """Multiples of it, whole parts dropped, spread evenly and never repeat."""
 
 
 class Total(NamedTuple):
-    """A sum over all programs: as the sample's means say, and with each stratum's least and most in their place."""
+    """A sum over all programs: as each stratum's mean says, and with its least and its most in place of the mean."""
 
     mean: int
     low: int
     high: int
 
 
+class Stratum(NamedTuple):
+    """Programs of one kind."""
+
+    programs: int
+    spread: tuple[int, ...]
+    """Those that stand for all, spread evenly."""
+    others: tuple[int, ...]
+    """Those of the kind that run besides, close to each other: they widen the range, and would bias the mean."""
+
+
 class Sample(NamedTuple):
     """Numbers of the programs to run, in the order in which hardware starts them: x fastest."""
 
-    strata: tuple[tuple[int, tuple[int, ...]], ...]
-    """Programs in a stratum, and which of them run."""
+    strata: tuple[Stratum, ...]
     group: tuple[int, ...]
     """Neighbours on one die."""
-    neighbours: tuple[int, ...]
-    """Consecutive ones, over all dies."""
     complete: bool
 
     @property
     def all(self) -> tuple[int, ...]:
         """Each once, in order."""
-        spread = [number for _, numbers in self.strata for number in numbers]
-        return tuple(sorted({*spread, *self.group, *self.neighbours}))
+        return tuple(sorted(number for _, spread, others in self.strata for number in (*spread, *others)))
 
 
 class Programs:
@@ -52,18 +58,23 @@ class Programs:
         size = max(min(affordable, MOST), FEWEST)
         if self.count <= size:
             everyone = tuple(range(self.count))
-            return Sample(((self.count, everyone),), everyone[:: self.dies], everyone, complete=True)
+            whole = Stratum(self.count, everyone, ())
+            return Sample((whole,), everyone[:: self.dies], complete=True)
         base = max(min(self.middle, self.count - size), 0)
-        group = tuple(range(base, self.count, self.dies))[: size // 3]
+        group = tuple(range(base, self.count, self.dies))[: max(size // 4, 4)]
         neighbours = tuple(range(base, self.count))[: size // 4]
-        return Sample(self._strata(size // 3), group, neighbours, complete=False)
+        return Sample(self._strata(size // 2, {*group, *neighbours}), group, complete=False)
 
     def extrapolate(self, sample: Sample, value: Callable[[int], int]) -> Total:
         """The sum of `value` over all programs."""
+        if sample.complete:
+            exact = sum(value(number) for number in range(self.count))
+            return Total(exact, exact, exact)
         mean = low = high = 0.0
-        for count, numbers in sample.strata:
-            values = [value(number) for number in numbers]
+        for count, spread, others in sample.strata:
+            values = [value(number) for number in spread]
             mean += count * sum(values) / len(values)
+            values += [value(number) for number in others]
             low += count * min(values)
             high += count * max(values)
         return Total(round(mean), round(low), round(high))
@@ -74,7 +85,7 @@ class Programs:
         z, y = divmod(rest, self.grid[1])
         return x, y, z
 
-    def _strata(self, interior: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    def _strata(self, interior: int, besides: set[int]) -> tuple[Stratum, ...]:
         """Programs that are last along each set of axes, and the others: masks differ at the ends of axes."""
         strata = []
         long = [axis for axis in range(3) if self.grid[axis] > 1]
@@ -83,8 +94,15 @@ class Programs:
             extent = [1 if axis in last or axis not in long else self.grid[axis] - 1 for axis in range(3)]
             count = extent[0] * extent[1] * extent[2]
             picks = _evenly(count, min(interior if not last else 2, count))
-            strata.append((count, tuple(self._number(pick, extent, last) for pick in picks)))
+            spread = tuple(self._number(pick, extent, last) for pick in picks)
+            others = tuple(sorted(at for at in besides.difference(spread) if self._last(at) == last))
+            strata.append(Stratum(count, spread, others))
         return tuple(strata)
+
+    def _last(self, number: int) -> set[int]:
+        """The axes along which it is the last, of those that have more than one."""
+        places = self.position(number)
+        return {axis for axis in range(3) if self.grid[axis] > 1 and places[axis] == self.grid[axis] - 1}
 
     def _number(self, pick: int, extent: list[int], last: set[int]) -> int:
         places = []

@@ -21,7 +21,8 @@ _AMDGCN_TARGET = re.compile(r'\.amdgcn_target\s+"([^"]+)"')
 _GFX = re.compile(r"gfx[0-9a-f]+")
 _GFX_DOTTED = re.compile(r"amdgpu(\d+)\.([0-9a-f])([0-9a-f])-")
 _PTX_TARGET = re.compile(r"^\.target\s+sm_(\d+)", re.MULTILINE)
-_AMD_LOAD = re.compile(r"^\s*(?:buffer|global|flat)_load_(\w+)", re.MULTILINE)
+_AMD_LOAD = re.compile(r"^\s*(?:buffer|global|flat)_load_(\w+)([^\n;]*)", re.MULTILINE)
+_LDS = re.compile(r"\blds\b")
 _AMD_MATRIX = re.compile(r"^\s*v_s?mfma", re.MULTILINE)
 _AMD_WIDTHS = {
     "dwordx4": 128,
@@ -32,10 +33,11 @@ _AMD_WIDTHS = {
     "sshort": 16,
     "short": 16,
 }
-_PTX_LOAD = re.compile(r"\bld\.global\S*?(?:\.v(\d))?\.[busf](\d+)\b")
+_PTX_LOAD = re.compile(r"\bld(?:\.\w+)*\.global\S*?(?:\.v(\d))?\.[busf](\d+)\b")
 _PTX_ASYNC = re.compile(
     r"\bcp\.async\.c[ag]\.shared\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(0x[0-9a-f]+|\d+)"
 )
+_PTX_TMA = re.compile(r"\bcp\.async\.bulk(?:\.tensor\.\dd)?\.shared::\w+\.global\b")
 _PTX_MATRIX = re.compile(r"\b(?:wgmma\.mma_async|mma\.sync|tcgen05\.mma)\b")
 _PTXAS_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 
@@ -46,6 +48,7 @@ class Resources(NamedTuple):
     binary: str
     """Architecture as the binary and the assembly both say, as `gfx942`."""
     load_widths: dict[str, int]
+    local_loads: int
     matrix_instructions: int
     threads: int | None = None
     vgprs: int | None = None
@@ -56,6 +59,7 @@ class Resources(NamedTuple):
     sgpr_spills: int | None = None
     spill_bytes: int | None = None
     scratch_bytes: int | None = None
+    tile_loads: int | None = None
 
 
 class BinaryUnreadable(ValueError):
@@ -69,14 +73,17 @@ def from_hip(assembly: str, binary: bytes) -> Resources:
     kernel: Mapping[str, Any] = kernels[0]
     architecture = _one_architecture(_amd_text_target(assembly), _gfx(str(note.get("amdhsa.target", ""))))
     widths: Counter[str] = Counter()
-    for suffix in _AMD_LOAD.findall(assembly):
-        if suffix.startswith("lds_"):
+    to_local = 0
+    for suffix, operands in _AMD_LOAD.findall(assembly):
+        if suffix.startswith("lds_") or _LDS.search(operands):
+            to_local += 1
             suffix = suffix.removeprefix("lds_")
         base = suffix.removesuffix("_d16_hi").removesuffix("_d16")
         widths[str(_AMD_WIDTHS.get(base, 8 if "byte" in base else 16 if "short" in base else 0))] += 1
     return Resources(
         binary=architecture,
         load_widths=_sorted(widths),
+        local_loads=to_local,
         matrix_instructions=len(_AMD_MATRIX.findall(assembly)),
         threads=kernel.get(".max_flat_workgroup_size"),
         vgprs=kernel.get(".vgpr_count"),
@@ -101,6 +108,8 @@ def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
     return Resources(
         binary=_one_architecture(text, _cubin_target(binary)),
         load_widths=_sorted(widths),
+        local_loads=len(_PTX_ASYNC.findall(ptx)),
+        tile_loads=len(_PTX_TMA.findall(ptx)),
         matrix_instructions=len(_PTX_MATRIX.findall(ptx)),
         registers=cubin_registers(binary),
         spill_bytes=int(spills.group(1)) + int(spills.group(2)) if spills else None,

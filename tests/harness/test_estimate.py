@@ -60,7 +60,7 @@ def test_the_basis_names_device_peaks_and_sizes() -> None:
     assert made is not None
     assert made.basis == (
         "MI300X vendor peaks: 5.3 TB/s, 1307 TFLOPS float16 matrix, 163.4 TFLOPS vector; "
-        "cold caches, no launch overhead; at n=1024"
+        "cold caches, no launch overhead; at n=1024; cpu sizes, every program counted"
     )
     assert made.sizes == {"n": 1024}
 

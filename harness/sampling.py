@@ -1,0 +1,146 @@
+"""The engine's side of sampling: what a correct candidate asks of memory at `gpu` sizes, and what follows for its speed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from suites.costs import task_cost
+from suites.task import Case, Task
+
+from .device import Target
+from .errors import WorkerDied
+from .estimate import estimate
+from .evaluation import Estimate, SampledTraffic, Traffic
+from .frames import AsyncChannel
+from .pool import DevicePool
+from .worker.channel import BadFrame
+from .worker.messages import ENCODER, CaseTraffic
+from .worker.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
+
+SAMPLE_S = 60.0
+"""Of all cases of a candidate, wall time; what is not sampled by then stays so."""
+_MAX_REPORT_BYTES = 4 << 20
+
+
+class Sampler:
+    """Samples one candidate on the interpreting server of a pool. Nothing that goes wrong there touches a verdict."""
+
+    def __init__(self, pool: DevicePool, task: Task, source: str, target: Target) -> None:
+        self._pool = pool
+        self._task = task
+        self._source = source
+        self._target = target
+
+    async def sample(self, specifications: msgspec.Raw) -> tuple[CaseSampled, ...]:
+        """
+        The sample of each case that is specified, in order, or why there is none.
+
+        `specifications` are the compile stage's, at `gpu` sizes.
+        """
+        names = [one["case"] for one in msgspec.msgpack.decode(specifications)]
+        found: dict[str, CaseSampled] = {}
+        why = f"not sampled within {SAMPLE_S:g} s"
+        child, channel = await self._pool.interpreting.spawn(
+            "sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True
+        )
+        nonce = secrets.token_hex(16)
+        request = Sample(
+            nonce=nonce,
+            source=self._source,
+            entry_point=self._task.entry_points[0].name,
+            cases=specifications,
+            target=self._target.name,
+        )
+        try:
+            async with asyncio.timeout(SAMPLE_S):
+                await channel.receive(_MAX_REPORT_BYTES)
+                await channel.send(ENCODER.encode(request))
+                for name in names:
+                    found[name] = await _hear(channel, nonce, name)
+        except TimeoutError:
+            pass  # `why` says it
+        except (EOFError, BadFrame, msgspec.DecodeError, WorkerDied) as error:
+            why = f"the sampling process ended: {error}" if str(error) else "the sampling process ended"
+        finally:
+            channel.close()
+            child.end()
+        return tuple(
+            found.get(name, CaseSampled(nonce=nonce, case=name, seconds=0.0, why=why)) for name in names
+        )
+
+
+async def _hear(channel: AsyncChannel, nonce: str, case: str) -> CaseSampled:
+    report = SAMPLE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+    if report.nonce != nonce or report.case != case:
+        raise EOFError("its answer is none")
+    return report
+
+
+def counted(task: Task, cases: Sequence[Case], rows: Sequence[CaseTraffic]) -> tuple[Traffic, ...]:
+    """Exact counts at `cpu` sizes beside the cost model."""
+    by_name = {case.name: case for case in cases}
+    found = []
+    for one in rows:
+        case = by_name[one.case]
+        cost = task_cost(task, case.cpu, case.dtype)
+        found.append(
+            Traffic(
+                sizes=case.cpu,
+                minimal_bytes=cost.minimal_bytes,
+                flops=cost.flops,
+                **msgspec.structs.asdict(one),
+            )
+        )
+    return tuple(found)
+
+
+def extrapolated(
+    task: Task, cases: Sequence[Case], target: Target, reports: Sequence[CaseSampled]
+) -> tuple[tuple[SampledTraffic, ...], dict[str, str]]:
+    """Samples beside the cost model at `gpu` sizes; and by case why there is none."""
+    by_name = {case.name: case for case in cases}
+    found, lacking = [], {}
+    for report in reports:
+        if report.flow is None:
+            lacking[report.case] = report.why
+            continue
+        case = by_name[report.case]
+        cost = task_cost(task, case.gpu, case.dtype)
+        found.append(
+            SampledTraffic(
+                case=case.name,
+                sizes=case.gpu,
+                target=target.name,
+                minimal_bytes=cost.minimal_bytes,
+                flops=cost.flops,
+                out_of_bounds=report.out_of_bounds,
+                remarks=report.remarks,
+                **msgspec.structs.asdict(report.flow),
+            )
+        )
+    return tuple(found), lacking
+
+
+def estimates(
+    task: Task,
+    cases: Sequence[Case],
+    targets: Sequence[Target],
+    traffic: Sequence[Traffic],
+    sampled: Sequence[SampledTraffic],
+) -> tuple[Estimate, ...]:
+    """Of each case and target: at `gpu` sizes where the case was sampled, else at the sizes that were counted."""
+    by_name = {case.name: case for case in cases}
+    at_gpu_sizes = {one.case: one for one in sampled}
+    found = []
+    for one in traffic:
+        basis = at_gpu_sizes.get(one.case, one)
+        case = by_name[one.case]
+        cost = task_cost(task, basis.sizes, case.dtype)
+        bounds = (estimate(basis, cost, case.dtype, target) for target in targets)
+        found += [bound for bound in bounds if bound is not None]
+    return tuple(found)
