@@ -50,6 +50,11 @@ def call(name: str, right, **inputs) -> dict:
     }
 
 
+def eight_bits(x: torch.Tensor) -> torch.Tensor:
+    """The nearest values of AMD's 8-bit format, saturated."""
+    return x.clamp(-240, 240).to(torch.float8_e4m3fnuz).float()
+
+
 def anything(_: torch.Tensor) -> bool:
     return True
 
@@ -116,8 +121,17 @@ def main() -> None:
                     x=x.bfloat16(),
                     y=y.bfloat16(),
                 ),
-                "float8": call("vector_add", anything, x=x.to(torch.float8_e4m3fnuz), y=y),
-                "through_float8": call("through_float8", anything, x=wide[0]),
+                "float8": call(
+                    "vector_add",
+                    lambda out: torch.equal(out.float(), eight_bits(eight_bits(x) + y)),
+                    x=x.to(torch.float8_e4m3fnuz),
+                    y=y,
+                ),
+                "through_float8": call(
+                    "through_float8",
+                    lambda out: torch.equal(out, eight_bits(wide[0])),
+                    x=wide[0],
+                ),
                 "with_assembly": call("with_assembly", anything, x=wide[0]),
                 "scaled_dot": call(
                     "scaled_dot",

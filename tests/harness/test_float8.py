@@ -1,0 +1,192 @@
+"""8-bit floats: the formats against torch, and a task that leaves its dtype to the target, judged without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness.worker.float8 import FORMATS
+from suites import Task
+from suites.dtypes import NoSuchDtype, item_bytes, on_target, task_on
+from suites.folder import read_task
+from tests.suites.folders import write_folder
+
+pytestmark = pytest.mark.judge
+DTYPES = {
+    "fp8e4nv": torch.float8_e4m3fn,
+    "fp8e4b8": torch.float8_e4m3fnuz,
+    "fp8e5": torch.float8_e5m2,
+    "fp8e5b16": torch.float8_e5m2fnuz,
+}
+TASK = """\
+schema = 1
+name = "rescale"
+title = "A product of 8-bit matrices, scaled and stored in 8 bits"
+category = "Quantization"
+difficulty = 2
+instruction = '''
+Write `rescale(a, b, factor)`: `a @ b * factor` in float32, clamped to the largest value of the dtype, rounded once. `m` is
+any positive number; `n` and `k` are multiples of 16.
+'''
+
+[[entry_points]]
+name = "rescale"
+signature = "rescale(a, b, factor)"
+
+[[outputs]]
+name = "out"
+
+[tolerances]
+fp8_e4m3 = { ulps = 0.51 }
+
+[axes.n]
+multiple_of = 16
+
+[axes.k]
+multiple_of = 32
+
+[[cases]]
+name = "plain"
+dtype = "fp8_e4m3"
+cpu = { m = 33, n = 32, k = 64 }
+gpu = { m = 4096, n = 4096, k = 4096 }
+"""
+PROBLEM = """\
+import torch
+
+
+def make_inputs(sizes, dtype, generator):
+    m, n, k = sizes["m"], sizes["n"], sizes["k"]
+    a = torch.randn(m, k, generator=generator).to(dtype)
+    b = torch.randn(k, n, generator=generator).to(dtype)
+    return {"a": a, "b": b, "factor": 1 + 9 * torch.rand(1, generator=generator)}
+
+
+def oracle(a, b, factor):
+    largest = torch.finfo(a.dtype).max
+    return (a.double() @ b.double() * factor.double()).clamp(-largest, largest)
+"""
+COST = """\
+from suites import Cost, item_bytes
+
+
+def cost(sizes, dtype):
+    m, n, k = sizes["m"], sizes["n"], sizes["k"]
+    return Cost(2 * m * n * k, (m * k + k * n + m * n) * item_bytes(dtype), dot_dtype=dtype)
+"""
+KERNEL = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rescale_kernel(a_ptr, b_ptr, factor_ptr, out_ptr, m, n, k, largest, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows = tl.program_id(0) * M + tl.arange(0, M)
+    columns = tl.program_id(1) * N + tl.arange(0, N)
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for start in range(0, k, K):
+        inner = start + tl.arange(0, K)
+        a = tl.load(a_ptr + rows[:, None] * k + inner[None, :], mask=rows[:, None] < m, other=0.0)
+        b = tl.load(b_ptr + inner[:, None] * n + columns[None, :])
+        total = tl.dot(a, b, total)
+    out = total * tl.load(factor_ptr)
+    out = tl.minimum(tl.maximum(out, -largest), largest)
+    places = rows[:, None] * n + columns[None, :]
+    tl.store(out_ptr + places, out.to(out_ptr.dtype.element_ty), mask=rows[:, None] < m)
+
+
+def rescale(a, b, factor):
+    (m, k), n = a.shape, b.shape[1]
+    out = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    largest = torch.finfo(a.dtype).max
+    rescale_kernel[(triton.cdiv(m, 32), n // 16)](a, b, factor, out, m, n, k, largest, M=32, N=16, K=32)
+    return out
+"""
+
+
+def rescaling(folder: Path, *, task: str = TASK, problem: str = PROBLEM) -> Task:
+    made = write_folder(folder, name="rescale", task=task, problem=problem, cost=COST, baseline=KERNEL)
+    return read_task(made, suite="mine")
+
+
+async def judged(pool: DevicePool, task: Task, source: str, *targets: str) -> Evaluation:
+    return await evaluate(source, task, pool=pool, targets=[target(name) for name in targets], seed=1)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_value_and_every_rounding_is_torchs(name: str) -> None:
+    known, dtype = FORMATS[name], DTYPES[name]
+    codes = torch.arange(256, dtype=torch.uint8)
+    assert np.array_equal(known.decode(codes.numpy()), codes.view(dtype).float().numpy(), equal_nan=True)
+    generator = torch.Generator().manual_seed(1)
+    values = torch.from_numpy(known.positive).float()
+    middles = (values[1:] + values[:-1]) / 2
+    spread = torch.randn(50_000, generator=generator) * 10.0 ** torch.randint(
+        -6, 7, (50_000,), generator=generator
+    )
+    tried = torch.cat([spread, values, middles, -middles, torch.tensor([0.0, -0.0])])
+    largest = float(values[-1])
+    wanted = tried.clamp(-largest, largest).to(dtype).view(torch.uint8).numpy()
+    assert np.array_equal(known.encode(tried.numpy()), wanted)
+    assert np.isnan(known.decode(known.encode(np.array([np.nan]))))
+    towards_zero = known.decode(known.encode(tried.numpy(), to_zero=True))
+    assert (np.abs(towards_zero) <= np.abs(tried.numpy())).all()
+
+
+def test_a_task_leaves_its_eight_bits_to_the_target(tmp_path: Path) -> None:
+    task = rescaling(tmp_path)
+    names = {name: task_on(task, name).cases[0].dtype for name in ("gfx942", "gfx950", "sm_90")}
+    assert names == {"gfx942": "float8_e4m3fnuz", "gfx950": "float8_e4m3fn", "sm_90": "float8_e4m3fn"}
+    assert task_on(task, "gfx942").tolerances.keys() == {"float8_e4m3fnuz"}
+    assert on_target("fp8_e5m2", "gfx942") == "float8_e5m2fnuz"
+    assert on_target("float16", "gfx90a") == "float16"
+    assert item_bytes("fp8_e4m3") == 1
+    with pytest.raises(NoSuchDtype, match="gfx90a has no 8-bit floating point"):
+        task_on(task, "gfx90a")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_each_target_is_judged_and_compiled_with_its_own_format(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    task = rescaling(tmp_path)
+    amd = await judged(pool, task, KERNEL, "gfx942", "sm_90", "gfx90a")
+    assert (amd.verdict, amd.error) == (Verdict.CORRECT, None)
+    assert set(amd.compile_errors) == {"gfx90a"}
+    assert "no 8-bit" in amd.compile_errors["gfx90a"]
+    assert all(row.matrix_instructions for name in ("gfx942", "sm_90") for row in amd.resources[name])
+    assert (await judged(pool, task, KERNEL, "sm_90")).verdict is Verdict.CORRECT
+    nowhere = await judged(pool, task, KERNEL, "gfx90a")
+    assert (nowhere.verdict, [stage.ok for stage in nowhere.stages]) == (
+        Verdict.UNSUPPORTED,
+        [True] + [None] * 5,
+    )
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_wrong_eight_bit_kernels_are_told_and_arithmetic_on_them_is_not_judged(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    task = rescaling(tmp_path)
+    doubled = KERNEL.replace("out = total *", "out = total.to(out_ptr.dtype.element_ty).to(tl.float32) *")
+    scaled = KERNEL.replace("tl.load(factor_ptr)", "tl.load(factor_ptr).to(tl.float16) * 1.02")
+    for source in (doubled, scaled):
+        found = await judged(pool, task, source, "gfx942")
+        assert (found.verdict, found.error and found.error.kind) == (Verdict.WRONG, "mismatch")
+    added = await judged(pool, task, KERNEL.replace("tl.dot(a, b,", "tl.dot(a + a, b,"), "gfx942")
+    assert added.verdict is not Verdict.WRONG
+    assert not added.verdict.counted or added.verdict is Verdict.COMPILE_ERROR
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_oracle_beyond_the_range_has_to_clamp(pool: DevicePool, tmp_path: Path) -> None:
+    loose = rescaling(tmp_path, problem=PROBLEM.replace(".clamp(-largest, largest)", " * 100"))
+    found = await judged(pool, loose, KERNEL, "gfx942")
+    assert found.verdict is Verdict.INFRA_ERROR
+    assert found.error is not None
+    assert "clamp them, and say so" in found.error.message
