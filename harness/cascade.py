@@ -280,7 +280,7 @@ class _Evaluating:
     async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
-        compiler = Compiler(self._pool, self._asked, self._source, self._limits.compile_s)
+        compiler = Compiler(self._pool, self._asked, self._source, self._limits)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [

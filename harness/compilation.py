@@ -13,14 +13,16 @@ import msgspec
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
+from . import limits
 from .device import Target
 from .errors import WorkerDied
 from .evaluation import KernelResources
 from .frames import AsyncChannel
+from .limits import TimeLimits
 from .pool import DevicePool
 from .servers import Child
 from .worker.channel import BadFrame
-from .worker.messages import ENCODER, GUEST_REPORTS, Broken, Compile, Compiled, Failed, Hello
+from .worker.messages import ENCODER, GUEST_REPORTS, Broken, Compile, Compiled, Compiling, Failed, Hello
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
@@ -41,47 +43,85 @@ class TargetReport(msgspec.Struct, frozen=True):
 _TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder(TargetReport)
 
 
-class Compiler:
-    """Compiles one candidate on the compiling server of a pool, within `limit_s` for each target."""
+class _Patience:
+    """How long is waited for one target: anew with each step, but not for ever."""
 
-    def __init__(self, pool: DevicePool, task: Task, source: str, limit_s: float) -> None:
+    def __init__(self, step_s: float, whole_s: float) -> None:
+        self._step_s, self._whole_s = step_s, whole_s
+        self._steps = 0
+        self._end = 0.0
+        self._timeout: asyncio.Timeout | None = None
+
+    def begin(self) -> asyncio.Timeout:
+        """The time limit, to be entered at once."""
+        now = asyncio.get_running_loop().time()
+        self._end = now + self._whole_s
+        self._timeout = asyncio.timeout_at(min(now + self._step_s, self._end))
+        return self._timeout
+
+    def extend(self) -> None:
+        """A step was made; steps past all reason are no answer."""
+        self._steps += 1
+        if self._steps > limits.COMPILE_STEPS:
+            raise BadFrame("more configs than anybody compiles")
+        assert self._timeout is not None
+        self._timeout.reschedule(min(asyncio.get_running_loop().time() + self._step_s, self._end))
+
+    def told(self) -> str:
+        """Which limit passed, and what helps."""
+        if self._end <= asyncio.get_running_loop().time():
+            return (
+                f"not compiled within {self._whole_s:g} s, in which {self._steps} configs were; fewer autotune configs "
+                "or smaller blocks compile faster"
+            )
+        first = f"nothing was compiled within {self._step_s:g} s"
+        after = f"after {self._steps} configs, {first}" if self._steps else first
+        return f"{after}; smaller blocks compile faster, and host code that loops does so at the gpu sizes"
+
+
+class Compiler:
+    """Compiles one candidate on the compiling server of a pool, within the compile limits for each target.
+
+    The finer limit starts anew with each config of an autotuned kernel that is compiled, so that many configs are no
+    fault; both stretch where the machine has more to do than cores.
+    """
+
+    def __init__(self, pool: DevicePool, task: Task, source: str, time_limits: TimeLimits) -> None:
         self._pool = pool
         self._task = task
         self._source = source
-        self._limit_s = limit_s
+        self._limits = time_limits
 
     async def compile(self, target: Target, cases: msgspec.Raw) -> TargetReport:
         """The report of one target; a process of ours that was lost is `WorkerDied`."""
-        limit = self._limit_s
+        load = limits.load()
+        patience = _Patience(self._limits.compile_s * load, self._limits.compile_all_s * load)
         try:
             cases = _on_target(cases, self._task, target)
         except NoSuchDtype as lacking:
             return TargetReport(unsupported=str(lacking))
         async with self._pool.compiles:
             child, channel = await self._pool.compiling.spawn(
-                "compiler", cpu_limit_s=math.ceil(limit), sandboxed=True
+                "compiler", cpu_limit_s=math.ceil(self._limits.compile_all_s), sandboxed=True
             )
             try:
-                async with asyncio.timeout(limit):
-                    return await self._hear(channel, target, cases)
+                async with patience.begin():
+                    return await self._hear(channel, target, cases, patience)
             except TimeoutError:
-                return TargetReport(
-                    error=f"not compiled within {limit:g} s; fewer autotune configs or smaller blocks compile faster, "
-                    "and host code that loops does so at the gpu sizes",
-                    timed_out=True,
-                )
+                return TargetReport(error=patience.told(), timed_out=True)
             except (EOFError, BadFrame, msgspec.DecodeError):
                 if not self._pool.compiling.alive:
                     raise WorkerDied("the compiling server died and took the candidate along") from None
                 ended = await child.wait(_LEAVE_S)
-                return TargetReport(
-                    error=f"the compiler's process ended ({_how(ended.status)})", trace=child.printed.text()
-                )
+                how = f"it had {ended.why}" if ended.why else _how(ended.status)
+                return TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
             finally:
                 channel.close()
                 child.end()
 
-    async def _hear(self, channel: AsyncChannel, target: Target, cases: msgspec.Raw) -> TargetReport:
+    async def _hear(
+        self, channel: AsyncChannel, target: Target, cases: msgspec.Raw, patience: _Patience
+    ) -> TargetReport:
         try:
             hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
         except EOFError:
@@ -98,6 +138,9 @@ class Compiler:
         )
         await channel.send(ENCODER.encode(request))
         report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        while isinstance(report, Compiling) and report.nonce == nonce:
+            patience.extend()
+            report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
         if isinstance(report, Failed) and report.nonce == nonce:
             return TargetReport(error=report.message, trace=report.trace, line=report.line)
         if isinstance(report, Broken) and report.nonce == nonce:
@@ -105,7 +148,7 @@ class Compiler:
         if not isinstance(report, Compiled) or report.nonce != nonce:
             raise EOFError("the compiler's answer is none")
         found = _TARGET_REPORTS.decode(report.report)
-        wrong = {one.binary for one in found.resources} - {target.name}
+        wrong = {one.binary for one in found.resources if one.binary} - {target.name}
         if wrong:
             raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")
         return found

@@ -16,7 +16,9 @@ class TimeLimits(msgspec.Struct, frozen=True):
     case_s: float = 120.0
     case_cpu_s: float = 30.0
     compile_s: float = 120.0
-    """One target."""
+    """One target, from one compiled config of an autotuned kernel to the next: not for all of them together."""
+    compile_all_s: float = 1200.0
+    """One target, all that a candidate makes the compiler do."""
 
 
 ON_CPU = TimeLimits()
@@ -40,6 +42,10 @@ ADDRESS_SPACE_BYTES = 8 << 30
 """Beyond what the imports have mapped: vendors' builds of torch map gigabytes."""
 COMPILE_ADDRESS_SPACE_BYTES = 32 << 30
 """Arguments at `gpu` sizes are mapped, not touched."""
+COMPILE_STEPS = 10_000
+"""Configs that one candidate may have compiled: more is no autotuning."""
+MOST_LOAD = 4.0
+"""A machine with more to do than cores stretches compile limits by what each core has to do, up to this."""
 FILE_BYTES = 64 << 20
 OPEN_FILES = 256
 SCRATCH_BYTES = 1 << 30
@@ -55,6 +61,11 @@ GPU_ANSWER_BYTES = (4 << 30) - 1
 SOURCE_BYTES = 1 << 20
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""
+
+
+def load() -> float:
+    """How much each core has to do now, from 1 to `MOST_LOAD`: what takes a second alone takes so many."""
+    return min(MOST_LOAD, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
 
 
 def tasks() -> int:

@@ -14,14 +14,14 @@ from . import linux, sandbox, trace
 from .candidate import broken, close_doors, failed, import_candidate
 from .channel import Channel
 from .compiler import CaseSpec, compile_candidate, prepare
-from .messages import ENCODER, GUEST_REQUESTS, Compile, Compiled, GuestReport, Hello, Spawn
+from .messages import ENCODER, GUEST_REQUESTS, Compile, Compiled, Compiling, GuestReport, Hello, Spawn
 
 CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answers one `Compile` and ends."""
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    """Answers one `Compile`, after a `Compiling` for each config of an autotuned kernel, and ends."""
+    linux.keep_undumpable()
     torch.set_num_threads(1)
     scratch = Path(spawn.scratch)
     close_doors()
@@ -31,15 +31,16 @@ def main(channel: Channel, spawn: Spawn) -> None:
     assert isinstance(request, Compile)
     report: GuestReport
     try:
-        report = _compile(request, scratch / trace.NAME)
+        report = _compile(request, scratch / trace.NAME, channel)
     except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
         report = broken(request.nonce, error)
     channel.send(ENCODER.encode(report))
 
 
-def _compile(request: Compile, file: Path) -> GuestReport:
+def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     target = find_target(request.target)
-    prepare(target)
+    working = ENCODER.encode(Compiling(nonce=request.nonce))
+    prepare(target, lambda: channel.send(working))
     try:
         module = import_candidate(file, request.source)
     except SystemExit:  # it leaves; how the process ended tells

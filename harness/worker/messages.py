@@ -328,6 +328,12 @@ class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
     children: int
 
 
+class Compiling(msgspec.Struct, frozen=True, tag="compiling"):
+    """The compiling worker got on: one more config of an autotuned kernel. Evidence, so it buys a bounded time."""
+
+    nonce: str
+
+
 class Compiled(msgspec.Struct, frozen=True, tag="compiled"):
     """The compile report of one target (`harness.worker.compiler.CompileReport`, as builtins)."""
 
@@ -400,7 +406,7 @@ VERIFIER_REQUESTS: msgspec.msgpack.Decoder[VerifierRequest] = msgspec.msgpack.De
 VERIFIER_REPORTS: msgspec.msgpack.Decoder[VerifierReport] = msgspec.msgpack.Decoder(VerifierReport)
 
 GuestRequest = Load | Call | Farewell | Compile
-GuestReport = Hello | Failed | Broken | Loaded | Returned | LeftBehind | Compiled
+GuestReport = Hello | Failed | Broken | Loaded | Returned | LeftBehind | Compiling | Compiled
 GUEST_REQUESTS: msgspec.msgpack.Decoder[GuestRequest] = msgspec.msgpack.Decoder(GuestRequest)
 GUEST_REPORTS: msgspec.msgpack.Decoder[GuestReport] = msgspec.msgpack.Decoder(GuestReport)
 

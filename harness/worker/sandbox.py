@@ -51,6 +51,7 @@ def apply(
     layers.hold("descriptors", _descriptors)
     layers.hold("environment", _environment)
     layers.hold("scratch", lambda: _enter(scratch))
+    linux.leave_keyring()
     layers.leave_namespaces_and_user()
     layers.hold("parent-death-signal", layers.die_with_the_parent)
     layers.hold("limits", lambda: _limit(cpu_limit_s, None if gpu else address_space_bytes))
@@ -176,6 +177,12 @@ class _Layers:
                     f"/proc/{pid}/{name} can be read: a key in that process's memory is not safe here"
                 )
         return f"environment and memory of the {len(self._above)} processes above cannot be opened"
+
+    @property
+    def _apart_from_its_user(self) -> bool:
+        """Whether some layer stands between this process and others of the user who started it."""
+        held = any(self._found[name].state == "active" for name in ("read-allow-list", "user"))
+        return held or any("user" in one for one in self._namespaces)
 
     def _leave(self, flags: int, what: str) -> bool:
         try:

@@ -146,9 +146,14 @@ def install(steps: Iterable[Step]) -> None:
     number = _number("seccomp")
     if number is None:
         raise OSError(errno.ENOSYS, f"no table of system calls for {platform.machine()}")
-    linux.syscall(
-        number, ctypes.c_uint(_SET_MODE_FILTER), ctypes.c_uint(_ALL_THREADS), ctypes.c_char_p(header)
-    )
+    try:
+        linux.syscall(
+            number, ctypes.c_uint(_SET_MODE_FILTER), ctypes.c_uint(_ALL_THREADS), ctypes.c_char_p(header)
+        )
+    except OSError as error:
+        raise OSError(
+            error.errno, "this kernel, or the container, takes no filter of system calls"
+        ) from error
 
 
 def assemble(steps: Iterable[Step]) -> bytes:
