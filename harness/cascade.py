@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from suites.costs import task_cost
 from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
 from suites.task import Task
@@ -20,10 +19,10 @@ from . import limits
 from .compilation import Compiler, TargetReport, last_line
 from .device import Device, Target
 from .errors import HarnessError, WorkerDied
-from .estimate import estimate
-from .evaluation import ErrorReport, Estimate, Evaluation, Traffic, Verdict
+from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
 from .pool import DevicePool, Slot
+from .sampling import Sampler, counted, estimates, extrapolated
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
@@ -35,7 +34,6 @@ from .worker.messages import (
     JUDGE_REPORTS,
     Alive,
     Begin,
-    CaseTraffic,
     Entered,
     FirstCallPassed,
     Judged,
@@ -143,6 +141,8 @@ class _Evaluating:
         self._static = static
         self._exam = exam
         self._limits = pool.limits(slot.device)
+        self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
+        """Arguments of every case at `gpu` sizes, once the judge has told them."""
         self._cases = make_plan(task, seed, source, exam=exam).declared
 
     async def run(self) -> Evaluation:
@@ -197,6 +197,7 @@ class _Evaluating:
                 case Left(stage=stage, ok=ok, detail=detail):
                     self._sheet.leave(stage, detail, ok=ok)
                 case FirstCallPassed(cases=cases):
+                    self._specifications = cases
                     failure = await self._compile(cases)
                     if failure is not None:
                         self._slot.discard()  # it waits for a word that will not come
@@ -227,11 +228,11 @@ class _Evaluating:
             sheet.revise("integrity", error.message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
         on_cpu = self._slot.device.kind == "cpu"
-        traffic = await asyncio.to_thread(self._traffic, judged.traffic if on_cpu else ())
-        sheet.facts["traffic"] = tuple(one for one, _ in traffic)
-        sheet.facts["estimate"] = tuple(one for _, estimates in traffic for one in estimates)
         if verdict is Verdict.CORRECT:
             sheet.enter("performance")
+        if on_cpu:
+            await self._measure_without_a_gpu(judged, correct=verdict is Verdict.CORRECT)
+        if verdict is Verdict.CORRECT:
             sheet.leave("performance", NO_GPU if on_cpu else NOT_TIMED, ok=None)
         return sheet.done(verdict, error)
 
@@ -328,22 +329,20 @@ class _Evaluating:
         )
         return verdict, error
 
-    def _traffic(self, counted: Sequence[CaseTraffic]) -> list[tuple[Traffic, tuple[Estimate, ...]]]:
-        """Counts beside the cost model, and the estimate of each case for each target."""
-        cases = {case.name: case for case in self._cases}
-        rows = []
-        for one in counted:
-            case = cases[one.case]
-            cost = task_cost(self._task, case.cpu, case.dtype)
-            traffic = Traffic(
-                sizes=case.cpu,
-                minimal_bytes=cost.minimal_bytes,
-                flops=cost.flops,
-                **msgspec.structs.asdict(one),
+    async def _measure_without_a_gpu(self, judged: Judged, *, correct: bool) -> None:
+        """Counts, and of a correct candidate samples at `gpu` sizes, beside the cost model; estimates of both."""
+        facts, target = self._sheet.facts, self._targets[0]
+        facts["traffic"] = await asyncio.to_thread(counted, self._task, self._cases, judged.traffic)
+        facts["sampled"], facts["not_sampled"] = (), {}
+        if correct and not self._exam:
+            sampler = Sampler(self._pool, self._task, self._source, target)
+            reports = await sampler.sample(self._specifications)
+            facts["sampled"], facts["not_sampled"] = await asyncio.to_thread(
+                extrapolated, self._task, self._cases, target, reports
             )
-            bounds = (estimate(traffic, cost, case.dtype, target) for target in self._targets)
-            rows.append((traffic, tuple(bound for bound in bounds if bound is not None)))
-        return rows
+        facts["estimate"] = await asyncio.to_thread(
+            estimates, self._task, self._cases, self._targets, facts["traffic"], facts["sampled"]
+        )
 
     async def _tell(
         self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()

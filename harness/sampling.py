@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
@@ -16,7 +16,6 @@ from .device import Target
 from .errors import WorkerDied
 from .estimate import estimate
 from .evaluation import Estimate, SampledTraffic, Traffic
-from .frames import AsyncChannel
 from .pool import DevicePool
 from .worker.channel import BadFrame
 from .worker.messages import ENCODER, CaseTraffic
@@ -44,10 +43,7 @@ class Sampler:
         """
         names = [one["case"] for one in msgspec.msgpack.decode(specifications)]
         found: dict[str, CaseSampled] = {}
-        why = f"not sampled within {SAMPLE_S:g} s"
-        child, channel = await self._pool.interpreting.spawn(
-            "sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True
-        )
+        why = ""
         nonce = secrets.token_hex(16)
         request = Sample(
             nonce=nonce,
@@ -58,27 +54,31 @@ class Sampler:
         )
         try:
             async with asyncio.timeout(SAMPLE_S):
-                await channel.receive(_MAX_REPORT_BYTES)
-                await channel.send(ENCODER.encode(request))
-                for name in names:
-                    found[name] = await _hear(channel, nonce, name)
+                async for report in self._reports(request, names):
+                    found[report.case] = report
         except TimeoutError:
-            pass  # `why` says it
+            why = f"not sampled within {SAMPLE_S:g} s"
         except (EOFError, BadFrame, msgspec.DecodeError, WorkerDied) as error:
             why = f"the sampling process ended: {error}" if str(error) else "the sampling process ended"
-        finally:
-            channel.close()
-            child.end()
         return tuple(
             found.get(name, CaseSampled(nonce=nonce, case=name, seconds=0.0, why=why)) for name in names
         )
 
-
-async def _hear(channel: AsyncChannel, nonce: str, case: str) -> CaseSampled:
-    report = SAMPLE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
-    if report.nonce != nonce or report.case != case:
-        raise EOFError("its answer is none")
-    return report
+    async def _reports(self, request: Sample, names: Sequence[str]) -> AsyncIterator[CaseSampled]:
+        child, channel = await self._pool.interpreting.spawn(
+            "sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True
+        )
+        try:
+            await channel.receive(_MAX_REPORT_BYTES)  # the worker's hello
+            await channel.send(ENCODER.encode(request))
+            for name in names:
+                report = SAMPLE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+                if report.nonce != request.nonce or report.case != name:
+                    raise EOFError("its answer is none")
+                yield report
+        finally:
+            channel.close()
+            child.end()
 
 
 def counted(task: Task, cases: Sequence[Case], rows: Sequence[CaseTraffic]) -> tuple[Traffic, ...]:

@@ -62,7 +62,7 @@ class Programs:
             return Sample((whole,), everyone[:: self.dies], complete=True)
         base = max(min(self.middle, self.count - size), 0)
         group = tuple(range(base, self.count, self.dies))[: max(size // 4, 4)]
-        neighbours = tuple(range(base, self.count))[: size // 4]
+        neighbours = tuple(range(base, self.count))[: size // 8]
         return Sample(self._strata(size // 2, {*group, *neighbours}), group, complete=False)
 
     def extrapolate(self, sample: Sample, value: Callable[[int], int]) -> Total:
@@ -93,7 +93,8 @@ class Programs:
             last = {axis for bit, axis in enumerate(long) if choice >> bit & 1}
             extent = [1 if axis in last or axis not in long else self.grid[axis] - 1 for axis in range(3)]
             count = extent[0] * extent[1] * extent[2]
-            picks = _evenly(count, min(interior if not last else 2, count))
+            wanted = interior if not last else max(interior // 8, 1)
+            picks = _evenly(count, min(wanted, count))
             spread = tuple(self._number(pick, extent, last) for pick in picks)
             others = tuple(sorted(at for at in besides.difference(spread) if self._last(at) == last))
             strata.append(Stratum(count, spread, others))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from . import compiling, guest, judge, linux, verifier
+from . import compiling, guest, judge, linux, sampler, verifier
 from .channel import Channel
 from .messages import Spawn
 
@@ -24,5 +24,6 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "guest": guest.main,
     "verifier": verifier.main,
     "compiler": compiling.main,
+    "sampler": sampler.main,
     "self-test": self_test,
 }
