@@ -156,15 +156,14 @@ class Compiler:
 
 def _on_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
     """The specifications with the 8-bit floats of this target, where the task leaves them to the target."""
-    by_target = {case.name: case.dtype for case in task.cases if case.dtype in BY_TARGET}
-    if not by_target:
+    asked = {case.dtype for case in task.cases} & set(BY_TARGET)
+    here = {name: on_target(dtype, target.name) for dtype in asked for name in BY_TARGET[dtype]}
+    if not here:
         return cases
     specified = msgspec.msgpack.decode(cases)
     for one in specified:
-        asked = by_target.get(one["case"], "")
         for argument in one["arguments"]:
-            if argument["dtype"] in BY_TARGET.get(asked, ()):
-                argument["dtype"] = on_target(asked, target.name)
+            argument["dtype"] = here.get(argument["dtype"], argument["dtype"])
     return msgspec.Raw(msgspec.msgpack.encode(specified))
 
 
