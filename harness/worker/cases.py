@@ -78,6 +78,8 @@ class _Range:
     """Sizes that an axis may have."""
 
     low: int
+    high: int | None
+    """`None`: cost alone bounds it."""
     step: int
     vary: bool
 
@@ -147,10 +149,11 @@ class _Making:
     def cases(self) -> Iterator[JudgedCase]:
         """Everything that the task allows, cheap kinds once, ragged ones for each dtype."""
         if self.varies:
-            for dtype in self.widest:
-                yield JudgedCase(self.ragged(dtype, f"ragged {dtype}"), hidden=True)
+            ragged = [self.ragged(dtype, f"ragged {dtype}") for dtype in self.widest]
+            for case in (*ragged, self._small("small")):
+                if _distinct(case) not in self._known:
+                    yield JudgedCase(case, hidden=True)
             yield from self._edges()
-            yield JudgedCase(self._small("small"), hidden=True)
         for allowance, layouts in LAYOUTS.items():
             if allowance in self._task.allows:
                 for layout in layouts:
@@ -221,6 +224,7 @@ class _Making:
         """A size from `low` to `high` as the axis allows; `kept` where it allows no other."""
         allowed = self._ranges[axis]
         low = max(low, allowed.low, 2)
+        high = high if allowed.high is None else min(high, allowed.high)
         if not allowed.vary or high < low:
             return kept
         for attempt in range(TRIES):
@@ -254,11 +258,11 @@ def _ranges(task: Task) -> dict[str, _Range]:
     for axis in task.cases[0].cpu:
         said = task.axes.get(axis)
         if said is not None:
-            found[axis] = _Range(low=said.min, step=said.multiple_of, vary=said.vary)
+            found[axis] = _Range(low=said.min, high=None, step=said.multiple_of, vary=said.vary)
             continue
         shown = {_sizes(case, device)[axis] for case in task.open_cases for device in ("cpu", "gpu")}
         free = math.gcd(*(size for size in shown if size > 1)) == 1
-        found[axis] = _Range(low=min(shown), step=1, vary=free)
+        found[axis] = _Range(low=min(shown), high=max(shown), step=1, vary=free)
     return found
 
 
