@@ -107,13 +107,10 @@ class _Layers:
         return tuple(self._found[name] for name in NAMES)
 
     def leave_namespaces_and_user(self) -> None:
-        """Network, IPC and user: root leaves the namespaces first, while it may; others need a user namespace for it.
-
-        A GPU's driver shares memory through the host's own namespaces, so there the filter of system calls does it.
-        """
+        """Network, IPC and user: root leaves the namespaces first, while it may; others need a user namespace for it."""
         root = os.geteuid() == 0
-        shared = 0 if self._gpu else linux.CLONE_NEWNET | linux.CLONE_NEWIPC
-        if root and shared:
+        shared = linux.CLONE_NEWNET | linux.CLONE_NEWIPC
+        if root:
             self._leave(shared, "network and IPC")
         leave = identity.leave_user
         changed = self.hold(

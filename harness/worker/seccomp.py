@@ -88,6 +88,9 @@ _MISSING = frozenset({"clone3", "io_uring_setup", "io_uring_enter", "io_uring_re
 _CLONE_THREAD = 0x10000
 _CLONE_NEW_NAMESPACES = 0x7E020000
 _SOCK_STREAM = 1
+_AF_UNIX = 1
+_SOCKETS_OF_DRIVERS = ("socket", "bind", "listen")
+"""CUDA's driver listens on a local socket of its own, and does not start where it cannot (driver 580)."""
 _PRCTL_REFUSED = (1, 4, 35, 36, 0x59616D61)
 """Parent-death signal, dumpable, mm, subreaper, ptracer: all of them ours to decide."""
 _IOCTL_REFUSED = (0x5412, 0x541C)
@@ -109,6 +112,7 @@ def protect(*, run_programs: bool, gpu: bool, own_signals: bool) -> str:
     """
     install(guest_filter(run_programs=run_programs or gpu, gpu=gpu, own_signals=own_signals))
     count = len(_BOTH) + (len(_X86_ONLY) if platform.machine() == "x86_64" else 0)
+    count -= len(_SOCKETS_OF_DRIVERS) if gpu else 0
     processes = "" if run_programs or gpu else "; no program and no process can be started"
     return f"{count} calls refused{processes}"
 
@@ -116,7 +120,10 @@ def protect(*, run_programs: bool, gpu: bool, own_signals: bool) -> str:
 def guest_filter(*, run_programs: bool, gpu: bool, own_signals: bool) -> list[Step]:
     """The rules for foreign code; numbers of this process are part of them."""
     own = (0, os.getpid())
-    steps = [step for name in (*_BOTH, *_X86_ONLY) for step in refuse(name)]
+    needed = _SOCKETS_OF_DRIVERS if gpu else ()
+    steps = [step for name in (*_BOTH, *_X86_ONLY) if name not in needed for step in refuse(name)]
+    if gpu:
+        steps += _only("socket", 0, (_AF_UNIX,))
     steps += refuse("clone3")
     if run_programs:
         steps += _refuse_bits("clone", 0, _CLONE_NEW_NAMESPACES)
