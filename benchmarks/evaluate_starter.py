@@ -1,6 +1,6 @@
-"""How long one evaluation takes on device `cpu`: starting the judge, then each starter baseline, cold and warm.
+"""How long one evaluation takes on a device: starting the judge, then each starter baseline, cold and warm.
 
-    .venv/bin/python -m benchmarks.evaluate_starter
+    .venv/bin/python -m benchmarks.evaluate_starter [DEVICE]
 
 Wall seconds of one run. The first evaluation of a task pays for its compiles; the second shows what stays. Compare ratios
 within a run, not figures between machines.
@@ -30,12 +30,13 @@ async def judged(task: Task, pool: DevicePool) -> tuple[float, Evaluation]:
     return time.perf_counter() - started, evaluation
 
 
-async def main() -> int:
+async def main(device: str) -> int:
     """Print the table; 1 when a baseline was not correct, for then its times mean nothing."""
     table = Table("task", "verdict", "first, s", "second, s", *(f"{stage}, s" for stage in STAGES[:5]))
+    console = Console(width=140)
     started = time.perf_counter()
     correct = True
-    async with DevicePool(("cpu",), slots=1) as pool:
+    async with DevicePool((device,), slots=1) as pool:
         ready = time.perf_counter() - started
         for task in load_suite("starter"):
             first, _ = await judged(task, pool)
@@ -43,12 +44,12 @@ async def main() -> int:
             stages = [f"{stage.seconds:.2f}" for stage in evaluation.stages[:5]]
             table.add_row(task.name, evaluation.verdict, f"{first:.2f}", f"{second:.2f}", *stages)
             correct = correct and evaluation.verdict == "correct"
+            console.print(f"{task.name}: {evaluation.verdict} {evaluation.error or ''}")
         versions = ", ".join(f"{name} {version}" for name, version in pool.versions.items())
-    console = Console(width=140)
     console.print(f"judge ready after {ready:.2f} s; {versions}")
     console.print(table)
     return 0 if correct else 1
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(main(*sys.argv[1:2] or ["cpu"])))

@@ -1,0 +1,44 @@
+"""Tests on a real GPU: `pytest -m gpu`, on the device that `WAVEDECK_TEST_DEVICE` names (`0` without it)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from harness import DevicePool, Evaluation, discover_devices, evaluate, target
+from suites import Task, load_task
+
+DEVICE = os.environ.get("WAVEDECK_TEST_DEVICE", "0")
+"""Read when tests are collected, before each test's environment is emptied."""
+
+
+def missing() -> str:
+    """Why nothing can be tested on a GPU here; empty when it can."""
+    found = [device for device in discover_devices() if device.kind != "cpu" and device.visibility]
+    if not found:
+        return "this machine shows no GPU whose runtime answers"
+    names = [device.name for device in found]
+    return "" if DEVICE in names else f"WAVEDECK_TEST_DEVICE={DEVICE} is none of the GPUs {', '.join(names)}"
+
+
+needs_gpu = pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def gpu_pool() -> AsyncIterator[DevicePool]:
+    async with DevicePool((DEVICE,)) as started:
+        yield started
+
+
+def small(task: Task) -> Task:
+    """The task with the sizes of `cpu` on a GPU too: what is tested by it does not hang on how much there is to do."""
+    cases = tuple(msgspec.structs.replace(case, gpu=case.cpu) for case in task.cases)
+    return msgspec.structs.replace(task, cases=cases)
+
+
+async def judge_small(pool: DevicePool, source: str, task: str = "vector_add") -> Evaluation:
+    return await evaluate(source, small(load_task(task)), pool=pool, targets=[target("gfx942")], seed=1)
