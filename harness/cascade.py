@@ -22,7 +22,7 @@ from .errors import HarnessError, WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
 from .pool import DevicePool, Slot
-from .sampling import Sampler, counted, estimates, extrapolated
+from .sampling import Sampler, counted, estimates, extrapolated, missed, unwritten
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
@@ -333,6 +333,7 @@ class _Evaluating:
         """Counts, and of a correct candidate samples at `gpu` sizes, beside the cost model; estimates of both."""
         facts, target = self._sheet.facts, self._targets[0]
         facts["traffic"] = await asyncio.to_thread(counted, self._task, self._cases, judged.traffic)
+        self._sheet.notes += unwritten(facts["traffic"])
         facts["sampled"], facts["not_sampled"] = (), {}
         if correct and not self._exam:
             sampler = Sampler(self._pool, self._task, self._source, target)
@@ -340,6 +341,7 @@ class _Evaluating:
             facts["sampled"], facts["not_sampled"] = await asyncio.to_thread(
                 extrapolated, self._task, self._cases, target, reports
             )
+            self._sheet.notes += missed(facts["sampled"])
         facts["estimate"] = await asyncio.to_thread(
             estimates, self._task, self._cases, self._targets, facts["traffic"], facts["sampled"]
         )

@@ -126,6 +126,26 @@ def extrapolated(
     return tuple(found), lacking
 
 
+def unwritten(traffic: Sequence[Traffic]) -> list[str]:
+    """Notes on reads of memory that nobody wrote, each line of the candidate once: padding is read so, and mistakes are."""
+    told: dict[str, str] = {}
+    for one in traffic:
+        for read in one.uninitialised:
+            told.setdefault(
+                read.partition(":")[0], f"case {one.case}: {read}; it held NaN or large integers here"
+            )
+    return list(told.values())
+
+
+def missed(sampled: Sequence[SampledTraffic]) -> list[str]:
+    """Notes on accesses outside their tensor that only `gpu` sizes show, each line of the candidate once."""
+    told: dict[str, str] = {}
+    for one in sampled:
+        for access in one.out_of_bounds:
+            told.setdefault(access.partition(":")[0], f"case {one.case} at its gpu sizes: {access}")
+    return list(told.values())
+
+
 def estimates(
     task: Task,
     cases: Sequence[Case],

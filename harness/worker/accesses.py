@@ -61,12 +61,30 @@ def install() -> None:
             observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
         return dot(self, a, b, d, *rest, **named)
 
+    builder.create_load, builder.create_store = _plain(builder.create_load), _plain(builder.create_store)
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
     for name in _CARRIERS:
         setattr(builder, name, _carrying(getattr(builder, name)))
     for owner in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
         owner.materialize_pointers = _based(owner.materialize_pointers)
+
+
+def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An access that the kernel gave no mask; the interpreter gives it one of ones."""
+
+    @functools.wraps(method)
+    def access(self: Any, *args: Any, **named: Any) -> Any:
+        observation = current()
+        if observation is None:
+            return method(self, *args, **named)
+        observation.masked = False
+        try:
+            return method(self, *args, **named)
+        finally:
+            observation.masked = True
+
+    return access
 
 
 def _guard(kind: str, ptrs: Any, mask: Any) -> Any:

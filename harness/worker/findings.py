@@ -53,7 +53,7 @@ def out_of_bounds(run: Run) -> ErrorReport | None:
         line = _LINE.search(seen[0])
         return ErrorReport(
             kind="out_of_bounds",
-            message=f"{lead}{seen[0]}{more}; mask the access",
+            message=f"{lead}{seen[0]}{more}",
             trace="\n".join(seen),
             line=int(line[1]) if line else None,
         )

@@ -216,4 +216,5 @@ def traffic_of(case: str, observation: Observation) -> CaseTraffic:
         launches=len(observation.launches),
         programs=sum(launch.programs for launch in observation.launches),
         out_of_bounds=tuple(observation.out_of_bounds),
+        uninitialised=tuple(observation.uninitialised),
     )

@@ -100,7 +100,10 @@ def _patch_once_a_launch() -> None:
 def _hook_launches(target: Target) -> None:
     run_kernel = interpreter.InterpretedFunction.run
     to_pointer = interpreter._implicit_cvt
-    set_grid = interpreter.InterpreterBuilder.set_grid_dim
+    set_grid, set_position = (
+        interpreter.InterpreterBuilder.set_grid_dim,
+        interpreter.InterpreterBuilder.set_grid_idx,
+    )
     launching = SimpleNamespace(kernel=None, arguments={}, names={})
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -137,7 +140,14 @@ def _hook_launches(target: Target) -> None:
             )
         set_grid(self, x, y, z)
 
+    def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
+        observation = current()
+        if observation is not None:
+            observation.position = (x, y, z)
+        set_position(self, x, y, z)
+
     interpreter.InterpretedFunction.run = run
+    interpreter.InterpreterBuilder.set_grid_idx = set_grid_idx
     interpreter._implicit_cvt = implicit_cvt
     interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
 

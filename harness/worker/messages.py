@@ -153,6 +153,7 @@ class CaseTraffic(msgspec.Struct, frozen=True):
     launches: int
     programs: int
     out_of_bounds: tuple[str, ...]
+    uninitialised: tuple[str, ...] = ()
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
@@ -387,6 +388,8 @@ class Replayed(msgspec.Struct, frozen=True, tag="replayed"):
     kernels: tuple[str, ...]
     traffic: CaseTraffic
     unsupported: str
+    touched: tuple[str, ...]
+    """Inputs that anything was written to, be it what stood there before."""
 
 
 class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import torch
 
 from harness.evaluation import ErrorReport, Mismatch
@@ -93,6 +94,9 @@ class Replays:
         if run.returned.record is None:
             self.outcomes.append(Outcome(run, why_not=run.returned.unrecorded or "the guest made no record"))
             return
+        if run.returned.record.excess:
+            self._finding = replay_findings.incomplete(run, run.returned.record.excess)
+            return
         step = dataclasses.replace(run.step, place=self._other(run.step))
         other = self._given(step)
         kept = with_elements_read(run.returned.record, run.given.inputs, other.inputs)
@@ -109,7 +113,9 @@ class Replays:
         """What the kernels did in the call: as replayed, or as the guest says."""
         for outcome in self.outcomes:
             if outcome.run is run and outcome.replayed is not None:
-                return outcome.replayed.traffic
+                return msgspec.structs.replace(
+                    outcome.replayed.traffic, uninitialised=run.returned.traffic.uninitialised
+                )
         return run.returned.traffic
 
     def close(self) -> None:
@@ -197,7 +203,6 @@ class Replays:
             waiting.run,
             report,
             self._task,
-            changed=waiting.arena.changed(),
             mismatch=lambda: self._mismatch(waiting, report),
         )
 

@@ -48,7 +48,6 @@ class Sampler(Observation):
         self.remarks: dict[str, None] = {}
         self.other_values = False
         self.program = Program()
-        self._position = (0, 0, 0)
         self._cost = 0.0
         self._misses: dict[tuple[str, int, str], str] = {}
 
@@ -80,7 +79,7 @@ class Sampler(Observation):
         checksum = hash((part.starts.tobytes(), part.ends.tobytes()))
         self.program.trail.append(Access(line, kind, requested, home, checksum))
         if origin is not None and not self.other_values:
-            self._check_bounds(kind, line, reach, item_bytes, origin, masked=mask is not None)
+            self._check_bounds(kind, line, reach, item_bytes, origin)
 
     @property
     def misses(self) -> tuple[str, ...]:
@@ -102,8 +101,7 @@ class Sampler(Observation):
 
     def _one(self, number: int, grid: Programs, run_program: RunProgram) -> Program:
         self.program, self._cost = Program(), 0.0
-        self._position = grid.position(number)
-        run_program(self._position)
+        run_program(grid.position(number))
         return self.program
 
     def _moved(
@@ -141,9 +139,7 @@ class Sampler(Observation):
                 return address
         return 0
 
-    def _check_bounds(
-        self, kind: str, line: int, reach: Span, item_bytes: int, origin: Origin, *, masked: bool
-    ) -> None:
+    def _check_bounds(self, kind: str, line: int, reach: Span, item_bytes: int, origin: Origin) -> None:
         span = origin.allocation.span
         if span.start <= reach.start and reach.end <= span.end:
             return
@@ -155,8 +151,8 @@ class Sampler(Observation):
         size = (span.end - origin.pointer) // item_bytes
         side = "past the end" if past else "before the start"
         self._misses[kind, line, name] = (
-            f"line {line}: {kind} {side} of {name} (index {index}, size {size}) in program {self._position}, "
-            + ("let through by its mask" if masked else "without a mask")
+            f"line {line}: {kind} {side} of {name} (index {index}, size {size}) in program {self.position}; "
+            + ("narrow its mask" if self.masked else "it has no mask")
         )
 
     def _add(self, address: int, span: Span, holder: object) -> None:

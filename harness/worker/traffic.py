@@ -52,6 +52,8 @@ class Allocation:
     reads: NDArray[np.uint8]
     writes: NDArray[np.uint8]
     """A byte for each byte: 1 when it was touched."""
+    filled: NDArray[np.uint8] | None = None
+    """A byte for each byte that the host filled, of memory that held nothing when it was made; `None`: all of it."""
 
 
 @dataclass(slots=True)
@@ -80,6 +82,12 @@ class Observation:
     dot_flops: int = 0
     out_of_bounds: list[str] = field(default_factory=list)
     """The first few accesses outside their tensor, one line each; they were kept from memory."""
+    uninitialised: list[str] = field(default_factory=list)
+    """The first few reads of fresh memory that no kernel, fill or copy had written, one line each."""
+    position: tuple[int, int, int] = (0, 0, 0)
+    """Of the program that runs, in its grid."""
+    masked: bool = True
+    """Whether the access that runs has a mask."""
     unsupported: str | None = None
     """Why the interpreter cannot say anything of this candidate; it wins over any exception that followed."""
     unfinished: str = ""
@@ -89,6 +97,9 @@ class Observation:
     on_launch: Callable[[LaunchRecord], None] | None = None
     """Told of each launch before its first program runs."""
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
+    _read_unwritten: set[tuple[str, int, str]] = field(default_factory=set)
+    _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
+    """Storages that held nothing when they were made, by address, and which of their bytes the host filled since."""
 
     @property
     def unique_read_bytes(self) -> int:
@@ -129,6 +140,20 @@ class Observation:
             whole = Span(min(part.start for part in parts), max(part.end for part in parts))
             self._add(address, whole, storages[address])
 
+    def fresh(self, tensor: torch.Tensor) -> None:
+        """Its storage was made just now and holds nothing that a kernel may rely on."""
+        storage = tensor.untyped_storage()
+        if storage.nbytes():
+            self._fresh[storage.data_ptr()] = storage, np.zeros(storage.nbytes(), dtype=np.uint8)
+
+    def filled(self, tensor: torch.Tensor) -> None:
+        """The host wrote this tensor's elements; what lies between them counts as written too."""
+        storage = tensor.untyped_storage()
+        known = self._fresh.get(storage.data_ptr())
+        if known is not None:
+            first = tensor.data_ptr() - storage.data_ptr()
+            known[1][first : first + span_bytes(tensor)] = 1
+
     def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> Origin:
         """The origin of a pointer to this tensor, whose storage kernels may touch from now on."""
         storage = tensor.untyped_storage()
@@ -161,14 +186,21 @@ class Observation:
             self._discover()
             home = self._home(low, high, origin)
         if home is not None:
+            if kind != "store":
+                self._look_for_unwritten(kind, home, live, item_bytes, origin)
             _mark(home, kind, live, item_bytes)
             return None
         return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
 
     def _add(self, address: int, span: Span, holder: object) -> None:
         size = span.end - span.start
+        known = self._fresh.get(address)
         self.allocations[address] = Allocation(
-            span, holder, np.zeros(size, dtype=np.uint8), np.zeros(size, dtype=np.uint8)
+            span,
+            holder,
+            np.zeros(size, dtype=np.uint8),
+            np.zeros(size, dtype=np.uint8),
+            known[1] if known is not None and known[1].size == size else None,
         )
 
     def _discover(self) -> None:
@@ -206,22 +238,67 @@ class Observation:
             self._report(kind, flat[missed], item_bytes, origin)
         return good
 
+    def _look_for_unwritten(
+        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+    ) -> None:
+        """Note lanes that read what neither the host nor a kernel wrote."""
+        if home.filled is None or len(self.uninitialised) >= MAX_REPORTS:
+            return
+        first = live.astype(np.int64) - home.span.start
+        written = np.ones(first.shape, dtype=bool)
+        for byte in {0, item_bytes - 1}:
+            written &= (home.filled[first + byte] | home.writes[first + byte]).astype(bool)
+        if written.all():
+            return
+        file, line = candidate_line()
+        name = _named(origin)
+        if (file, line, name) in self._read_unwritten:
+            return
+        self._read_unwritten.add((file, line, name))
+        start = origin.pointer if origin is not None else home.span.start
+        missing = (live.astype(np.int64)[~written] - start) // item_bytes
+        self.uninitialised.append(
+            f"{file} line {line}: {kind} of {_elements(missing.size)} of {name} that nothing had written "
+            f"({_indices(missing)}) in program {self.position}"
+        )
+
     def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
         file, line = candidate_line()
-        name = " or ".join(f"`{name}`" for name in origin.names) if origin and origin.names else ""
+        name = _named(origin)
         if (file, line, name) in self._reported or len(self.out_of_bounds) >= MAX_REPORTS:
             return
         self._reported.add((file, line, name))
-        count = f"{missed.size} element{'s' if missed.size > 1 else ''}"
         if origin is None:
             what = f"outside every tensor (address {int(missed[0]):#x})"
         else:
             known = origin.allocation
             size = (known.span.end - origin.pointer) // item_bytes
-            index = (int(missed[0]) - origin.pointer) // item_bytes
-            side = "before the start" if int(missed[0]) < known.span.start else "past the end"
-            what = f"{side} of {name or 'its tensor'} (index {index}, size {size})"
-        self.out_of_bounds.append(f"{file} line {line}: {kind} of {count} {what}")
+            before = int(missed[0]) < known.span.start
+            indices = (missed.astype(np.int64) - origin.pointer) // item_bytes
+            # A pointer before its tensor wraps around as an unsigned address; indices are signed.
+            what = f"{'before the start' if before else 'past the end'} of {name} ({_indices(indices)}, size {size})"
+        how = "narrow its mask" if self.masked else "it has no mask"
+        self.out_of_bounds.append(
+            f"{file} line {line}: {kind} of {_elements(missed.size)} {what} in program {self.position}; {how}"
+        )
+
+
+def _named(origin: Origin | None) -> str:
+    """The parameters that hold the tensor."""
+    names = origin.names if origin is not None else ()
+    return " or ".join(f"`{name}`" for name in names) or "its tensor"
+
+
+def _elements(count: int) -> str:
+    return f"{count} element{'s' if count > 1 else ''}"
+
+
+def _indices(indices: NDArray[np.int64]) -> str:
+    """The first, and how far the others reach."""
+    first, least, most = int(indices[0]), int(indices.min()), int(indices.max())
+    if least == most:
+        return f"index {first}"
+    return f"index {least} to {most}" if first == least else f"index {first}, within {least} to {most}"
 
 
 def extent(tensor: torch.Tensor) -> Span:

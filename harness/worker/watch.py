@@ -63,7 +63,10 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in operators.ALLOCATING:
             for made in tensors(result):
                 poison(made)
+                self._observation.fresh(made)
         elif not func.is_view:
+            for made in tensors((result, args, named) if func._schema.is_mutable else result):
+                self._observation.filled(made)
             if name not in operators.FREE:
                 self._counts[name, self._line()] += 1
             if name == "_local_scalar_dense":
