@@ -1,0 +1,147 @@
+"""Evaluations a minute on device `cpu`: this judge beside a fresh interpreter a stage, the way of today's tools.
+
+    .venv/bin/python -m benchmarks.harness_throughput [KERNELS]
+
+Both judge the same short kernels (KERNELS of them, 24 unless said; each text differs, so nothing is known from before) with the
+same checks, the same number at once, in turns within one run. The other way starts three interpreters for each kernel, which import
+torch and triton: one for the call, one to compile, one for all other checks (`benchmarks/fresh_stage.py`). Then where the time of
+this judge goes, and how long a cancelled evaluation's guest lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from harness import STAGES, DevicePool, Evaluation, StageEntered, StageLeft, evaluate, target
+from suites import Task, baseline_source, load_task
+
+SHORT = ("vector_add", "softmax", "layer_norm", "rms_norm_residual")
+STAGES_OF_THE_OTHER = ("call", "compile", "checks")
+KERNELS = 24
+FRESH_SHARE = 4
+"""The other way judges a fourth of the kernels: its rate shows in fewer."""
+SEED = 1
+CANCELS = 10
+ENDLESS = "\n\n_{name} = {name}\n\ndef {name}({signature}):\n    while True: pass\n"
+
+
+def kernels(count: int) -> list[tuple[Task, str]]:
+    """Baselines of short tasks, each with a line of its own."""
+    tasks = [load_task(name) for name in SHORT]
+    return [
+        (task, f"{baseline_source(task)}\nNUMBER = {number}\n")
+        for number, task in ((number, tasks[number % len(tasks)]) for number in range(count))
+    ]
+
+
+async def ours(pool: DevicePool, work: list[tuple[Task, str]]) -> tuple[float, list[Evaluation]]:
+    """Wall seconds for all, and the evaluations."""
+    started = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        asked = [
+            group.create_task(
+                evaluate(source, task, pool=pool, targets=(target("gfx942"),), seed=SEED), name=task.name
+            )
+            for task, source in work
+        ]
+    return time.perf_counter() - started, [one.result() for one in asked]
+
+
+async def theirs(work: list[tuple[Task, str]], at_once: int) -> float:
+    """Wall seconds for all; `RuntimeError` when a stage does not pass."""
+    turns = asyncio.Semaphore(at_once)
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="wavedeck-fresh-") as folder:
+        async with asyncio.TaskGroup() as group:
+            for number, (task, source) in enumerate(work):
+                file = Path(folder) / f"{number}.py"
+                file.write_text(source, encoding="utf-8")
+                group.create_task(in_fresh_interpreters(task, file, turns), name=task.name)
+    return time.perf_counter() - started
+
+
+async def in_fresh_interpreters(task: Task, file: Path, turns: asyncio.Semaphore) -> None:
+    """One evaluation of the other way."""
+    async with turns:
+        for stage in STAGES_OF_THE_OTHER:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "benchmarks.fresh_stage", stage, task.name, str(file)
+            )
+            if await process.wait() != 0:
+                raise RuntimeError(f"{task.name}: stage {stage} did not pass")
+
+
+async def seconds_to_end(pool: DevicePool) -> float:
+    """From cancelling an evaluation whose kernel never returns to the end of the last process of its guest."""
+    task = load_task("vector_add")
+    source = baseline_source(task) + ENDLESS.format(name="vector_add", signature="x, y")
+    server = psutil.Process(pool.interpreting.pid)
+    before = {one.pid for one in server.children(recursive=True)}
+    running = asyncio.Event()
+
+    def watch(event: StageEntered | StageLeft) -> None:
+        if isinstance(event, StageEntered) and event.stage == "call":
+            running.set()
+
+    asked = asyncio.create_task(
+        evaluate(source, task, pool=pool, targets=(target("gfx942"),), seed=SEED, on_event=watch),
+        name="cancelled",
+    )
+    await running.wait()
+    tree = {one.pid for one in server.children(recursive=True)} - before
+    started = time.perf_counter()
+    asked.cancel()
+    while any(psutil.pid_exists(pid) for pid in tree):  # noqa: ASYNC110 -- processes of the system set no event
+        await asyncio.sleep(0.005)
+    return time.perf_counter() - started
+
+
+async def main() -> int:
+    """Print both rates, their ratio, the profile, and the time to end; 1 when a kernel was not correct."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else KERNELS
+    at_once = len(os.sched_getaffinity(0))
+    async with DevicePool(("cpu",), slots=at_once) as pool:
+        await ours(pool, kernels(len(SHORT)))  # judges start and load their problems once a session
+        own, fresh, evaluations = 0.0, 0.0, list[Evaluation]()
+        work = kernels(count)
+        half = count // 2
+        for part in (work[:half], work[half:]):
+            seconds, found = await ours(pool, part)
+            own += seconds
+            evaluations += found
+            fresh += await theirs(part[: max(len(part) // FRESH_SHARE, 1)], at_once)
+        ends = [await seconds_to_end(pool) for _ in range(CANCELS)]
+    wrong = [one for one in evaluations if one.verdict != "correct"]
+    judged_fresh = sum(max(len(part) // FRESH_SHARE, 1) for part in (work[:half], work[half:]))
+    rate, other = 60 * count / own, 60 * judged_fresh / fresh
+    console = Console(width=110)
+    console.print(f"{at_once} at once; {count} kernels here, {judged_fresh} the other way")
+    table = Table("way", "evaluations a minute", "seconds each, at once together")
+    table.add_row("this judge", f"{rate:.0f}", f"{own / count:.2f}")
+    table.add_row("a fresh interpreter a stage", f"{other:.1f}", f"{fresh / judged_fresh:.2f}")
+    console.print(table)
+    console.print(f"ratio {rate / other:.1f}")
+    profile = Table("stage", "median seconds", title="where this judge's time goes")
+    for place, stage in enumerate(STAGES):
+        profile.add_row(stage, f"{statistics.median(one.stages[place].seconds for one in evaluations):.3f}")
+    console.print(profile)
+    console.print(
+        f"cancelled guests were gone after {statistics.median(ends):.3f} s (median), {max(ends):.3f} s (longest of {CANCELS})"
+    )
+    for one in wrong:
+        console.print(f"not correct: {one.task} {one.verdict} {one.error}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
