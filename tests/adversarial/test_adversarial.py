@@ -16,10 +16,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Evaluation, evaluate, target
-from suites import load_task
+from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from suites import Task, load_task
+from tests.support.gpu import gpu_pool, needs_gpu, small
 
-pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+__all__ = ["gpu_pool"]
+pytestmark = [pytest.mark.judge, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="session")]
 FOLDER = Path(__file__).parent
 CASES = {
     "softmax": ("fp32", "fp16"),
@@ -50,42 +52,84 @@ def constant(file: Path, name: str, default: Any = None) -> Any:
     return default
 
 
-ON_CPU = [file for file in FILES if constant(file, "DEVICE", "cpu") == "cpu"]
+ON_GPU = [file for file in FILES if constant(file, "DEVICE", "cpu") == "gpu"]
+ON_CPU = [file for file in FILES if file not in ON_GPU]
 
 
-async def judge(pool: DevicePool, file: Path) -> Evaluation:
+Evaluations = dict[Path, Evaluation]
+
+
+def narrowed(file: Path) -> Task:
     task = load_task(constant(file, "TASK"))
     wanted = constant(file, "CASES", CASES[task.name])
     cases = tuple(case for case in task.cases if case.name in wanted)
     assert len(cases) == len(wanted), f"{file.name} names a case that {task.name} does not have"
-    return await evaluate(
-        SOURCES[file],
-        msgspec.structs.replace(task, cases=cases),
-        pool=pool,
-        targets=[target("gfx942")],
-        seed=1,
-    )
+    return msgspec.structs.replace(task, cases=cases)
+
+
+async def judge_all(pool: DevicePool, tasks: dict[Path, Task]) -> Evaluations:
+    async with asyncio.TaskGroup() as group:
+        judging = {
+            file: group.create_task(
+                evaluate(SOURCES[file], task, pool=pool, targets=[target("gfx942")], seed=1), name=file.stem
+            )
+            for file, task in tasks.items()
+        }
+    return {file: task.result() for file, task in judging.items()}
+
+
+def selected(request: pytest.FixtureRequest, test: str) -> list[Path]:
+    """The files of the parametrised test that are to run; the others need not be judged."""
+    return [
+        item.callspec.params["file"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == test
+    ]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def evaluations(pool: DevicePool, request: pytest.FixtureRequest) -> dict[Path, Evaluation]:
-    wanted = {
-        item.callspec.params["file"]
-        for item in request.session.items
-        if hasattr(item, "callspec") and "file" in item.callspec.params
-    }
-    async with asyncio.TaskGroup() as group:
-        tasks = {file: group.create_task(judge(pool, file)) for file in ON_CPU if file in wanted}
-    return {file: task.result() for file, task in tasks.items()}
+async def evaluations(pool: DevicePool, request: pytest.FixtureRequest) -> Evaluations:
+    files = selected(request, "test_verdict_is_the_expected_one")
+    return await judge_all(pool, {file: narrowed(file) for file in files})
 
 
-@pytest.mark.parametrize("file", ON_CPU, ids=lambda file: f"{file.parent.name}/{file.stem}")
-async def test_verdict_is_the_expected_one(evaluations: dict[Path, Evaluation], file: Path) -> None:
-    found = evaluations[file]
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def gpu_evaluations(gpu_pool: DevicePool, request: pytest.FixtureRequest) -> Evaluations:
+    files = selected(request, "test_no_cheat_is_correct_and_no_honest_kernel_refused_on_a_gpu")
+    return await judge_all(
+        gpu_pool, {file: narrowed(file) if file in ON_GPU else small(narrowed(file)) for file in files}
+    )
+
+
+def assert_expected(file: Path, found: Evaluation) -> None:
     kind = found.error.kind if found.error is not None else ""
     verdict, kinds = constant(file, "EXPECT")
     assert str(found.verdict) == verdict, found.error
     assert kind in ((kinds,) if isinstance(kinds, str) else kinds), found.error
+
+
+def name_of(file: Path) -> str:
+    return f"{file.parent.name}/{file.stem}"
+
+
+@pytest.mark.parametrize("file", ON_CPU, ids=name_of)
+async def test_verdict_is_the_expected_one(evaluations: Evaluations, file: Path) -> None:
+    assert_expected(file, evaluations[file])
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+async def test_no_cheat_is_correct_and_no_honest_kernel_refused_on_a_gpu(
+    gpu_evaluations: Evaluations, file: Path
+) -> None:
+    """What cannot run there, as numpy on a GPU's memory, may fail in another way than on a CPU."""
+    found = gpu_evaluations[file]
+    if file in ON_GPU or file.parent.name == "honest":
+        assert_expected(file, found)
+    else:
+        assert found.verdict.counted, found.error
+        assert found.verdict is not Verdict.CORRECT
 
 
 async def test_every_cheat_has_an_honest_neighbour() -> None:

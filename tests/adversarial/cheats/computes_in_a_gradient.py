@@ -1,10 +1,10 @@
-"""The gradient of a sum of logarithms is the softmax."""
+"""The sum comes from torch's gradients, of a product with ones."""
 
 import torch
 import triton
 import triton.language as tl
 
-TASK = "softmax"
+TASK = "vector_add"
 EXPECT = ("rejected", "operator")
 
 
@@ -19,10 +19,11 @@ def touch(out):
     touch_kernel[(triton.cdiv(out.numel(), 1024),)](out, out.numel(), BLOCK=1024)
 
 
-def softmax(x):
+def vector_add(x, y):
     with torch.enable_grad():
-        wide = x.detach().float().requires_grad_()
-        torch.logsumexp(wide, -1).sum().backward()
-    out = wide.grad.to(x.dtype)
+        ones = torch.ones_like(x, requires_grad=True)
+        (ones * x.detach()).sum().backward()
+        (ones * y.detach()).sum().backward()
+    out = ones.grad.detach()
     touch(out)
     return out

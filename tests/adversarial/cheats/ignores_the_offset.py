@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ("wrong", "mismatch")
+EXPECT = ("wrong", "out_of_bounds")
 
 
 @triton.jit

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ("rejected", "moved_by_host")
+EXPECT = ("rejected", "stale_output")
 
 
 @triton.jit

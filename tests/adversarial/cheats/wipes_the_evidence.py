@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "matmul"
-EXPECT = ("rejected", "not_replayed")
+EXPECT = ("rejected", "operator")
 
 
 @triton.jit
