@@ -34,15 +34,30 @@ def leave_user(scratch: Path, *, run_programs: bool, gpu: bool) -> str:
         )
     user = FIRST_UID + os.getpid() % UIDS
     groups = sorted({node.stat().st_gid for node in landlock.device_nodes()}) if gpu else []
-    os.chown(scratch, user, user)
-    os.setgroups(groups)
-    os.setresgid(user, user, user)
+    before = os.getgroups()
     linux.prctl(linux.PR_SET_KEEPCAPS, 1)
-    os.setresuid(user, user, user)
+    try:
+        os.chown(scratch, user, user)
+        os.setgroups(groups)
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError as error:
+        _come_back(scratch, before)
+        raise Absent(f"root may not become another user here: {error.strerror}") from error
     kept = 1 << linux.CAP_DAC_READ_SEARCH if reader is not None else 0
     linux.set_capabilities(kept, ambient=run_programs)
     said = f"user {user}" + (f", groups {', '.join(map(str, groups))} of the GPUs" if groups else "")
     return said + (f"; may still read {reader}, as far as the read allow-list goes" if reader else "")
+
+
+def _come_back(scratch: Path, groups: list[int]) -> None:
+    """Undoes a change that was refused half-way, or root could not write where it shall."""
+    if os.getgid() != 0:
+        os.setresgid(0, 0, 0)
+    if os.getgroups() != groups:
+        os.setgroups(groups)
+    if scratch.stat().st_uid != 0:
+        os.chown(scratch, 0, 0)
 
 
 def give_up_capabilities() -> str:

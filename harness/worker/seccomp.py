@@ -65,7 +65,6 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     **_NEW_PROCESSES,
     "clone": (56, 220),
     "clone3": (435, 435),
-    "fcntl": (72, 25),
     "ioctl": (16, 29),
     "ioprio_set": (251, 30),
     "kill": (62, 129),
@@ -78,6 +77,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
     "seccomp": (317, 277),
+    "setresuid": (117, 147),
     "setpriority": (141, 140),
     "socketpair": (53, 199),
     "tgkill": (234, 131),
@@ -112,6 +112,7 @@ def protect(*, run_programs: bool, gpu: bool, own_signals: bool) -> str:
     """
     install(guest_filter(run_programs=run_programs or gpu, gpu=gpu, own_signals=own_signals))
     count = len(_BOTH) + (len(_X86_ONLY) if platform.machine() == "x86_64" else 0)
+    count -= len(_SOCKETS_OF_DRIVERS) if gpu else 0
     count -= len(_SOCKETS_OF_DRIVERS) if gpu else 0
     processes = "" if run_programs or gpu else "; no program and no process can be started"
     return f"{count} calls refused{processes}"
