@@ -85,9 +85,8 @@ class Strength:
             for control, answer in answers:
                 self.tried += 1
                 if self._accepts(case, output, answer, truth):
-                    yield Weakness(
-                        case.name, output.name, control, f"{control} is accepted as `{output.name}`"
-                    )
+                    problem = f"accepted as `{output.name}`: {control}"
+                    yield Weakness(case.name, output.name, control, problem)
         if not plain:
             yield from self._deaf_to(case, inputs, others, expected)
 

@@ -82,7 +82,7 @@ def test_an_identity_accepts_a_copy_of_its_input(tmp_path: Path) -> None:
         ("plain", "a copy of x"),
         ("outlier", "a copy of x"),
     }
-    assert found[0].problem == "a copy of x is accepted as `out`"
+    assert found[0].problem == "accepted as `out`: a copy of x"
 
 
 def test_an_input_that_makes_no_difference_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""`wavedeck suites check` with the judge: what it says of a sound task, of a weak one and of a wrong baseline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.harness.test_strength import BASELINE
+from tests.suites.folders import PROBLEM, TASK, write_folder
+from tests.tui.running import Shell, one_line
+from tui.diagnostics import ExitCode
+
+pytestmark = pytest.mark.judge
+
+
+def test_a_suite_is_judged_task_by_task(shell: Shell, tmp_path: Path) -> None:
+    suite = tmp_path / "mine"
+    write_folder(suite, baseline=BASELINE)
+    weak = TASK.replace('"double"', '"weak"', 1).replace("atol = 0.0", "atol = 0.5")
+    write_folder(
+        suite, name="weak", task=weak, problem=PROBLEM.replace("2 * x", "1e-3 * x"), baseline=BASELINE
+    )
+    wrong = BASELINE.replace("x * 2", "x * 3")
+    write_folder(suite, name="wrong", task=TASK.replace('"double"', '"wrong"', 1), baseline=wrong)
+    assert shell("suites", "add", "mine", str(suite)).code == 0
+
+    found = shell("suites", "check", "mine")
+    assert found.code == ExitCode.NO
+    assert "mine/weak: weak oracle, case plain: accepted as `out`: zeros" in found.out
+    assert "mine/wrong: the baseline is wrong: case plain: output `out` is wrong at index [0]" in found.out
+    assert "all in order" not in found.out
+    assert "mine/double:" not in found.out
+    assert "double is sound" in found.err
+
+    document = json.loads(shell("suites", "check", "mine/weak", "--json").out)
+    assert document["problems"] == []
+    (report,) = document["oracles"]
+    assert report["baseline"] == "wrong"
+    assert {each["control"] for each in report["weaknesses"]} >= {"zeros", "input x"}
+    assert "did you mean 'mine/double'" in one_line(shell("suites", "check", "mine/doubl"))
