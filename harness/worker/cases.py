@@ -212,10 +212,12 @@ class _Making:
         return self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
 
     def _near(self, base: Case, device: str, axis: str, kind: str) -> int:
-        """A size close to the base's, smaller or larger, never beyond the largest that the task has there."""
+        """A size close to the base's: larger on `cpu`, where a kernel made for the open sizes shows; within them on a GPU."""
         size = _sizes(base, device)[axis]
-        most = max(_sizes(case, device)[axis] for case in self._task.cases)
-        low, high = size * 5 // 8, min(size * 5 // 4, most)
+        low, high = size + 1, size * 5 // 4
+        if device == "gpu" or self._ranges[axis].high is not None:
+            most = max(_sizes(case, device)[axis] for case in self._task.cases)
+            low, high = size * 5 // 8, min(high, most)
         if size < SMALL[0] + 1:
             low, high = SMALL[0], SMALL[1] if device == "cpu" else SMALL[0] + 1
         return self._within(size, axis, low, high, f"{kind} {device}", device)
