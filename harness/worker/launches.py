@@ -109,12 +109,18 @@ def _hook_launches(target: Target) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if warmup:
             return _compiled_stub(target, kwargs)
-        if current() is not None:
+        observation = current()
+        if observation is not None:
             parameters = inspect.signature(self.fn).parameters
             launching.kernel = self.fn
             launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
             launching.names = _names(launching.arguments)
-        return run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+            observation.launching = True
+        try:
+            return run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+        finally:
+            if observation is not None:
+                observation.launching = False
 
     def implicit_cvt(arg: Any) -> Any:
         pointer = to_pointer(arg)

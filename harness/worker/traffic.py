@@ -88,6 +88,8 @@ class Observation:
     """Of the program that runs, in its grid."""
     masked: bool = True
     """Whether the access that runs has a mask."""
+    launching: bool = False
+    """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
     unsupported: str | None = None
     """Why the interpreter cannot say anything of this candidate; it wins over any exception that followed."""
     unfinished: str = ""
@@ -150,7 +152,7 @@ class Observation:
         """The host wrote this tensor's elements; what lies between them counts as written too."""
         storage = tensor.untyped_storage()
         known = self._fresh.get(storage.data_ptr())
-        if known is not None:
+        if known is not None and not self.launching:
             first = tensor.data_ptr() - storage.data_ptr()
             known[1][first : first + span_bytes(tensor)] = 1
 

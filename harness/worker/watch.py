@@ -65,8 +65,9 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 poison(made)
                 self._observation.fresh(made)
         elif not func.is_view:
-            for made in tensors((result, args, named) if func._schema.is_mutable else result):
-                self._observation.filled(made)
+            if name not in operators.LOOKING:
+                for made in tensors((result, args, named) if func._schema.is_mutable else result):
+                    self._observation.filled(made)
             if name not in operators.FREE:
                 self._counts[name, self._line()] += 1
             if name == "_local_scalar_dense":
