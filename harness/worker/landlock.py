@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pwd
+import shutil
 import site
 import struct
 import sys
@@ -47,7 +49,7 @@ _SYSTEM_READ = (
     "/dev/zero",
 )
 _LOADER = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
-_VENDORS = ("/opt/rocm*", "/opt/amdgpu", "/usr/local/cuda*")
+_VENDORS = ("/opt/rocm*", "/opt/amdgpu", "/usr/local/cuda*", "/usr/local/nvidia")
 _VENDOR_VARIABLES = ("ROCM_PATH", "ROCM_HOME", "HIP_PATH", "CUDA_HOME", "CUDA_PATH")
 _DEVICE_NODES = ("/dev/kfd", "/dev/dri", "/dev/nvidia*")
 _DRIVER_READ = (
@@ -77,6 +79,8 @@ _HOST_COMPILER = (
     "/usr/sbin/ldconfig",
 )
 """Triton builds its launcher with the host's C compiler and asks `ldconfig` for the driver's library."""
+_SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
+"""What lies in a compiler's own folder may be read; here lies everybody's."""
 _HOST_HEADERS = ("/usr/include", "/usr/local/include", "/etc/alternatives")
 
 
@@ -145,13 +149,36 @@ def _rules(scratch: Path, handled: int, *, run_programs: bool, gpu: bool) -> Ite
             yield path, _READ | _WRITE_FILE | _IOCTL_DEV
         for path in [*_existing((*_DRIVER_READ, *_HOST_HEADERS)), Path(sysconfig.get_path("include"))]:
             yield path, _READ
-        for path in _existing((*_HOST_COMPILER, *_VENDORS)):
+        for path in [*_existing((*_HOST_COMPILER, *_VENDORS)), *_compiler_folders()]:
             yield path, _READ | _EXECUTE
+        # CUDA's driver names its threads by `comm` there, and does not start where it cannot.
+        yield Path(f"/proc/{os.getpid()}/task"), _READ | _WRITE_FILE | _TRUNCATE
 
 
 def _existing(names: Iterable[str]) -> list[Path]:
     root = Path("/")
     return [path for name in names for path in root.glob(name.removeprefix("/"))]
+
+
+def _compiler_folders() -> Iterator[Path]:
+    """Where a C compiler that is not the system's was installed as a whole."""
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        found = shutil.which(name) if name else None
+        if found is None:
+            continue
+        for place in (Path(found), Path(found).resolve()):
+            prefix = place.parent.parent
+            if place.parent.name == "bin" and prefix not in (*_SHARED_PREFIXES, *_homes()):
+                yield prefix
+
+
+def _homes() -> tuple[Path, ...]:
+    """The user's own folder, and where programs of theirs are put in it."""
+    try:
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return ()
+    return home, home / ".local"
 
 
 def _foreign_packages(folder: Path) -> Iterator[Path]:
