@@ -63,7 +63,7 @@ def test_every_prompt_tells_the_whole_task(task: Task) -> None:
         told = text(messages)
         for entry in setting.task.entry_points:
             assert f"`{entry.signature}`" in told
-        for case in setting.task.cases:
+        for case in setting.task.open_cases:
             assert re.search(rf"\| {re.escape(case.name)} \| {case.dtype} \| {case.distribution} \|", told)
             for name, size in (case.gpu | case.cpu).items():
                 assert f"{name}={size}" in told or f"{name}={case.gpu[name]}" in told
@@ -99,6 +99,23 @@ def test_no_prompt_holds_what_the_exam_is_marked_with(task: Task) -> None:
         assert not [
             figure for figure in figures if re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d])", shown)
         ]
+
+
+@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
+def test_no_prompt_knows_an_exam_case(task: Task) -> None:
+    assert task.exam_cases
+    for messages in every_prompt(Setting(load_task(task.id), (target("gfx942"),))).values():
+        told = text(messages)
+        for case in task.exam_cases:
+            assert case.name not in told
+            for sizes in (case.cpu, case.gpu):
+                known = {each[axis] for each in sizes_of(task) for axis in sizes}
+                assert not [size for size in sizes.values() if size not in known and f"={size}" in told]
+
+
+def sizes_of(task: Task) -> list[dict[str, int]]:
+    """Those that a prompt may tell."""
+    return [sizes for case in task.open_cases for sizes in (case.cpu, case.gpu)]
 
 
 def test_every_prompt_of_a_task_begins_the_same_for_the_cache() -> None:
