@@ -21,6 +21,7 @@ from .device import Device, Target
 from .errors import HarnessError, WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
+from .layers import unlike
 from .pool import DevicePool, Slot
 from .sampling import Sampler, counted, estimates, extrapolated, missed, unwritten
 from .servers import Child
@@ -214,7 +215,12 @@ class _Evaluating:
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
-        sheet.facts |= {"sandbox": judged.sandbox, "facts": judged.facts, "margins": judged.margins}
+        compiling = unlike(sheet.facts.get("sandbox", ()), judged.sandbox)
+        sheet.facts |= {
+            "sandbox": (*judged.sandbox, *compiling),
+            "facts": judged.facts,
+            "margins": judged.margins,
+        }
         leftover = await self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT)
         if judged.guest_ended:
             verdict, error = self._how_it_ended(guest, judged)
@@ -291,6 +297,9 @@ class _Evaluating:
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         reports = {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
+        self._sheet.facts["sandbox"] = (
+            compiler.layers
+        )  # until the judge's word: a candidate may fail before it
         self._sheet.facts["resources"] = {name: one.resources for name, one in reports.items()}
         self._sheet.facts["compile_errors"] = {
             name: one.error or f"unsupported: {one.unsupported}"

@@ -16,7 +16,7 @@ from suites.task import Task
 from . import limits
 from .device import Target
 from .errors import WorkerDied
-from .evaluation import KernelResources
+from .evaluation import KernelResources, Layer
 from .frames import AsyncChannel
 from .limits import TimeLimits
 from .pool import DevicePool
@@ -91,6 +91,8 @@ class Compiler:
         self._task = task
         self._source = source
         self._limits = time_limits
+        self.layers: tuple[Layer, ...] = ()
+        """Of the sandbox of a compiling worker; none before one has started."""
 
     async def compile(self, target: Target, cases: msgspec.Raw) -> TargetReport:
         """The report of one target; a process of ours that was lost is `WorkerDied`."""
@@ -128,6 +130,7 @@ class Compiler:
             hello = None
         if not isinstance(hello, Hello):
             raise WorkerDied("the compiling worker ended before any foreign code ran")
+        self.layers = hello.sandbox
         nonce = secrets.token_hex(16)
         request = Compile(
             nonce=nonce,

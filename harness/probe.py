@@ -11,6 +11,7 @@ from .device import Device
 from .devices import discover_devices
 from .errors import HarnessError
 from .evaluation import Layer
+from .layers import unlike
 from .servers import ForkServer
 from .worker.messages import GUEST_REPORTS, Hello
 
@@ -32,12 +33,13 @@ class HarnessReport(msgspec.Struct, frozen=True):
     """Whether workers are forked after the imports; `None` when that could not be tried."""
     fork_detail: str
     sandbox: tuple[Layer, ...]
-    """The layers of a guest as they were applied to a real one; empty when none could be started."""
+    """The layers of a guest as they were applied to a real one, then what differs in a compiling worker; empty when none
+    could be started."""
     devices: tuple[Device, ...]
 
 
 async def probe() -> HarnessReport:
-    """Starts one server and one guest to see what holds; takes about three seconds and never raises for what it finds."""
+    """Starts both servers and a worker of each to see what holds; takes about four seconds, raises for nothing it finds."""
     versions = {name: _version(name) for name in ("torch", "triton")}
     report = HarnessReport(
         judges=False,
@@ -55,23 +57,27 @@ async def probe() -> HarnessReport:
         why = f"{' and '.join(missing)} not installed: replay and reports work, judging does not; pip install 'wavedeck[judge]'"
         return msgspec.structs.replace(report, why_not=why)
     try:
-        async with ForkServer(interpret=True) as server:
-            detail = (
-                "forked workers pass the self-test"
-                if server.forks
-                else f"fresh interpreters: {server.why_not}"
-            )
-            report = msgspec.structs.replace(report, forks=server.forks, fork_detail=detail)
-            child, channel = await server.spawn("guest", cpu_limit_s=60, sandboxed=True)
-            try:
-                hello = GUEST_REPORTS.decode(await channel.receive())
-            finally:
-                channel.close()
-                child.end()
+        async with ForkServer(interpret=True) as interpreting, ForkServer(interpret=False) as compiling:
+            servers = (interpreting, compiling)
+            why_not = next((server.why_not for server in servers if not server.forks), "")
+            detail = f"fresh interpreters: {why_not}" if why_not else "forked workers pass the self-test"
+            report = msgspec.structs.replace(report, forks=not why_not, fork_detail=detail)
+            guest, compiler = await _layers(interpreting, "guest"), await _layers(compiling, "compiler")
     except (HarnessError, EOFError, OSError) as error:
         return msgspec.structs.replace(report, why_not=str(error))
+    return msgspec.structs.replace(report, judges=True, sandbox=(*guest, *unlike(compiler, guest)))
+
+
+async def _layers(server: ForkServer, role: str) -> tuple[Layer, ...]:
+    """What a worker of this role says it is held by."""
+    child, channel = await server.spawn(role, cpu_limit_s=60, sandboxed=True)
+    try:
+        hello = GUEST_REPORTS.decode(await channel.receive())
+    finally:
+        channel.close()
+        child.end()
     assert isinstance(hello, Hello)
-    return msgspec.structs.replace(report, judges=True, sandbox=hello.sandbox)
+    return hello.sandbox
 
 
 def _version(package: str) -> str | None:

@@ -49,7 +49,7 @@ async def machine(**options: Any) -> Machine:
 
 
 def _open_folder() -> Path:
-    """pytest's own folders are closed to others."""
+    """A folder that others can pass: those of pytest are closed to them."""
     folder = Path(tempfile.mkdtemp(prefix="wd-machine-", dir="/tmp"))
     folder.chmod(0o755)
     return folder

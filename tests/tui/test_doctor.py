@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import HarnessReport, Layer
+from harness.layers import COMPILING
+from harness.worker import sandbox
 from sessions import Home
 from tests.tui import stored
 from tests.tui.running import Shell
@@ -126,7 +128,18 @@ def test_a_machine_without_torch_says_what_still_works() -> None:
 def test_a_missing_sandbox_layer_is_told_with_its_reason() -> None:
     findings = list(machine.sandbox(report()))
     assert found(findings, "network").state is State.OK
-    assert found(findings, "read-allow-list").found == "absent: no Landlock in this kernel"
+    missing = found(findings, "read-allow-list")
+    assert (missing.state, missing.found) == (State.WARNING, "absent: no Landlock in this kernel")
+    assert "may read your files" in missing.follows
+
+
+def test_every_layer_says_what_its_absence_means() -> None:
+    for name in sandbox.NAMES:
+        for state in ("absent", "failed"):
+            for prefix in ("", COMPILING):
+                told = machine.sandboxed(Layer(prefix + name, state, "why"))
+                assert told.state is not State.OK
+                assert told.follows
 
 
 def test_a_control_groups_limits_are_believed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness import HarnessReport, Layer, discover_devices
+from harness.layers import COMPILING, GRAVE, WITHOUT
 from tui.plain import size
 
 from .findings import Finding, State
@@ -162,8 +163,10 @@ def triton(report: HarnessReport) -> Finding:
 
 
 def sandboxed(layer: Layer) -> Finding:
-    """One layer between a candidate and this machine."""
+    """One layer between a candidate and this machine, and what it means for a person when it is not there."""
     if layer.state == "active":
         return Finding(layer.name, State.OK, f"active{f': {layer.why}' if layer.why else ''}")
     why = f"{layer.state}: {layer.why}" if layer.why else layer.state
-    return Finding(layer.name, State.NOTE, why, "the other layers hold; candidates are kept in less well")
+    name = layer.name.removeprefix(COMPILING)
+    grave = layer.state == "failed" or name in GRAVE
+    return Finding(layer.name, State.WARNING if grave else State.NOTE, why, WITHOUT.get(name, ""))
