@@ -94,6 +94,8 @@ def _explained(file: Path, message: str) -> BadTask:
     match = _AT_PATH.match(message)
     assert match is not None  # both groups match anything
     key = (match["path"] or "").removeprefix(".")
+    if "Invalid enum value" in match["problem"] and key.startswith("allows"):
+        return BadTask(file, key, f"{match['problem']}; one of {', '.join(Allowance)}")
     unknown = _UNKNOWN_FIELD.search(match["problem"])
     if unknown is None:
         return BadTask(file, key, match["problem"])

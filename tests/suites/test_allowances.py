@@ -1,0 +1,64 @@
+"""What a task says it allows: read, and held against its own cases and words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suites import Allowance, Axis, BadTask, Task, load_suite
+from suites.folder import read_task
+from tests.suites.folders import TASK, write_folder
+
+AXES = "\n[axes]\nn = { min = 4, multiple_of = 4 }\n"
+SAID = "Write `double(x)`."
+
+
+def read(parent: Path, text: str) -> None:
+    read_task(write_folder(parent, task=text), suite="mine")
+
+
+def test_what_is_said_is_read_and_what_is_not_is_offsets_alone(tmp_path: Path) -> None:
+    silent = read_task(write_folder(tmp_path / "silent"), suite="mine")
+    assert (silent.allows, silent.axes) == ((Allowance.OFFSET,), {})
+    told = TASK.replace(SAID, f"{SAID} `x` may be non-contiguous and at any alignment.")
+    told = told.replace("[[entry", 'allows = ["non-contiguous", "unaligned", "special-values"]\n\n[[entry', 1)
+    task = read_task(write_folder(tmp_path / "told", task=told + AXES), suite="mine")
+    assert set(task.allows) == set(Allowance) - {Allowance.OFFSET}
+    assert task.axes == {"n": Axis(min=4, multiple_of=4)}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "complaint"),
+    [
+        (TASK.replace("[[entry", 'allows = ["strides"]\n[[entry', 1), "allows[0]", "one of offset, unaligned"),
+        (TASK.replace("[[entry", 'allows = ["non-contiguous"]\n[[entry', 1), "allows", "does not say that such inputs"),
+        (TASK.replace("[[entry", 'allows = ["unaligned"]\n[[entry', 1), "allows", "does not say that such inputs"),
+        (TASK + "[axes]\nm = {}\n", "axes.m", "is no axis of the cases"),
+        (TASK + "[axes]\nn = { min = -1 }\n", "axes.n.min", "not negative"),
+        (TASK + "[axes]\nn = { multiple_of = 0 }\n", "axes.n.multiple_of", "at least 1"),
+        (TASK + "[axes]\nn = { multiple_of = 3 }\n", "axes.n", "does not hold for case plain, whose size there is 100"),
+        (TASK + "[axes]\nn = { min = 101 }\n", "axes.n", "does not hold for case plain"),
+        (TASK + "[axes]\nn = { minimum = 1 }\n", "axes[...].minimum", "unknown key"),
+        (TASK.replace(SAID, f"{SAID} `n` is any positive number.") + "[axes]\nn = { min = 0 }\n", "axes.n.min", "promises"),
+        (TASK.replace("gpu = { n = 1000000 }", "gpu = { n = 1000000 }\nexam = true"), "cases", "all for the exam"),
+    ],
+    ids=lambda value: value if len(value) < 40 else "",
+)  # fmt: skip
+def test_what_contradicts_the_tasks_own_words_is_told(
+    tmp_path: Path, text: str, key: str, complaint: str
+) -> None:
+    with pytest.raises(BadTask) as caught:
+        read(tmp_path, text)
+    assert caught.value.key == key
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
+def test_a_starter_task_allows_what_its_instruction_promises(task: Task) -> None:
+    """Inputs are contiguous and no size is 0 by every instruction, so no hidden case may be otherwise."""
+    assert "contiguous" in task.instruction
+    assert "any positive numbers" in task.instruction or "any positive number:" in task.instruction
+    assert not {Allowance.NON_CONTIGUOUS, Allowance.UNALIGNED} & set(task.allows)
+    assert set(task.axes) == set(task.cases[0].cpu)
+    assert {axis.min for axis in task.axes.values()} == {1}
