@@ -6,20 +6,22 @@ from collections.abc import Iterator
 
 from harness import Evaluation, KernelResources, Mismatch
 
+from .certainty import BASES, facts_of, left, margin_words, measured, worst_first
 from .plain import UNKNOWN, Column, count, indented, size, table, wrapped
 
 MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
 
 
 def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
-    """The verdict on one line: with the speedup where one was measured, with the reason where it is not `correct`."""
+    """The verdict on one line: with the reason where it is not `correct`, else with what is known of speed and margins."""
     if evaluation.error is not None:
         line = f"{evaluation.verdict}: {evaluation.error.message}"
         return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
+    margins = f"; {known}" if (known := margin_words(evaluation)) else ""
     if evaluation.speedup is None:
-        return f"{evaluation.verdict}"
+        return f"{evaluation.verdict}{margins}"
     against = f" against {baseline}" if baseline else ""
-    return f"{evaluation.verdict}, {evaluation.speedup:.2f}x{against}"
+    return f"{evaluation.verdict}, {evaluation.speedup:.2f}x{against}{margins}"
 
 
 def page(evaluation: Evaluation, *, baseline: str = "") -> str:
@@ -42,12 +44,16 @@ def _sections(evaluation: Evaluation, baseline: str) -> Iterator[str]:
         ],
     )
     yield _error(evaluation)
+    yield _margins(evaluation)
     yield _latency(evaluation, baseline)
     yield _resources(evaluation)
     yield _traffic(evaluation)
     yield _estimate(evaluation)
     yield _block("printed by the candidate", evaluation.printed)
     yield _block("notes", "\n".join(evaluation.notes))
+    for basis, title in BASES:
+        facts = "\n".join(f"{fact.name}: {fact.value}" for fact in facts_of(evaluation, basis))
+        yield wrapped(_block(title, facts))
     yield _footer(evaluation)
 
 
@@ -83,6 +89,19 @@ def mismatch(found: Mismatch) -> str:
         )
     lines += [f"{name}: {value:.6g}" for name, value in found.metrics.items()]
     return "\n".join(lines)
+
+
+def _margins(evaluation: Evaluation) -> str:
+    if not evaluation.margins:
+        return ""
+    rows = [(each.case, each.output, left(each.used), measured(each)) for each in worst_first(evaluation)]
+    columns = [
+        Column("case", keep=True),
+        Column("output", keep=True),
+        Column("left", right=True),
+        Column("by"),
+    ]
+    return "margins left to the tolerances, worst first\n" + table(columns, rows, indent=2)
 
 
 def _latency(evaluation: Evaluation, baseline: str) -> str:

@@ -6,10 +6,11 @@ import difflib
 import textwrap
 from collections.abc import Iterator
 
-from sessions import AttemptState, SessionState, apply
+from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
 
+from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
 from .judgement import headline, mismatch
 from .plain import UNKNOWN, count, duration, indented, money
@@ -56,6 +57,8 @@ class Narrator:
                 return event.attempt, self._proposed(event)
             case ev.AttemptJudged():
                 return event.attempt, headline(event.evaluation)
+            case ev.WinnerExamined():
+                return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
             case ev.WaitingForPerson():
                 return event.attempt, "waits for a decision: wavedeck accept or reject"
             case ev.DecisionMade():
@@ -64,7 +67,8 @@ class Narrator:
             case ev.DecisionUndone():
                 return event.attempt, f"decision undone by {event.by}"
             case ev.InstanceFinished():
-                best = f", best {event.best}" if event.best else ""
+                word = self._exam_word(event)
+                best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
                 # A call that failed was told with this message just before.
                 message = f" ({event.message})" if event.message not in ("", self._failure) else ""
                 return f"{self._key(event)}", f"ends: {event.reason}{best}{message}"
@@ -83,6 +87,15 @@ class Narrator:
         lines = counted(len(event.source.splitlines()), "line") if event.source else no_code(event.unusable)
         strategy = textwrap.shorten(event.strategy, STRATEGY_WIDTH, placeholder=" ...")
         return f"{origin}, {lines}" + (f": {strategy}" if strategy else "")
+
+    def _exam_word(self, event: ev.InstanceFinished) -> str:
+        instance = self.state.instances.get(self._key(event))
+        found = (
+            next((each for each in instance.attempts if each.attempt == event.best), None)
+            if instance
+            else None
+        )
+        return exam_word(found, instance)
 
     def _key(self, event: ev.InstanceFinished) -> str:
         for key, instance in self.state.instances.items():
@@ -120,14 +133,14 @@ def log(state: SessionState) -> Iterator[str]:
         for attempt in instance.attempts:
             known[attempt.attempt] = attempt
             yield ""
-            yield from _attempt(attempt, known.get(attempt.base or ""))
+            yield from _attempt(attempt, known.get(attempt.base or ""), instance)
         if instance.finished:
             yield ""
             message = f" ({instance.message})" if instance.message else ""
             yield f"{instance.key} ended: {instance.finished}{message}; best {instance.best or UNKNOWN}"
 
 
-def _attempt(attempt: AttemptState, base: AttemptState | None) -> Iterator[str]:
+def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:
     yield f"== {attempt.attempt}  {attempt.origin}" + (f" of {attempt.base}" if attempt.base else "")
     for call in attempt.calls:
         tokens = f"{count(call.usage.input_tokens)} tokens in, {count(call.usage.output_tokens)} out"
@@ -149,6 +162,8 @@ def _attempt(attempt: AttemptState, base: AttemptState | None) -> Iterator[str]:
             yield indented(mismatch(evaluation.error.mismatch), 5)
         if evaluation.error.trace:
             yield indented(evaluation.error.trace.rstrip(), 5)
+    if attempt.exam is not None or is_winner(attempt, instance):
+        yield f"   {exam_sentence(attempt, instance)}"
     if attempt.decision is not None:
         why = f": {attempt.decision.why}" if attempt.decision.why else ""
         yield f"   {'accepted' if attempt.decision.accepted else 'rejected'} by {attempt.decision.by}{why}"

@@ -8,19 +8,20 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness import Evaluation, Verdict
-from sessions import SessionState
+from harness import Verdict
+from sessions import InstanceState, SessionState
 from sessions.metrics import (
     call_accuracy,
     correct_per_compile,
     execution_accuracy,
     fast_p,
     mean_pass_at_k,
-    rank,
     speedup_geomean,
     speedup_mean,
 )
 from sessions.names import short_task
+from sessions.state import Confirmation
+from sessions.winners import best_of
 
 from .plain import UNKNOWN, Column, count, money, table
 
@@ -41,9 +42,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Judged ones that metrics leave out: unsupported, cancelled, infra_error."""
     solved: int
     """Tasks with a correct attempt."""
+    confirmed: int | None = None
+    """Tasks with a confirmed attempt; `None` where nothing was examined."""
     tasks: int
     best_attempt: str | None = None
     best_verdict: str | None = None
+    best_exam: str | None = None
+    """Of a correct best attempt: `confirmed`, `not confirmed` or `not examined`."""
     best_speedup: float | None = None
     call_accuracy: float | None = None
     execution_accuracy: float | None = None
@@ -73,13 +78,13 @@ def rows(state: SessionState) -> list[Row]:
 def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
-    judged = [(attempt, attempt.evaluation) for attempt in attempts if attempt.evaluation is not None]
-    evaluations: list[Evaluation] = [evaluation for _, evaluation in judged]
+    evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
     counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
     samples = [_samples(state, task) for task in tasks]
     sampled = [pair for pair in samples if pair[0] > 0]
     k = state.started.instances if state.started else 0
-    best = max(judged, key=lambda pair: rank(pair[1]), default=None) if len(tasks) == 1 else None
+    best = best_of(attempts) if len(tasks) == 1 else None
+    solved = best is not None and best.verdict is Verdict.CORRECT
     used = [attempt.usage for attempt in attempts]
     costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
     return Row(
@@ -90,10 +95,12 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         attempts=len(counted),
         uncounted=len(evaluations) - len(counted),
         solved=sum(correct > 0 for _, correct in samples),
+        confirmed=_confirmed(instances),
         tasks=len(tasks),
-        best_attempt=best[0].attempt if best else None,
-        best_verdict=str(best[1].verdict) if best else None,
-        best_speedup=best[1].speedup if best and best[1].verdict is Verdict.CORRECT else None,
+        best_attempt=best.attempt if best else None,
+        best_verdict=str(best.verdict) if best else None,
+        best_exam=str(best.confirmation) if best and solved else None,
+        best_speedup=best.evaluation.speedup if best and best.evaluation and solved else None,
         call_accuracy=call_accuracy(evaluations),
         execution_accuracy=execution_accuracy(evaluations),
         correct_per_compile=correct_per_compile(evaluations),
@@ -125,6 +132,17 @@ def _samples(state: SessionState, task: str) -> tuple[int, int]:
     return len(sampled), sum(Verdict.CORRECT in each for each in sampled)
 
 
+def _confirmed(instances: Sequence[InstanceState]) -> int | None:
+    """Tasks of these instances with a confirmed attempt; `None` where nothing was examined."""
+    said = {
+        (instance.task, attempt.confirmation)
+        for instance in instances
+        for attempt in instance.attempts
+        if attempt.confirmation is not Confirmation.NOT_EXAMINED
+    }
+    return sum(word is Confirmation.CONFIRMED for _, word in said) if said else None
+
+
 def _known_sum(counts: Sequence[int | None]) -> int | None:
     known = [each for each in counts if each is not None]
     return sum(known) if known else None
@@ -133,6 +151,7 @@ def _known_sum(counts: Sequence[int | None]) -> int | None:
 HEADS = (
     Column("task", keep=True),
     Column("best verdict", keep=True),
+    Column("exam", keep=True, if_known=True),
     Column("attempts", right=True),
     Column("call", right=True),
     Column("exec", right=True),
@@ -149,10 +168,13 @@ HEADS = (
 def cells(row: Row) -> tuple[str, ...]:
     """A row as the table and Markdown show it."""
     best = row.best_verdict or (f"{row.solved}/{row.tasks} solved" if row.tasks > 1 else UNKNOWN)
+    of_all = f"{row.confirmed}/{row.solved} confirmed" if row.confirmed is not None else UNKNOWN
+    exam = of_all if row.tasks > 1 else row.best_exam or UNKNOWN
     left_out = f" (+{row.uncounted})" if row.uncounted else ""
     return (
         short_task(row.task),
         best,
+        exam,
         f"{row.attempts}{left_out}",
         share(row.call_accuracy),
         share(row.execution_accuracy),

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from harness import Verdict
 from sessions import AttemptState, SessionState
-from sessions.metrics import rank
 from sessions.names import short_task
+from sessions.winners import best_of
 
+from .certainty import left, worst_first
 from .narrate import counted
 from .plain import UNKNOWN, Column, count, duration, money, table
 
@@ -23,7 +24,20 @@ class TaskOutcome:
     """Judged ones."""
     correct: int
     best: AttemptState | None
-    """Its best judged attempt, over all instances, that no person rejected."""
+    """Its best judged attempt, over all instances, that no person rejected and, where one can be had, no exam failed."""
+
+    @property
+    def exam(self) -> str:
+        """What the exam said of the best: `confirmed`, `not confirmed`, `not examined`; empty where none is correct."""
+        if self.best is None or self.best.verdict is not Verdict.CORRECT:
+            return ""
+        return str(self.best.confirmation)
+
+    @property
+    def margin(self) -> str:
+        """The worst margin of the best; empty where none is known."""
+        evaluation = self.best.evaluation if self.best and self.best.verdict is Verdict.CORRECT else None
+        return left(worst_first(evaluation)[0].used) if evaluation and evaluation.margins else ""
 
 
 def outcomes(state: SessionState) -> list[TaskOutcome]:
@@ -33,16 +47,14 @@ def outcomes(state: SessionState) -> list[TaskOutcome]:
     found = []
     for task in dict.fromkeys(tasks):
         judged = [
-            (attempt, attempt.evaluation)
+            attempt
             for instance in state.instances.values()
             if instance.task == task
             for attempt in instance.attempts
             if attempt.evaluation is not None
         ]
-        held_up = [pair for pair in judged if pair[0].decision is None or pair[0].decision.accepted]
-        best = max(held_up, key=lambda pair: rank(pair[1]), default=None)
-        correct = sum(evaluation.verdict is Verdict.CORRECT for _, evaluation in judged)
-        found.append(TaskOutcome(task, len(judged), correct, best[0] if best else None))
+        correct = sum(each.verdict is Verdict.CORRECT for each in judged)
+        found.append(TaskOutcome(task, len(judged), correct, best_of(judged)))
     return found
 
 
@@ -53,6 +65,8 @@ def summary(state: SessionState) -> str:
         (
             short_task(each.task),
             f"{each.best.verdict}" if each.best else UNKNOWN,
+            each.exam or UNKNOWN,
+            each.margin or UNKNOWN,
             speed(each.best),
             each.best.attempt if each.best else UNKNOWN,
             str(each.correct),
@@ -63,10 +77,12 @@ def summary(state: SessionState) -> str:
     columns = [
         Column("task", keep=True),
         Column("best verdict", keep=True),
+        Column("exam", keep=True, if_known=True),
+        Column("margin", right=True, if_known=True, drop=1),
         Column("speedup", right=True, if_known=True),
         Column("best attempt", keep=True),
-        Column("correct", right=True),
-        Column("attempts", right=True),
+        Column("correct", right=True, drop=3),
+        Column("attempts", right=True, drop=2),
     ]
     attempts = sum(1 for attempt in state.attempts() if attempt.evaluation is not None)
     tokens = f"{count(state.input_tokens)} tokens in, {count(state.output_tokens)} out"

@@ -23,6 +23,7 @@ from harness import (
     KernelResources,
     Latency,
     Layer,
+    Margin,
     Mismatch,
     Stage,
     Traffic,
@@ -92,7 +93,7 @@ def stages(passed: int, *, failed: bool, detail: str = "") -> tuple[Stage, ...]:
         "entry point softmax(x)",
         "3 launches captured",
         "gfx942: 4 kernels",
-        "6 cases match",
+        "2 cases match",
         "nothing odd",
         "",
     )
@@ -204,8 +205,30 @@ def correct(
         estimate=estimate,
         sandbox=(Layer("landlock", "active"), Layer("seccomp", "absent", "not built into this kernel")),
         versions={"python": "3.11.9", "torch": "2.13.0", "triton": "3.7.1"},
-        facts=(Fact("launches", "softmax_kernel 6", Basis.EVIDENCE),),
+        facts=(
+            Fact("outputs compared", "2 cases, 32,000 elements", Basis.PROOF),
+            Fact("launches", "softmax_kernel 6", Basis.EVIDENCE),
+        ),
+        margins=(
+            Margin("fp32", "y", "elementwise", 0.115, (4, 211)),
+            Margin("fp16 outliers", "y", "elementwise", 0.374, (3, 999)),
+        ),
     )
+
+
+def examined(verdict: Verdict = Verdict.CORRECT) -> Evaluation:
+    """What the exam says of a winner."""
+    if verdict is Verdict.CORRECT:
+        margins = (
+            Margin("fp32 one column", "y", "elementwise", 0.0, (0, 0)),
+            Margin("fp16 wide", "y", "elementwise", 0.581, (0, 16384)),
+        )
+        return msgspec.structs.replace(correct(), exam=True, margins=margins)
+    told = msgspec.structs.replace(wrong(), exam=True, verdict=verdict)
+    message = "output y of case fp16 wide is 0.0 where 0.00006104 was expected"
+    if verdict is Verdict.INFRA_ERROR:
+        message = "the judge is gone: it was killed"
+    return msgspec.structs.replace(told, error=ErrorReport("mismatch", message))
 
 
 def wrong(task: str = "starter/softmax") -> Evaluation:
@@ -397,6 +420,11 @@ class Teller:
             ev.AttemptCommitted(attempt=name, commit=commit, branch=f"{SESSION}/starter/x"), after_s=0.1
         )
 
+    def exam(self, name: str, evaluation: Evaluation) -> None:
+        """The exam of a winner."""
+        self.tell(ev.StageStarted(attempt=name, stage="execution", device="cpu", exam=True), after_s=0.1)
+        self.tell(ev.WinnerExamined(attempt=name, evaluation=evaluation), after_s=2.0)
+
 
 def running() -> list[ev.AnyEvent]:
     """Three agents: one repaired and optimised, one failing, one whose reply is arriving."""
@@ -463,6 +491,8 @@ def finished() -> list[ev.AnyEvent]:
         ),
         after_s=1.0,
     )
+    teller.exam("softmax#1/3", examined())
+    teller.exam("vector_add#1/1", examined(Verdict.WRONG))
     for task, instance, best, reason in (
         ("starter/softmax", 1, "softmax#1/3", "iterations"),
         ("starter/softmax", 2, None, "recording_exhausted"),

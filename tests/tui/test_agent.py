@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from harness import Stage
+from harness import Stage, Verdict
 from sessions.events import (
     AnyEvent,
     AttemptStarted,
@@ -19,11 +19,22 @@ from sessions.events import (
     ReplyPiece,
     StageFinished,
     StageStarted,
+    WinnerExamined,
 )
 from sessions.fold import fold
-from tests.support.journals import FAST_SOURCE, call_error, correct, finished, latencies, running, wrong
+from sessions.state import Confirmation
+from tests.support.journals import (
+    FAST_SOURCE,
+    call_error,
+    correct,
+    examined,
+    finished,
+    latencies,
+    running,
+    wrong,
+)
 from tests.tui.cockpits import NARROW, WIDE, Notebook, Told, live, until
-from tui.cockpit import attempts, details
+from tui.cockpit import attempts, details, views
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.lines import plain
 from tui.cockpit.screens.agent import AgentScreen
@@ -393,15 +404,93 @@ def test_a_long_intention_stands_below_the_error_and_an_error_is_told_once() -> 
 
 def test_an_attempt_without_a_verdict_says_what_it_is_made_from() -> None:
     state = fold(running())
-    base = state.attempt("softmax#2/1")
+    base, instance = state.attempt("softmax#2/1"), state.instances["softmax#2"]
     repair = fold(running()).attempt("softmax#2/1")
     repair.evaluation, repair.base, repair.number, repair.stages = None, base.attempt, 2, []
-    shown = "\n".join(plain(row) for row in details.told("verdict", repair, base, "gfx942", 80).lines)
+    shown = "\n".join(plain(row) for row in details.told("verdict", repair, instance, "gfx942", 80).lines)
     assert "no verdict yet" in shown
     assert "made from attempt 1" in shown
     assert base.evaluation is not None
     assert base.evaluation.error is not None
     assert base.evaluation.error.message.split()[0] in shown
+
+
+def verdict_of(attempt: str, events: list[AnyEvent], width: int = 80) -> list[str]:
+    state = fold(events)
+    instance = state.instances[attempt.partition("/")[0]]
+    told = details.told("verdict", state.attempt(attempt), instance, "gfx942", width)
+    return [plain(row) for row in told.lines]
+
+
+def test_a_correct_one_tells_how_close_it_came_worst_first_and_what_the_exam_said() -> None:
+    shown = verdict_of("softmax#1/3", finished())
+    assert shown[1] == "2 cases, worst margin left 62 %"
+    assert shown[2] == "confirmed correct on the exam cases: 2 cases, worst margin left 41 %"
+    begin = shown.index("margins left to the tolerances, worst first")
+    assert [row.split() for row in shown[begin + 1 : begin + 3]] == [
+        ["62", "%", "fp16", "outliers", "y", "elementwise", "at", "[3,", "999]"],
+        ["88", "%", "fp32", "y", "elementwise", "at", "[4,", "211]"],
+    ]
+    begin = shown.index("margins left to the tolerances of the exam, worst first")
+    assert shown[begin + 1].split()[:4] == ["41", "%", "fp16", "wide"]
+
+
+def test_an_exam_that_was_failed_or_not_held_says_why() -> None:
+    assert "not confirmed: wrong on the exam cases: output y of case fp16 wide is 0.0" in " ".join(
+        verdict_of("vector_add#1/1", finished())
+    )
+    before = "not examined: the best attempt is, when the instance ends"
+    assert before in verdict_of("softmax#1/3", running())
+    assert "not examined: only an instance's best is" in verdict_of("softmax#1/2", finished())
+    older = [event for event in finished() if not isinstance(event, WinnerExamined)]
+    assert "not examined" in verdict_of("softmax#1/3", older), "recorded before there were exams"
+    lost = WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.INFRA_ERROR))
+    assert "not examined: the judge is gone: it was killed" in verdict_of("softmax#1/3", [*older, lost])
+    assert not any("examined" in row for row in verdict_of("softmax#1/1", finished())), (
+        "a wrong one needs none"
+    )
+
+
+async def test_an_exam_under_way_is_seen_in_the_fleet_and_at_the_agent() -> None:
+    begun = StageStarted(attempt="softmax#1/3", stage="execution", device="cpu", exam=True)
+    state = fold([*running(), begun])
+    row = views.agent_row(state, state.instances["softmax#1"])
+    assert [cell.text for cell in row.cells][1] == "exam"
+    assert "under way" in [cell.text for cell in row.cells]
+    assert "exam under way: execution" in verdict_of("softmax#1/3", [*running(), begun])
+
+
+async def test_who_decides_sees_margins_and_exam() -> None:
+    async with opened("softmax#1", events=finished()[:-1]) as (pilot, _, _source):
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
+        known = str(pilot.app.screen.query_one("#known").render())
+        assert "2 cases, worst margin left 62 %" in known
+        assert "confirmed correct on the exam cases" in known
+    async with opened("softmax#1") as (pilot, _, _source):
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
+        known = str(pilot.app.screen.query_one("#known").render())
+        assert "the best attempt is, when the instance ends" in known
+
+
+@BOTH
+def test_picture_of_margins_and_exam(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(finished()[:-1])
+    assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1", "3"))
+    assert app.feed is not None
+    assert app.feed.state.attempt("softmax#1/3").confirmation is Confirmation.CONFIRMED
+
+
+@BOTH
+def test_picture_of_facts_by_their_basis(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(finished()[:-1])
+    assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1", "6"))
+
+
+def test_picture_of_a_decision_with_what_is_known(snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(finished()[:-1])
+    assert snap_compare(app, terminal_size=NARROW, run_before=going_to("softmax#1", "a"))
 
 
 def test_stages_are_told_with_words_and_not_with_colour_alone() -> None:

@@ -75,8 +75,16 @@ def test_a_session_is_shown_by_any_prefix_that_fits_it_alone(shell: Shell, home:
     assert f"wavedeck replay {stored.FIRST}" in done.out
     shown = json.loads(shell("sessions", "show", stored.FIRST, "--json").out)
     assert shown["tasks"] == [
-        {"task": "starter/softmax", "attempts": 2, "correct": 1, "best": "softmax#1/2", "verdict": "correct"}
+        {
+            "task": "starter/softmax",
+            "attempts": 2,
+            "correct": 1,
+            "best": "softmax#1/2",
+            "verdict": "correct",
+            "confirmation": "not examined",
+        }
     ]
+    assert "softmax#1  wrong correct        softmax#1/2  not examined  iterations" in done.out
     assert [each["verdict"] for each in shown["attempts"]] == ["wrong", "correct"]
 
 
@@ -193,8 +201,35 @@ def test_reports_count_what_was_judged_and_show_no_speed_that_was_not_measured(
     head, line = shell("report", stored.FIRST, "--format", "csv").out.splitlines()
     assert dict(zip(head.split(","), line.split(","), strict=True))["speedup_mean"] == ""
     table = shell("report", stored.FIRST).out.splitlines()
-    assert table[2].split()[:6] == ["softmax", "correct", "2", "(+1)", "50%", "50%"]
-    assert "| softmax | correct | 2 (+1) | 50% | 50% |" in shell("report", stored.FIRST, "--format", "md").out
+    assert table[2].split()[:8] == ["softmax", "correct", "not", "examined", "2", "(+1)", "50%", "50%"]
+    assert (
+        "| softmax | correct | not examined | 2 (+1) | 50% | 50% |"
+        in shell("report", stored.FIRST, "--format", "md").out
+    )
+
+
+def test_the_exam_is_told_wherever_the_best_is(shell: Shell, home: Home) -> None:
+    recorder = stored.begin(home)
+    stored.attempt(recorder, 1, Verdict.CORRECT)
+    stored.attempt(recorder, 2, Verdict.CORRECT, source=stored.FAST)
+    stored.examine(recorder, 1, Verdict.WRONG)
+    stored.examine(recorder, 2, Verdict.CORRECT)
+    stored.finish(recorder)
+    assert "softmax  correct       confirmed" in shell("replay", stored.FIRST).out
+    log = shell("replay", stored.FIRST).out
+    assert "   not confirmed: wrong on the exam cases: an exam case is wrong" in log
+    assert "   confirmed correct on the exam cases" in log
+    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
+    assert (row["best_attempt"], row["best_exam"], row["confirmed"]) == ("softmax#1/2", "confirmed", 1)
+    shown = json.loads(shell("sessions", "show", stored.FIRST, "--json").out)
+    assert [each["confirmation"] for each in shown["attempts"]] == ["not confirmed", "confirmed"]
+    assert [each["exam"] for each in shown["attempts"]] == ["wrong", "correct"]
+    (listed,) = json.loads(shell("sessions", "list", "--json").out)
+    assert listed["confirmed"] == ["starter/softmax"]
+    assert shell("sessions").out.splitlines()[1].split()[:4] == [stored.FIRST, "finished", "1/1", "1/1"]
+    accepted = shell("accept", stored.FIRST, "softmax#1/2")
+    assert "softmax#1/2 of" in accepted.err
+    assert "accepted (confirmed correct on the exam cases)" in accepted.err
 
 
 def test_a_report_of_measured_attempts_has_their_mean_speedup(shell: Shell, home: Home) -> None:

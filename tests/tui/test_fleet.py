@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from harness import Verdict
 from sessions.events import (
     AttemptStarted,
     CallFinished,
@@ -19,12 +20,14 @@ from sessions.events import (
     ReplyPiece,
     Role,
     WaitingForPerson,
+    WinnerExamined,
 )
 from sessions.fold import apply, fold
 from sessions.state import Decision
-from tests.support.journals import SESSION, Teller, finished, running
+from tests.support.journals import SESSION, Teller, examined, finished, running
 from tests.tui.cockpits import NARROW, WIDE, live, until
 from tui.cockpit import views
+from tui.cockpit.grid import Row
 from tui.cockpit.lines import Span, cells, plain
 from tui.cockpit.screens.agent import AgentScreen
 from tui.cockpit.screens.fleet import FleetScreen
@@ -88,7 +91,33 @@ def test_what_a_device_does_not_tell_is_not_zero() -> None:
 def test_the_best_of_a_task_come_first_and_measured_before_estimated() -> None:
     rows = views.Leaders().rows(fold(finished()))
     assert [each.key for each in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
-    assert rows[1].cells[3].text == "+ accepted"
+    assert [cell(rows[0], "exam"), cell(rows[1], "exam"), cell(rows[2], "exam")] == [
+        "confirmed",
+        "-",
+        "not confirmed",
+    ]
+    assert cell(rows[1], "decision") == "+ accepted"
+    assert cell(rows[0], "margin") == "62 %"
+
+
+def test_what_failed_its_exam_comes_after_every_other_correct_one() -> None:
+    state = fold([*finished(), WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.WRONG))])
+    rows = views.Leaders().rows(state)
+    assert [each.key for each in rows][:2] == ["softmax#1/2", "softmax#1/3"]
+    assert state.instances["softmax#1"].best == "softmax#1/2"
+
+
+def test_the_best_of_an_ended_agent_says_what_the_exam_said() -> None:
+    assert row("softmax#1", running())["exam"] == "-", "its agent has not ended"
+    assert row("softmax#1", finished())["exam"] == "confirmed"
+    assert row("vector_add#1", finished())["exam"] == "not confirmed"
+    assert row("softmax#2", finished())["exam"] == "-", "nothing to examine"
+    older = [event for event in finished() if not isinstance(event, WinnerExamined)]
+    assert row("softmax#1", older)["exam"] == "not examined"
+
+
+def cell(row: Row, title: str) -> str:
+    return dict(zip([each.title for each in views.LEADER_COLUMNS], row.cells, strict=True))[title].text
 
 
 def test_what_a_person_rejected_is_not_held_up_as_the_best() -> None:
@@ -98,7 +127,7 @@ def test_what_a_person_rejected_is_not_held_up_as_the_best() -> None:
     attempt.decision = Decision(accepted=False, why="too clever", by="ada", wall=0.0)
     rows = [each for each in views.Leaders().rows(state) if each.key.startswith("softmax")]
     assert [each.key for each in rows][-1] == first
-    assert rows[-1].cells[3].text == "! rejected"
+    assert cell(rows[-1], "decision") == "! rejected"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
@@ -115,6 +144,12 @@ def test_fleet_picture(size: tuple[int, int], snap_compare: Callable[..., bool])
     assert snap_compare(app, terminal_size=size)
     assert app.feed is not None
     assert app.feed.state.instances["softmax#2"].word == "reflect"
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
+def test_fleet_picture_at_the_end(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(finished()[:-1])
+    assert snap_compare(app, terminal_size=size)
 
 
 async def test_eighteen_agents_fit_into_a_small_terminal() -> None:

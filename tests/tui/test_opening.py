@@ -98,7 +98,7 @@ def test_a_run_in_a_terminal_opens_the_cockpit_and_leaves_its_summary(home: Home
     terminal.press(b"q")
     assert terminal.end() == 0
     left = terminal.after_closing()
-    assert "vector_add  correct       vector_add#1/2        1         2" in left
+    assert "vector_add  correct       confirmed" in left
     assert "wavedeck replay " in left
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,8 +84,17 @@ def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
     told = [line.split(maxsplit=2)[1:] for line in lines if line.startswith("0:")]
     assert ["vector_add#1/1", "fresh, 25 lines"] in told
     assert any(where == "vector_add#1/1" and words.startswith("wrong: ") for where, words in told)
-    assert ["vector_add#1/2", "correct"] in told
-    assert lines[-5].split() == ["vector_add", "correct", "vector_add#1/2", "1", "2"]
+    assert any(
+        where == "vector_add#1/2" and re.fullmatch(r"correct; \d+ cases, worst margin left \d+ %", words)
+        for where, words in told
+    )
+    assert any(
+        where == "vector_add#1/2" and words.startswith("confirmed correct on") for where, words in told
+    )
+    assert "ends: iterations, best vector_add#1/2 (confirmed)" in [words for _, words in told]
+    assert re.fullmatch(r"vector_add +correct +confirmed +\d+ % +vector_add#1/2 +1 +2", lines[-5]), (
+        "the summary"
+    )
     assert lines[-3].startswith(f"session   {info.name}, finished after ")
     assert lines[-2] == "attempts  2 judged; 300 tokens in, 150 out (as recorded); nothing was spent"
     assert lines[-1] == f"replay    wavedeck replay {info.name}"

@@ -15,8 +15,11 @@ from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
+from harness import Verdict
 from sessions.home import Home
+from sessions.names import split_attempt
 from sessions.state import AttemptState
+from tui.certainty import exam_sentence, margin_words
 from tui.cockpit import terminal, themes
 from tui.cockpit.decider import Decider, DecisionFailed, SessionDecider
 from tui.cockpit.doors import Doors, doors_of
@@ -211,7 +214,18 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
             if why is not None:
                 self._send_decision(attempt.attempt, accepted=accepted, why=why)
 
-        self.push_screen(ReasonDialog(attempt.attempt, accepted=accepted, verdict=verdict), answered)
+        dialog = ReasonDialog(
+            attempt.attempt, accepted=accepted, verdict=verdict, known=self._known_of(attempt)
+        )
+        self.push_screen(dialog, answered)
+
+    def _known_of(self, attempt: AttemptState) -> str:
+        """Margins and exam of a correct attempt, a line each."""
+        if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT or self.feed is None:
+            return ""
+        instance = self.feed.state.instances.get(split_attempt(attempt.attempt).instance)
+        told = (margin_words(attempt.evaluation), exam_sentence(attempt, instance))
+        return clean("\n".join(each for each in told if each))
 
     def undo_decision(self, attempt: str) -> None:
         """Take a decision back."""

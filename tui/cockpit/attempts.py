@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness import STAGES, Basis, Mismatch, Stage, Verdict
+from harness import STAGES, Evaluation, Mismatch, Stage, Verdict
 from sessions.state import AttemptState, CallState, InstanceState, SessionState
+from tui.certainty import BASES, exam_sentence, facts_of, left, margin_words, measured, worst_first
 from tui.cockpit import wording
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 
@@ -102,8 +103,11 @@ class Told(NamedTuple):
     """(index of the line, 1-based line of the candidate)."""
 
 
-def verdict_lines(attempt: AttemptState, base: AttemptState | None, target: str | None, width: int) -> Told:
-    """The verdict, why, by how much, and where in the candidate; `base` is what the attempt is made from."""
+def verdict_lines(
+    attempt: AttemptState, instance: InstanceState | None, target: str | None, width: int
+) -> Told:
+    """The verdict, why, by how much, and where in the candidate; how sure a *correct* is."""
+    base = find_base(instance, attempt) if instance is not None else None
     lines: list[Line] = []
     links: list[tuple[int, int]] = []
     evaluation = attempt.evaluation
@@ -135,6 +139,12 @@ def verdict_lines(attempt: AttemptState, base: AttemptState | None, target: str 
         else Span("")
     )
     lines.append((Span(head.text, f"{head.style} bold"), name, Span(f"  on {evaluation.device}", "dim")))
+    known = margin_words(evaluation)
+    if known and evaluation.verdict is Verdict.CORRECT:
+        lines.append(line(known))
+    said = exam_sentence(attempt, instance)
+    style = wording.confirmation_style(attempt.confirmation)
+    lines += [line(each, style) for each in wrap(clean(said), width) if said]
     error = evaluation.error
     if error is None:
         lines += [EMPTY, *cascade_lines(attempt, width)]
@@ -154,6 +164,9 @@ def verdict_lines(attempt: AttemptState, base: AttemptState | None, target: str 
                 if frame:
                     links.append((len(lines), int(frame.group(1))))
                 lines += [_trace_line(each, is_frame=bool(frame)) for each in wrap(text, width)]
+    lines += margin_lines(evaluation, width)
+    if attempt.exam is not None and attempt.exam.margins:
+        lines += margin_lines(attempt.exam, width)
     for target_name, message in evaluation.compile_errors.items():
         if error is not None and message.strip() in error.message:
             continue
@@ -164,6 +177,27 @@ def verdict_lines(attempt: AttemptState, base: AttemptState | None, target: str 
         if told:
             lines += [EMPTY, line(title, "head"), *(line(f"  {each}", "dim") for each in told)]
     return Told(lines + _strategy(attempt, width), links)
+
+
+def margin_lines(evaluation: Evaluation, width: int) -> list[Line]:
+    """The margin left to the tolerance, case by case and output by output, worst first, under a title."""
+    rows = [
+        (left(each.used), clean(each.case), clean(each.output), clean(measured(each)))
+        for each in worst_first(evaluation)
+    ]
+    if not rows:
+        return []
+    cases, outputs = (max(len(row[place]) for row in rows) for place in (1, 2))
+    title = f"margins left to the tolerances{' of the exam' if evaluation.exam else ''}, worst first"
+    lines: list[Line] = [EMPTY, line(title, "head")]
+    for share, case, output, where in rows:
+        style = "bad" if share == "none" else "warn" if share == "<1 %" else ""
+        shown = wrap(where, max(width - cases - outputs - 13, 12))
+        for place, part in enumerate(shown):
+            head = f"{share:>6}" if not place else " " * 6
+            names = f"  {case:<{cases}}  {output:<{outputs}}  " if not place else " " * (cases + outputs + 6)
+            lines.append((Span(f"  {head}", style), Span(names), Span(part, "dim")))
+    return lines
 
 
 def _strategy(attempt: AttemptState, width: int) -> list[Line]:
@@ -223,18 +257,18 @@ def cascade_lines(attempt: AttemptState, width: int) -> list[Line]:
 
 
 def stage_lines(attempt: AttemptState, width: int) -> list[Line]:
-    """The six stages, then sandbox layers, evidence, versions."""
+    """The six stages, then sandbox layers, proof, evidence, versions."""
     lines = cascade_lines(attempt, width)
     evaluation = attempt.evaluation
     if evaluation is None:
         return lines
     layers = [(each.name, each.state + (f": {each.why}" if each.why else "")) for each in evaluation.sandbox]
-    proof = [(fact.name, fact.value) for fact in evaluation.facts if fact.basis is Basis.PROOF]
-    evidence = [(fact.name, fact.value) for fact in evaluation.facts if fact.basis is Basis.EVIDENCE]
+    known = [
+        (title, [(fact.name, fact.value) for fact in facts_of(evaluation, basis)]) for basis, title in BASES
+    ]
     for title, facts in (
         ("sandbox of the guest", layers),
-        ("proof (compared by the judge, or told by the kernel)", proof),
-        ("evidence (learned inside the guest, believed less than proof)", evidence),
+        *known,
         ("versions", list(evaluation.versions.items())),
     ):
         if facts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Evaluation
-from sessions.state import AttemptState
+from sessions.state import AttemptState, InstanceState
 from tui.cockpit import attempts, measures, wording
 from tui.cockpit.attempts import Told
 from tui.cockpit.grid import Column, Row, heading, places, row_line
@@ -18,11 +18,13 @@ LEGEND = (
 )
 
 
-def told(name: str, attempt: AttemptState, base: AttemptState | None, target: str | None, width: int) -> Told:
-    """The lines of the pane of this name; `base` is what the attempt is made from."""
+def told(
+    name: str, attempt: AttemptState, instance: InstanceState | None, target: str | None, width: int
+) -> Told:
+    """The lines of the pane of this name, about an attempt of an instance."""
     match name:
         case "verdict":
-            return attempts.verdict_lines(attempt, base, target, width)
+            return attempts.verdict_lines(attempt, instance, target, width)
         case "stages":
             return Told(attempts.stage_lines(attempt, width), [])
         case "prompt":

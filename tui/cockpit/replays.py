@@ -16,6 +16,7 @@ from sessions.events import (
     DecisionMade,
     DecisionUndone,
     ReplyPiece,
+    WinnerExamined,
 )
 from sessions.fold import apply
 from sessions.names import split_attempt
@@ -94,13 +95,15 @@ def read_story(session: str, events: Iterable[AnyEvent | Skipped]) -> Story:
                 continue
             case CallFinished():
                 spoken[event.call] = place
-            case AttemptJudged():
-                verdicts.append(place + 1)
+            case AttemptJudged() | WinnerExamined():
+                if isinstance(event, AttemptJudged):
+                    verdicts.append(place + 1)
                 key = split_attempt(event.attempt).instance
                 before = state.instances[key].best if key in state.instances else None
                 apply(state, event)
                 now = state.instances[key].best
-                if now == event.attempt != before and event.evaluation.verdict is Verdict.CORRECT:
+                # An exam that is failed makes another attempt the best.
+                if now is not None and now != before and state.attempt(now).verdict is Verdict.CORRECT:
                     bests.append(place + 1)
                 continue
             case _:

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from harness import Evaluation, Verdict
 from sessions.metrics import Rank, rank
 from sessions.names import short_task
-from sessions.state import AttemptState, CallState, DeviceState, InstanceState, SessionState
+from sessions.state import (
+    AttemptState,
+    CallState,
+    Confirmation,
+    DeviceState,
+    InstanceState,
+    SessionState,
+)
+from tui.certainty import exam_word, left, margin_words, worst_first
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, cells, clean, fit, joined, line, shorten
@@ -16,12 +24,13 @@ from tui.cockpit.lines import Line, Span, cells, clean, fit, joined, line, short
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
     Column("doing", 16, 16),
-    Column("attempt", 7, 7, right=True, drop=3),
+    Column("attempt", 7, 7, right=True, drop=4),
     Column("best", 18, 26, drop=1),
-    Column("last", 9, 17, drop=2),
-    Column("tokens", 18, 18, drop=4, if_known=True),
-    Column("cost", 7, 8, right=True, drop=5, if_known=True),
-    Column("commit", 8, 8, drop=6, if_known=True),
+    Column("exam", 13, 13, drop=2, if_known=True),
+    Column("last", 9, 17, drop=3),
+    Column("tokens", 18, 18, drop=5, if_known=True),
+    Column("cost", 7, 8, right=True, drop=6, if_known=True),
+    Column("commit", 8, 8, drop=7, if_known=True),
 )
 DEVICE_COLUMNS = (
     Column("device", 6, 8),
@@ -37,11 +46,13 @@ LEADER_COLUMNS = (
     Column("", 1, 2, right=True),
     Column("attempt", 10, 26),
     Column("result", 18, 28),
-    Column("decision", 10, 10, drop=1, if_known=True),
-    Column("req/min", 7, 7, right=True, drop=3, if_known=True),
-    Column("spills", 6, 6, right=True, drop=4, if_known=True),
-    Column("waves", 5, 5, right=True, drop=5, if_known=True),
-    Column("made by", 8, 8, drop=2),
+    Column("exam", 13, 13, drop=1, if_known=True),
+    Column("decision", 10, 10, drop=2, if_known=True),
+    Column("margin", 6, 6, right=True, drop=3, if_known=True),
+    Column("req/min", 7, 7, right=True, drop=5, if_known=True),
+    Column("spills", 6, 6, right=True, drop=6, if_known=True),
+    Column("waves", 5, 5, right=True, drop=7, if_known=True),
+    Column("made by", 8, 8, drop=4),
 )
 NOTICE_COLUMNS = (Column("", 7, 7), Column("notice", 20, 200))
 LEADERS_A_TASK = 3
@@ -112,6 +123,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
             Cell("-", "dim")
             if best is None or best.evaluation is None
             else _standing(state, best.evaluation),
+            exam_cell(best, instance),
             Cell("-", "dim") if last is None else _verdict(last),
             Cell(wording.tokens(read, written), "dim"),
             Cell(wording.cost(sum(prices) if prices else None), "dim"),
@@ -124,6 +136,16 @@ def _standing(state: SessionState, evaluation: Evaluation) -> Cell:
     if evaluation.verdict is not Verdict.CORRECT:
         return Cell("none correct yet", "dim")
     return Cell(*wording.standing(evaluation, target(state)))
+
+
+def exam_cell(attempt: AttemptState | None, instance: InstanceState) -> Cell:
+    """What the exam said of an attempt, where it was held or should have been."""
+    if attempt is not None and attempt.examining is not None:
+        return Cell("under way", "busy")
+    word = exam_word(attempt, instance)
+    if attempt is None or not word:
+        return Cell("-", "dim")
+    return Cell(word, wording.confirmation_style(attempt.confirmation))
 
 
 def _verdict(attempt: AttemptState) -> Cell:
@@ -178,17 +200,22 @@ class Leaders:
         return known[1]
 
     def rows(self, state: SessionState) -> list[Row]:
-        """Per task the best correct attempts, best first, what a person rejected after them; equals in order of appearance."""
-        by_task: dict[str, list[tuple[Rank, AttemptState]]] = {}
+        """Per task the best correct attempts, best first; after them what failed the exam, then what a person rejected.
+
+        Equals stand in order of appearance.
+        """
+        by_task: dict[str, list[tuple[Rank, AttemptState, InstanceState]]] = {}
         for instance in ordered_instances(state):
             found = by_task.setdefault(instance.task, [])
             for attempt in instance.attempts:
                 place = self.rank(attempt)
                 if place is not None and attempt.verdict is Verdict.CORRECT:
-                    found.append((place, attempt))
+                    found.append((place, attempt, instance))
         rows: list[Row] = []
         for task, found in by_task.items():
-            best = sorted(found, key=lambda each: (_wanted(each[1]), each[0]), reverse=True)[:LEADERS_A_TASK]
+            best = sorted(found, key=lambda each: (*_held_up(each[1]), each[0]), reverse=True)[
+                :LEADERS_A_TASK
+            ]
             rows += [self._row(state, number, *each) for number, each in enumerate(best, start=1)]
             if not best:
                 none = (Cell(""), Cell(short_task(task), "dim"), Cell("none correct yet", "dim"))
@@ -196,21 +223,26 @@ class Leaders:
         return rows
 
     @staticmethod
-    def _row(state: SessionState, number: int, place: Rank, attempt: AttemptState) -> Row:
+    def _row(
+        state: SessionState, number: int, place: Rank, attempt: AttemptState, instance: InstanceState
+    ) -> Row:
         assert attempt.evaluation is not None
         decision = attempt.decision
         said = "" if decision is None else "+ accepted" if decision.accepted else "! rejected"
         style = "" if decision is None else "good" if decision.accepted else "bad"
+        margins = worst_first(attempt.evaluation)
         return Row(
             attempt.attempt,
             (
                 Cell(str(number), "dim"),
                 Cell(attempt.attempt),
                 Cell(*wording.standing(attempt.evaluation, target(state))),
+                exam_cell(attempt, instance),
                 Cell(
                     said or ("? waits" if attempt.waiting else "-"),
                     style or ("warn" if attempt.waiting else "dim"),
                 ),
+                Cell(left(margins[0].used)) if margins else Cell("-", "dim"),
                 _known(-place.traffic, ".2f"),
                 _known(abs(place.spills), ".0f", bad=place.spills < 0),
                 _known(place.occupancy, "g"),
@@ -219,8 +251,10 @@ class Leaders:
         )
 
 
-def _wanted(attempt: AttemptState) -> bool:
-    return attempt.decision is None or attempt.decision.accepted
+def _held_up(attempt: AttemptState) -> tuple[bool, bool]:
+    """Whether no person rejected it, and whether it did not fail the exam."""
+    wanted = attempt.decision is None or attempt.decision.accepted
+    return wanted, attempt.confirmation is not Confirmation.NOT_CONFIRMED
 
 
 def _known(value: float, form: str, *, bad: bool = False) -> Cell:
@@ -239,11 +273,13 @@ def last_verdict(instance: InstanceState | None, target: str | None, width: int)
     said = wording.standing(evaluation, target)
     mark = wording.decision_mark(attempt)
     error = evaluation.error
+    known = margin_words(evaluation) if evaluation.verdict is Verdict.CORRECT else ""
     at = f" at kernel.py line {error.line}" if error is not None and error.line else ""
     head = (
         Span(f"{attempt.attempt}  ", "dim"),
         Span(said.text, f"{said.style} bold"),
         Span(f"{at} {mark}".rstrip(), said.style),
+        Span(f"  {known}" if known else "", "dim"),
     )
     if error is None:
         return head, line(fit(" ".join(clean(attempt.strategy).split()), width).rstrip(), "dim")
@@ -271,6 +307,8 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
     started = state.started
     since = (state.last_wall or 0.0) - (state.started_wall or state.last_wall or 0.0)
     correct = {each.task for each in state.instances.values() if _solved(each)}
+    said = {each.task for each in state.instances.values() for one in each.attempts if is_confirmed(one)}
+    confirmed = f", {len(said)} confirmed" if said else ""
     unpriced = (
         f" + {state.unpriced_calls} unpriced" if state.cost_usd is not None and state.unpriced_calls else ""
     )
@@ -280,7 +318,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (2, tuple(extra)),
         (5, line(f"{started.method} {started.model}") if started else ()),
         (4, line(wording.clock(since)) if started else ()),
-        (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct") if started else ()),
+        (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),
         (6, line(wording.tokens(state.input_tokens, state.output_tokens))),
         (7, line(f"cost {wording.cost(state.cost_usd)}{unpriced}") if state.cost_usd is not None else ()),
         (2, line(f"{state.skipped_events} events unread", "warn") if state.skipped_events else ()),
@@ -289,6 +327,11 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
     while len(kept) > 1 and cells(joined([spans for _, spans in kept])) > width:
         kept.remove(max(kept, key=lambda part: part[0]))
     return joined([spans for _, spans in kept])
+
+
+def is_confirmed(attempt: AttemptState) -> bool:
+    """Whether the attempt passed its exam."""
+    return attempt.confirmation is Confirmation.CONFIRMED
 
 
 def _solved(instance: InstanceState) -> bool:

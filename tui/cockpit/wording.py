@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 
 from harness import Evaluation, Verdict
-from sessions.state import AttemptState, SessionState
+from sessions.state import AttemptState, Confirmation, SessionState
 from tui.cockpit.lines import Span
 
 UNKNOWN = "-"
@@ -41,6 +41,12 @@ def verdict_style(verdict: Verdict | None) -> str:
     if verdict is Verdict.CORRECT:
         return "good"
     return "bad" if verdict.counted else "dim"
+
+
+def confirmation_style(confirmation: Confirmation) -> str:
+    """The style word that goes with what the exam said."""
+    styles = {Confirmation.CONFIRMED: "good", Confirmation.NOT_CONFIRMED: "bad"}
+    return styles.get(confirmation, "dim")
 
 
 def words(verdict: Verdict) -> str:

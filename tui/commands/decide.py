@@ -7,8 +7,11 @@ import os
 
 import click
 
-from sessions.catalog import find_session
+from sessions import fold
+from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
+from sessions.names import split_attempt
+from tui.certainty import exam_sentence
 from tui.commands.options import session_argument
 from tui.deciding import decide, login_name, undo
 from tui.diagnostics import say
@@ -52,5 +55,7 @@ def settle(session: str, attempt: str, *, accepted: bool, why: str) -> None:
     name = find_session(home, session)
     asyncio.run(decide(home, name, attempt, accepted=accepted, why=why, by=login_name()))
     word = "accepted" if accepted else "rejected"
+    state = fold(journal_of(home, name).events)
+    exam = exam_sentence(state.attempt(attempt), state.instances[split_attempt(attempt).instance])
     where = f"; all accepted kernels: git clone -b accepted {home.store}" if accepted else ""
-    say(f"{attempt} of {name} {word}{where}")
+    say(f"{attempt} of {name} {word}{f' ({exam})' if exam else ''}{where}")

@@ -31,7 +31,8 @@ def report_command(sessions: tuple[str, ...], *, form: str) -> None:
     """Tell the metrics of SESSIONs by task: call and execution accuracy, pass@k, speedups, tokens, cost.
 
     Attempts that the device could not judge are counted nowhere (they stand in brackets). Speedups are of measured attempts
-    alone: on device cpu there are none. pass@k counts instances: one is correct when any of its attempts is.
+    alone: on device cpu there are none. pass@k counts instances: one is correct when any of its attempts is. All of these go by
+    the open cases; `exam` says whether the best attempt also passed the cases that no model hears of.
     """
     home = home_from(os.environ)
     told = []

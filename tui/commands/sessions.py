@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 
 import click
 
+from harness import Verdict
 from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
 from sessions.home import home_from
 from sessions.names import short_task
+from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, say
 from tui.narrate import counted
@@ -54,6 +56,7 @@ def sessions_table(known: Sequence[SessionInfo]) -> str:
         Column("session", keep=True),
         Column("state", keep=True),
         Column("solved", right=True),
+        Column("confirmed", right=True, if_known=True),
         Column("attempts", right=True),
         Column("best", right=True, if_known=True),
         Column("cost", right=True, if_known=True),
@@ -68,6 +71,7 @@ def _row(each: SessionInfo) -> tuple[str, ...]:
         each.name,
         f"{each.state}",
         f"{len(each.solved)}/{len(each.tasks)}",
+        told_confirmed(each),
         str(each.attempts),
         UNKNOWN if best is None else f"{best:.2f}x",
         money(each.cost_usd),
@@ -100,6 +104,7 @@ def show_command(session: str, *, as_json: bool) -> None:
                         "correct": each.correct,
                         "best": each.best.attempt if each.best else None,
                         "verdict": each.best.verdict if each.best else None,
+                        "confirmation": each.best.confirmation if each.correct and each.best else None,
                     }
                     for each in outcomes(state)
                 ],
@@ -109,6 +114,8 @@ def show_command(session: str, *, as_json: bool) -> None:
                         "origin": each.origin,
                         "base": each.base,
                         "verdict": each.verdict,
+                        "exam": each.exam.verdict if each.exam else None,
+                        "confirmation": each.confirmation if each.verdict is Verdict.CORRECT else None,
                         "accepted": each.decision.accepted if each.decision else None,
                         "commit": each.commit,
                     }
@@ -131,6 +138,7 @@ def show_command(session: str, *, as_json: bool) -> None:
                 Column("instance", keep=True),
                 Column("attempts by verdict"),
                 Column("best", keep=True),
+                Column("exam", keep=True, if_known=True),
                 Column("ended"),
             ],
             [
@@ -138,12 +146,22 @@ def show_command(session: str, *, as_json: bool) -> None:
                     f"{short_task(instance.task)}#{instance.instance}",
                     " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts) or UNKNOWN,
                     instance.best or UNKNOWN,
+                    exam_word(state.attempt(instance.best), instance) or UNKNOWN
+                    if instance.best
+                    else UNKNOWN,
                     instance.finished or UNKNOWN,
                 )
                 for instance in state.instances.values()
             ],
         )
     )
+    examined = [
+        (each, instance) for instance in state.instances.values() for each in instance.attempts if each.exam
+    ]
+    if examined:
+        emit("")
+    for each, instance in examined:
+        emit(f"{each.attempt}: {exam_sentence(each, instance)}")
     emit("")
     emit(summary(state))
     emit(next_line(next_for(info)))

@@ -10,11 +10,12 @@ import click
 
 from harness import JudgeExtraMissing, OracleReport, target
 from sessions.home import home_from
-from suites import Task, add_suite, check_suite, load_suite, load_task, suite_names
+from suites import Case, Task, Tolerance, add_suite, check_suite, load_suite, load_task, suite_names
+from suites.tolerances import tolerance_of
 from tui.config import load
 from tui.diagnostics import ExitCode, say
 from tui.narrate import counted
-from tui.plain import Column, emit, emit_json, table, wrapped
+from tui.plain import UNKNOWN, Column, emit, emit_json, table, wrapped
 
 from .checking import findings, oracle_table, weigh_all
 from .options import complete_tasks, json_option, targets_option
@@ -50,7 +51,14 @@ def list_tasks(*, as_json: bool) -> None:
         emit_json([entry(task) for task in tasks])
         return
     rows = [
-        (task.short_id, task.suite, str(task.difficulty), str(len(task.cases)), task.category, task.title)
+        (
+            task.short_id,
+            task.suite,
+            str(task.difficulty),
+            str(len(task.open_cases)),
+            task.category,
+            task.title,
+        )
         for task in tasks
     ]
     columns = [
@@ -74,7 +82,8 @@ def entry(task: Task) -> dict[str, object]:
         "category": task.category,
         "difficulty": task.difficulty,
         "entry_points": [each.signature for each in task.entry_points],
-        "cases": [each.name for each in task.cases],
+        "cases": [each.name for each in task.open_cases],
+        "exam_cases": [each.name for each in task.exam_cases],
         "baseline": task.baseline,
         "folder": str(task.folder),
     }
@@ -103,7 +112,8 @@ def show_command(task: str, *, as_json: bool) -> None:
             f"{each.distribution}",
             sizes(each.cpu),
             sizes(each.gpu),
-            tolerance(found, each.dtype),
+            "exam" if each.exam else UNKNOWN,
+            tolerance(found, each),
         )
         for each in found.cases
     ]
@@ -113,6 +123,7 @@ def show_command(task: str, *, as_json: bool) -> None:
         Column("values", keep=True),
         Column("on cpu"),
         Column("on a GPU"),
+        Column("for", keep=True, if_known=True),
         Column("tolerance"),
     ]
     emit("\n" + table(columns, rows))
@@ -138,13 +149,23 @@ def sizes(named: dict[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in named.items())
 
 
-def tolerance(task: Task, dtype: str) -> str:
-    """How exact a case's answer must be."""
+def tolerance(task: Task, case: Case) -> str:
+    """How exact a case's outputs must be; each by its name where they differ."""
     if task.quantization is not None:
         limits = task.quantization
         return f"cosine {limits.cosine_min:g}, L1 {limits.relative_l1_max:g}, RMSE {limits.rmse_max:g}"
-    limit = task.tolerances[dtype]
-    return f"rtol {limit.rtol:g}, atol {limit.atol:g}"
+    said = {output.name: allowed(tolerance_of(task, output, case)) for output in task.outputs}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{name}: {words}" for name, words in said.items())
+
+
+def allowed(limit: Tolerance) -> str:
+    """A tolerance's keys, those that allow something."""
+    parts = [f"{key} {value:g}" for key in ("rtol", "atol", "ulps") if (value := float(getattr(limit, key)))]
+    if limit.accumulation:
+        parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
+    return ", ".join(parts) or "exact"
 
 
 @suites_command.command("add")

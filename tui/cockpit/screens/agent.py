@@ -35,7 +35,9 @@ class DetailPane(LineView):
 What the judge made of the attempt; the digits choose.
 
 verdict    why, where and by how much; `e` goes through the lines of the
-           candidate that the error names
+           candidate that the error names. Of a correct one the margin left to
+           each tolerance, and the exam: at its end an agent's best attempt is
+           judged on cases that no model hears of; passed, it is confirmed
 resources  per target a row a binary: registers, spills, LDS, waves and what
            limits them, matrix instructions, widths of loads; below with
            which configuration each was launched, case by case
@@ -226,23 +228,15 @@ around the one that all panes are about. Behind them: what the agent does now.
             return
         name = self._detail
         asked = [call.messages for call in attempt.calls]
-        seen: tuple[object, ...] = (
-            name,
-            self._frame,
-            width,
-            attempt.attempt,
-            attempt.strategy,
-            attempt.waiting,
-            attempt.stage,
-            asked,
-        )
-        seen = (*seen, id(attempt.evaluation), attempt.decision, list(attempt.stages))
+        instance = self.instance
+        ended = (instance.finished, instance.best) if instance is not None else None
+        words = (attempt.attempt, attempt.strategy, attempt.waiting, attempt.stage, asked)
+        judged = (id(attempt.evaluation), id(attempt.exam), attempt.examining, list(attempt.stages))
+        seen: tuple[object, ...] = (name, self._frame, width, *words, *judged, ended, attempt.decision)
         if seen == self._told:
             return
         self._told = seen
-        instance = self.instance
-        base = attempts.find_base(instance, attempt) if instance is not None else None
-        told = details.told(name, attempt, base, views.target(self.feed.state), width)
+        told = details.told(name, attempt, instance, views.target(self.feed.state), width)
         lines = list(told.lines)
         if name == "verdict" and 0 <= self._frame < len(told.links):
             at = told.links[self._frame][0]

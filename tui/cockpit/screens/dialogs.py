@@ -23,11 +23,13 @@ class ReasonDialog(ModalScreen[str | None]):
     CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", id="reason.cancel")]
 
-    def __init__(self, attempt: str, *, accepted: bool, verdict: str) -> None:
+    def __init__(self, attempt: str, *, accepted: bool, verdict: str, known: str = "") -> None:
         super().__init__()
         self._attempt = attempt
         self._accepted = accepted
         self._verdict = verdict
+        self._known = known
+        """What else is known of how right it is."""
 
     def compose(self) -> ComposeResult:
         """A question and a line to answer it on."""
@@ -42,6 +44,8 @@ class ReasonDialog(ModalScreen[str | None]):
         )
         with Vertical(id="dialog"):
             yield Static(f"{word} {self._attempt}{told}", id="question", markup=False)
+            if self._known:
+                yield Static(self._known, id="known", markup=False)
             yield Input(placeholder="why (may stay empty)", max_length=2000, id="why")
             yield Static(f"{hint}  enter: {word.lower()}, escape: cancel", id="hint", markup=False)
 

@@ -38,6 +38,8 @@ best    its best attempt
         C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases
         C est 1-2.10x roof   not measured: an estimate, between the roofline
                              bound and 2.1 times it; 1.00x: both agree
+exam    of the best, at its agent's end, on cases that no model hears of:
+        confirmed, not confirmed, not examined (`enter` tells why)
 last    the newest verdict; + accepted, ! rejected, ? waits for a person
 tokens  of finished calls, as the provider counted them
 cost    only where prices are configured
@@ -64,11 +66,13 @@ class LeaderTable(LineTable):
 
     HELP = """\
 The best correct attempts at each task; `enter` opens one. What a person
-rejected comes after all others.
+rejected comes after all others, what failed its exam before those.
 Measured speedups come before all that is only estimated. Where nothing was
 measured the order is a guess, from these in their order:
 
 result   the estimate: nearer to the roofline
+exam     what the cases of the exam say: confirmed or not
+margin   left to the tolerance, by the worst element of all cases
 req/min  bytes requested over the fewest possible, counted by the interpreter
 spills   registers spilled, all kernels together
 waves    the lowest occupancy of its kernels

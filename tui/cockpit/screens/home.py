@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from sessions.names import short_task
+from tui.certainty import told_confirmed
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, line
@@ -28,11 +29,12 @@ COLUMNS = (
     Column("state", 8, 8),
     Column("tasks", 10, 30, drop=2),
     Column("solved", 6, 6, right=True),
-    Column("attempts", 8, 8, right=True, drop=3),
-    Column("best", 8, 22, drop=4),
-    Column("model", 12, 28, drop=6),
-    Column("tokens", 17, 20, drop=7),
-    Column("cost", 7, 9, right=True, drop=5),
+    Column("confirmed", 9, 12, right=True, drop=3, if_known=True),
+    Column("attempts", 8, 8, right=True, drop=4),
+    Column("best", 14, 22, drop=5),
+    Column("model", 12, 28, drop=7),
+    Column("tokens", 17, 20, drop=8),
+    Column("cost", 7, 9, right=True, drop=6),
     Column("started, UTC", 16, 16, drop=1),
 )
 EMPTY_HOME = """
@@ -60,6 +62,7 @@ def session_row(info: SessionInfo) -> Row:
             Cell(info.state.value, STYLES[info.state.value]),
             Cell(tasks or "-", "dim"),
             Cell(f"{len(info.solved)}/{len(info.tasks)}" if info.tasks else "-"),
+            Cell(told_confirmed(info), "good" if info.confirmed else "dim"),
             Cell(str(info.attempts)),
             Cell(best, "good" if fastest else "dim"),
             Cell(info.model or "-", "dim"),
@@ -77,6 +80,9 @@ class SessionTable(LineTable):
 One row a session, newest first. `enter` opens it: a running one live, a
 finished one as a replay standing at its end (`space` plays from the start).
 Stopped and crashed ones go on with `wavedeck resume SESSION`.
+
+solved     tasks with a correct attempt
+confirmed  tasks among them whose best passed the exam at its agent's end
 """
 
 

@@ -1,0 +1,96 @@
+"""How sure a *correct* is, in words that round against the kernel."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness import Basis, Fact, Margin
+from suites import Case, Distribution, Tolerance, load_task
+from tests.support.evaluations import correct, failed
+from tui.certainty import left, margin_words, told_confirmed, worst_first
+from tui.commands.suites import allowed, tolerance
+from tui.judgement import headline, page
+
+
+@pytest.mark.parametrize(
+    ("used", "words"),
+    [
+        (0.0, "100 %"),
+        (0.0001, "99 %"),
+        (0.374, "62 %"),
+        (0.99, "1 %"),
+        (0.995, "<1 %"),
+        (1.0, "none"),
+        (7.5, "none"),
+    ],
+)
+def test_what_is_left_is_rounded_down_and_never_to_nothing(used: float, words: str) -> None:
+    assert left(used) == words
+
+
+def with_margins(*margins: Margin) -> object:
+    return msgspec.structs.replace(correct(speedup=1.5), margins=margins)
+
+
+def test_the_worst_of_all_outputs_of_all_cases_stands_beside_a_correct() -> None:
+    evaluation = with_margins(
+        Margin("a", "y", "elementwise", 0.1, (0,)),
+        Margin("a", "scale", "cosine", 0.7),
+        Margin("b", "y", "elementwise", 0.3, (1,)),
+    )
+    assert [margin.used for margin in worst_first(evaluation)] == [0.7, 0.3, 0.1]
+    assert headline(evaluation, baseline="triton") == (
+        "correct, 1.50x against triton; 2 cases, worst margin left 30 %"
+    )
+    lines = page(evaluation).splitlines()
+    begin = lines.index("margins left to the tolerances, worst first")
+    assert [row.split() for row in lines[begin + 2 : begin + 5]] == [
+        ["a", "scale", "30", "%", "cosine"],
+        ["b", "y", "70", "%", "elementwise", "at", "[1]"],
+        ["a", "y", "90", "%", "elementwise", "at", "[0]"],
+    ]
+
+
+def test_exactness_is_no_margin_and_what_is_not_known_is_not_said() -> None:
+    exact = with_margins(Margin("a", "y", "exact", 0.0), Margin("b", "y", "exact", 0.0))
+    assert margin_words(exact) == "2 cases, all exact"
+    assert headline(correct()) == "correct"
+    assert "margin" not in page(correct())
+    assert "margin" not in headline(
+        msgspec.structs.replace(failed(), margins=(Margin("a", "y", "exact", 2.0),))
+    )
+
+
+def test_the_page_of_an_evaluation_lists_proof_and_evidence_apart() -> None:
+    facts = (Fact("launches", "k 6", Basis.EVIDENCE), Fact("replay", "agrees", Basis.PROOF))
+    lines = page(msgspec.structs.replace(correct(), facts=facts)).splitlines()
+    proof = next(place for place, row in enumerate(lines) if row.startswith("proof ("))
+    evidence = next(place for place, row in enumerate(lines) if row.startswith("evidence ("))
+    assert lines[proof + 1] == "  replay: agrees"
+    assert lines[evidence + 1] == "  launches: k 6"
+
+
+def test_a_list_of_sessions_knows_confirmed_from_not_examined() -> None:
+    class Session(msgspec.Struct):
+        solved: tuple[str, ...] = ()
+        confirmed: tuple[str, ...] | None = None
+
+    assert told_confirmed(Session()) == "-"
+    assert told_confirmed(Session(("a", "b"))) == "not examined"
+    assert told_confirmed(Session(("a", "b"), ())) == "0/2"
+    assert told_confirmed(Session(("a", "b"), ("b",))) == "1/2"
+
+
+def test_a_tolerance_is_told_key_by_key_and_by_output_where_they_differ() -> None:
+    assert allowed(Tolerance()) == "exact"
+    summed = Tolerance(rtol=1e-3, ulps=1.0, accumulation=4.0, reduction="k")
+    assert allowed(summed) == "rtol 0.001, ulps 1, accumulation 4 over k"
+    task = load_task("flip")
+    loose = msgspec.structs.replace(
+        task.outputs[0], name="loose", tolerances={"float32": Tolerance(atol=0.5)}
+    )
+    case = Case("c", "float32", {"rows": 1}, {"rows": 1}, Distribution.STANDARD)
+    assert tolerance(task, case) == "exact"
+    both = msgspec.structs.replace(task, outputs=(*task.outputs, loose))
+    assert tolerance(both, case) == f"{task.outputs[0].name}: exact; loose: atol 0.5"
