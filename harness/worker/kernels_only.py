@@ -52,10 +52,6 @@ class NotAKernel(Exception):
         self.line = line
 
 
-class NotKnown(Exception):
-    """A name in a kernel whose value the record cannot tell."""
-
-
 class Kernels:
     """The jit functions of one candidate, built when they are asked for."""
 
@@ -141,7 +137,8 @@ def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]
             if one.id in values:
                 used[one.id] = None
             elif one.id not in BUILTINS:
-                raise NotKnown(f"kernel `{node.name}`, line {one.lineno}: the value of `{one.id}`")
+                what = "which is no number, text, dtype, constexpr or jit function"
+                raise NotAKernel(f"kernel `{node.name}` uses the name `{one.id}`, {what}", one.lineno)
     for one in inner:
         named = values.get(one.id) if isinstance(one, ast.Name) and one.id not in own else None
         if isinstance(named, Language) and not named.member and id(one) not in roots:

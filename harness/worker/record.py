@@ -56,7 +56,7 @@ class Recorder:
         self._next = 0
         self._forgotten: tuple[int, ...] = ()
         self._inputs: dict[str, int] = {}
-        self._why = ""
+        self._why = self._excess = ""
         self._reset()
 
     def tables(self) -> tuple[Table, ...]:
@@ -91,6 +91,7 @@ class Recorder:
             functions=tuple(self._functions.values()),
             returned=tuple(view for view in views if view is not None),
             forgotten=self._forgotten,
+            excess=self._excess,
         )
         why = self._why if _installed else "launches on this device are not recorded"
         self._let_go()
@@ -104,7 +105,7 @@ class Recorder:
     def operator(self, func: Any, args: Any, named: Mapping[str, Any], result: Any, line: int | None) -> None:
         """One tensor operator ran."""
         name = func._schema.name.rpartition("::")[2]
-        if self._paused or self._why:
+        if self._paused or self._why or self._excess:
             return
         if name == "_local_scalar_dense":
             self.host_read(args[0])
@@ -140,7 +141,11 @@ class Recorder:
 
     def host_read(self, tensor: torch.Tensor) -> None:
         """Python reads a tensor's elements."""
-        if self._paused or self._why:
+        if self._paused or self._why or self._excess:
+            return
+        self._read += tensor.numel()
+        if self._read > limits.HOST_ELEMENTS:
+            self._excess = f"Python reads more than {limits.HOST_ELEMENTS} elements in one call"
             return
         view = self._attempt(self.view, tensor)
         if view is not None:
@@ -149,7 +154,7 @@ class Recorder:
 
     def launch(
         self, kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Callable[[Any], None]:
+    ) -> Callable[..., None]:
         """A kernel is launched; call what comes back with the grid when it has run. Its own doings are not recorded."""
         arguments = self._attempt(lambda: {name: self.value(value) for name, value in bound.items()})
         kept = self._attempt(lambda: {name: self.value(value) for name, value in options.items()})
@@ -158,10 +163,12 @@ class Recorder:
             self.give_up("a kernel has hooks that run before it")
         self._paused = True
 
-        def done(grid: Any) -> None:
+        def done(grid: Any, *, failed: bool) -> None:
             self._paused = False
             if grid is None:
-                self.give_up("a launch did not begin")
+                return  # nothing ran
+            if failed:
+                self.give_up("a launch failed half-way")
             elif arguments is not None and kept is not None and function is not None:
                 x, y, z = grid
                 self._step(Launch(kernel=function, grid=(x, y, z), arguments=arguments, options=kept))
@@ -204,9 +211,9 @@ class Recorder:
 
     def _step(self, step: Step) -> None:
         if len(self._steps) >= MAX_STEPS:
-            self.give_up(f"one call makes more than {MAX_STEPS} steps")
-            return
-        self._steps.append(step)
+            self._excess = f"one call makes more than {MAX_STEPS} copies, fills and launches"
+        if not self._excess:
+            self._steps.append(step)
 
     def _contents(self, storage: torch.UntypedStorage, number: int, tensor: torch.Tensor) -> None:
         elements = storage.nbytes() // tensor.element_size()
@@ -272,6 +279,8 @@ class Recorder:
         self._forgotten = ()
         self._elements = 0
         self._why = ""
+        self._excess = ""
+        self._read = 0
         self._paused = False
 
     def _attempt(self, make: Callable[..., Any], *args: Any) -> Any:
@@ -296,10 +305,13 @@ def install() -> None:
         bound, options = naming.bind(self, args, kwargs)
         done = _current.launch(self, bound, options)
         grids.append(None)
+        failed = True
         try:
-            return run_kernel(self, *args, grid=grid, warmup=False, **kwargs)
+            result = run_kernel(self, *args, grid=grid, warmup=False, **kwargs)
+            failed = False
         finally:
-            done(grids.pop())
+            done(grids.pop(), failed=failed)
+        return result
 
     def set_grid_dim(self: Any, x: int, y: int, z: int) -> None:
         if grids:

@@ -164,6 +164,8 @@ class Record(msgspec.Struct, frozen=True):
     returned: tuple[View, ...]
     forgotten: tuple[int, ...] = ()
     """Storages that were gone when the call began."""
+    excess: str = ""
+    """What the call did more of than a record holds, so that the record ends there; empty when it is whole."""
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from . import operators, shadow
-from .kernels_only import Kernels, NotKnown, language
+from .kernels_only import Kernels, language
 from .poison import poison
 from .record import digest, tensors
 from .records import (
@@ -44,6 +44,9 @@ from .records import (
 from .traffic import Observation
 
 MAX_STORAGE_BYTES = 4 << 30
+MOVED_BYTES = 16
+MOVED_PARTS = 256
+"""What host copies put together is remembered in parts of so many bytes and more, and so many of them."""
 _CONSTANTS = frozenset(
     {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided", "device"}
 )
@@ -59,6 +62,10 @@ class Refused(Exception):
 
 class Diverged(Exception):
     """Python read other values when the record was made: with these inputs it might have gone another way."""
+
+
+class NotKnown(Exception):
+    """The record names memory of a call that was not replayed."""
 
 
 class Device(Protocol):
@@ -83,8 +90,12 @@ class Replayer:
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._inputs: tuple[int, ...] = ()
         self._gap = False
+        self._observation: Observation | None = None
         self._functions: dict[Function, Any] = {}
         self._before: tuple[dict[int, bytes], dict[int, torch.Tensor]] = ({}, {})
+        self._moved: set[bytes] = set()
+        self._copied_to: set[int] = set()
+        self._given: tuple[bytes, ...] = ()
         self.shadows = shadow.Shadows()
         for table in tables:
             self._contents(table.storage, len(table.data), table.data)
@@ -105,6 +116,8 @@ class Replayer:
             self._storages.pop(number, None)
             self.shadows.forget(number)
         self._inputs = tuple(record.inputs.values())
+        self._moved, self._copied_to = set(), set()
+        self._given = tuple(_flat_bytes(tensor.contiguous()) for tensor in inputs.values())
         self._keep()
         for name, number in record.inputs.items():
             if name not in inputs:
@@ -112,6 +125,7 @@ class Replayer:
             self._bind(number, inputs[name].untyped_storage(), shadow.ORIGINAL)
         self._functions = self._kernels.build(record.functions)
         with self._device.observe(inputs) as observation:
+            self._observation = observation
             totals: dict[int, np.ndarray[Any, Any]] = {}
             for step in record.steps:
                 self._step(step, observation, totals)
@@ -120,9 +134,40 @@ class Replayer:
         return observation
 
     def output(self, view: View) -> tuple[torch.Tensor, dict[str, int]]:
-        """The elements of a returned tensor, and how many of them came from where."""
-        tensor = self._tensor(view)
-        return tensor.contiguous(), self.shadows.count(view, tensor.element_size())
+        """The elements of a returned tensor, and how many of them came from where.
+
+        Kernels that copy what host operators had put in its place add nothing: such elements count as moved.
+        """
+        tensor = self._tensor(view).contiguous()
+        origins = self.shadows.count(view, tensor.element_size())
+        if origins.get("stored") and self._was_moved_before(_flat_bytes(tensor)):
+            origins["moved"] = origins.get("moved", 0) + origins.pop("stored")
+        return tensor, origins
+
+    def touched(self) -> tuple[int, ...]:
+        """Inputs that anything was written to, be it what stood there before."""
+        return tuple(number for number in self._inputs if not self.shadows.is_all(number, shadow.ORIGINAL))
+
+    def _was_moved_before(self, output: bytes) -> bool:
+        """Whether host copies held more than half of the output, in its order, before a kernel stored it."""
+        found = 0
+        for moved in self._moved:
+            if (
+                len(moved) >= MOVED_BYTES
+                and not any(moved in given for given in self._given)
+                and moved in output
+            ):
+                found += len(moved)
+        return 2 * found > len(output)
+
+    def _note_copies(self) -> None:
+        """What host copies have put together by now, before a kernel may store it."""
+        for number in self._copied_to:
+            storage = self._storages.get(number)
+            if storage is not None and len(self._moved) < MOVED_PARTS:
+                kept = self.shadows.where(number, shadow.MOVED).numpy()
+                self._moved.add(_flat(storage).cpu().numpy()[kept].tobytes())
+        self._copied_to = set()
 
     def value(self, value: Value) -> Any:
         """What a record's value stands for."""
@@ -181,6 +226,7 @@ class Replayer:
                 raise Refused("the record holds a step of no known kind")
 
     def _launch(self, step: Launch) -> None:
+        self._note_copies()
         kernel = self.value(step.kernel)
         if min(step.grid) < 0:
             raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
@@ -244,6 +290,7 @@ class Replayer:
             sources = [value for value in step.arguments if isinstance(value, View)]
             source = sources[-1]
             self.shadows.copy(view, item_bytes, source, _dtype(source.dtype).itemsize)
+            self._copied_to.add(view.storage)
         else:
             self.shadows.fill(view, item_bytes, shadow.OPERATED)
 
@@ -271,6 +318,8 @@ class Replayer:
         storage = self._storages.get(address.storage)
         if storage is None or not 0 <= address.offset_bytes <= storage.nbytes():
             raise Refused("the record holds an address of no memory")
+        if self._observation is not None:
+            self._observation.origin(_flat(storage))  # no launch argument will name it
         return int(storage.data_ptr()) + address.offset_bytes
 
     def _tensor(self, view: View) -> torch.Tensor:
@@ -305,6 +354,12 @@ class Replayer:
 
 def _flat(storage: torch.UntypedStorage) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _flat_bytes(tensor: torch.Tensor) -> bytes:
+    if tensor.numel() == 0:
+        return b""
+    return bytes(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -22,7 +22,6 @@ def of_replay(
     report: Replayed,
     task: Task,
     *,
-    changed: Sequence[str],
     mismatch: Callable[[], Mismatch | None],
 ) -> ErrorReport | None:
     """What is wrong with a replay, the finding that says most first; `None` when nothing is."""
@@ -33,11 +32,12 @@ def of_replay(
     aliased = _aliased(run, report, task)
     if aliased:
         return ErrorReport(kind="aliased_output", message=lead + aliased)
-    kept = [name for name in changed if name not in task.in_place]
+    kept = [name for name in report.touched if name not in task.in_place]
     if kept:
-        return ErrorReport(
-            kind="input_changed", message=f"{lead}input `{kept[0]}` was changed; write to a new tensor"
+        message = (
+            f"{lead}input `{kept[0]}` was written to, whether or not it was put back; write to a new tensor"
         )
+        return ErrorReport(kind="input_changed", message=message)
     wrong = mismatch()
     if wrong is not None:
         return _not_replayed(lead, report, task, wrong)
@@ -48,6 +48,13 @@ def of_replay(
         if problem is not None:
             return ErrorReport(kind=problem[0], message=lead + problem[1])
     return None
+
+
+def incomplete(run: Run, excess: str) -> ErrorReport:
+    """The call did more than a record holds."""
+    return ErrorReport(
+        kind="not_replayed", message=f"case {run.case.name}: {excess}; the work must be done in kernels"
+    )
 
 
 def refused(run: Run, report: NotReplayed) -> ErrorReport:

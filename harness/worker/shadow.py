@@ -77,6 +77,14 @@ class Shadows:
         found = Counter(self.elements(view, item_bytes).reshape(-1).tolist())
         return {NAMES[mark]: number for mark, number in found.items()}
 
+    def where(self, storage: int, mark: int) -> torch.Tensor:
+        """Whether each byte of a storage has a mark."""
+        return self._marks[storage] == mark
+
+    def is_all(self, storage: int, mark: int) -> bool:
+        """Whether every byte of a storage has a mark."""
+        return bool((self._marks[storage] == mark).all())
+
     def _bytes(self, view: View, item_bytes: int) -> torch.Tensor:
         return self._marks[view.storage].as_strided(
             (*view.shape, item_bytes),

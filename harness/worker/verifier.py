@@ -17,7 +17,7 @@ from . import arena, interpreter, linux, sandbox, trace
 from .candidate import close_doors
 from .channel import Channel, ChannelClosed
 from .guest import traffic_of
-from .kernels_only import NotAKernel, NotKnown
+from .kernels_only import NotAKernel
 from .messages import (
     ENCODER,
     VERIFIER_REQUESTS,
@@ -31,7 +31,7 @@ from .messages import (
     VerifierReport,
 )
 from .records import View
-from .replay import Diverged, Refused, Replayer
+from .replay import Diverged, NotKnown, Refused, Replayer
 from .traffic import Observation
 
 
@@ -93,7 +93,12 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
         kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
         traffic=traffic_of(request.case, observation),
         unsupported=observation.unsupported or "",
+        touched=_names(request, replayer.touched()),
     )
+
+
+def _names(request: Replay, storages: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(name for name, number in request.record.inputs.items() if number in storages)
 
 
 def _output(replayer: Replayer, view: View) -> ReplayedOutput:

@@ -19,7 +19,7 @@ def drive(script: str, *arguments: str) -> Any:
         text=True,
         check=False,
         cwd=HERE.parent.parent,
-        timeout=240,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -1,0 +1,283 @@
+# ruff: noqa: N803 -- as kernels are written; as who cheats would
+"""
+Entry points that cheat where only a replay sees it; read as a candidate by `replaying.py`.
+
+Each returns `2 * x + 1`, flips and identities aside, and does so with what a guest is free to do: it may patch, forge
+and write past torch. None is refused by what the guest sees of itself.
+"""
+
+import ctypes
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from torch.utils._python_dispatch import _disable_current_modes
+
+from harness.worker import record, records, watch
+
+BLOCK = 128
+box = []
+answers = {}
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+@triton.jit
+def touch_kernel(out_ptr):
+    tl.store(out_ptr, tl.load(out_ptr))
+
+
+def copied(source, out):
+    copy_kernel[(triton.cdiv(out.numel(), BLOCK),)](source, out, out.numel(), BLOCK)
+    return out
+
+
+def numbers(x):
+    """The elements as numpy sees them, past torch."""
+    memory = (ctypes.c_float * x.numel()).from_address(x.data_ptr())
+    return np.frombuffer(memory, dtype=np.float32)
+
+
+def writes_by_address(x):
+    out = copied(x, torch.empty_like(x))
+    numbers(out)[:] = numbers(x) * 2 + 1
+    return out
+
+
+def computes_unseen_and_copies(x):
+    with _disable_current_modes():
+        finished = x * 2 + 1
+    return copied(finished, torch.empty_like(x))
+
+
+def computes_unseen_into_the_output(x):
+    out = copied(x, torch.empty_like(x))
+    with _disable_current_modes():
+        torch.add(x * 2, 1, out=out)
+    return out
+
+
+def blinds_the_watch(x):
+    def blind(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+    seen = watch.OperatorWatch.__torch_dispatch__
+    watch.OperatorWatch.__torch_dispatch__ = blind
+    finished = x * 2 + 1
+    watch.OperatorWatch.__torch_dispatch__ = seen
+    return copied(finished, torch.empty_like(x))
+
+
+def flip_into(x, out):
+    """Blocks of four elements in the opposite order."""
+    for place in range(x.numel() // 4):
+        out[x.numel() - 4 * place - 4 : x.numel() - 4 * place].copy_(x[4 * place : 4 * place + 4])
+
+
+def flips_by_copies(x):
+    out = torch.empty_like(x)
+    flip_into(x, out)
+    touch_kernel[(1,)](out)
+    return out
+
+
+def flips_and_lets_a_kernel_copy(x):
+    """The kernel stores every element of the output: what host copies had put in order."""
+    flipped, out = torch.empty_like(x), torch.empty_like(x)
+    flip_into(x, flipped)
+    return copied(flipped, out)
+
+
+def flips_in_two_parts(x):
+    half = x.numel() // 16 * 8
+    parts = [torch.empty_like(x[:half]), torch.empty_like(x[half:])]
+    out = torch.empty_like(x)
+    flip_into(x[half:], parts[1])
+    flip_into(x[:half], parts[0])
+    copied(parts[1], out[: x.numel() - half])
+    copied(parts[0], out[x.numel() - half :])
+    return out
+
+
+@triton.jit
+def rewrite_kernel(out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(out_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def flips_and_rewrites(x):
+    out = torch.empty_like(x)
+    flip_into(x, out)
+    rewrite_kernel[(triton.cdiv(x.numel(), BLOCK),)](out, x.numel(), BLOCK)
+    return out
+
+
+def borrows_the_input(x):
+    """The input is scratch memory and is put back."""
+    kept, out = torch.empty_like(x), torch.empty_like(x)
+    copied(x, kept)
+    grow_kernel[(triton.cdiv(x.numel(), BLOCK),)](kept, x, x.numel(), BLOCK)
+    copied(x, out)
+    copied(kept, x)
+    return out
+
+
+@triton.jit
+def grow_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) * 2 + 1, mask=offsets < n)
+
+
+def hands_a_clone_back(x):
+    out = x.clone()
+    touch_kernel[(1,)](out)
+    return out
+
+
+def copies_what_the_kernel_left(x):
+    out = torch.empty_like(x)
+    half = x.numel() // 2
+    copy_kernel[(triton.cdiv(half, BLOCK),)](x, out, half, BLOCK)
+    out[half:].copy_(x[half:])
+    return out
+
+
+def finish_in_python():
+    with _disable_current_modes():
+        box[1].copy_(box[0] * 2 + 1)
+
+
+@triton.jit
+def python_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    finish_in_python()
+
+
+def python_inside_a_kernel(x):
+    out = copied(x, torch.empty_like(x))
+    box[:] = [x, out]
+    python_kernel[(1,)](x, out, x.numel(), BLOCK)
+    return out
+
+
+@triton.jit
+def handle_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    x.handle.data *= 2
+    x.handle.data += 1
+    tl.store(out_ptr + offsets, x, mask=offsets < n)
+
+
+def numpy_inside_a_kernel(x):
+    out = torch.empty_like(x)
+    handle_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK)
+    return out
+
+
+def answers_in_a_table(x):
+    """Few enough elements to enter from Python; how they came about nobody saw."""
+    table = torch.from_numpy(numbers(x) * 2 + 1)
+    return copied(table, torch.empty_like(x))
+
+
+def a_read_as_an_excuse(x):
+    x[0].item()
+    return answers_in_a_table(x)
+
+
+def answers_as_scalars(x):
+    out = torch.empty_like(x)
+    fill = set_kernel
+    for place, value in enumerate((numbers(x) * 2 + 1).tolist()):
+        fill[(1,)](out, place, value)
+    return out
+
+
+@triton.jit
+def set_kernel(out_ptr, place, value):
+    tl.store(out_ptr + place, value)
+
+
+def fills_one_by_one(x):
+    out = copied(x, torch.empty_like(x))
+    for place, value in enumerate((numbers(x) * 2 + 1).tolist()):
+        out[place].fill_(value)
+    return out
+
+
+def a_larger_result_from_numpy(x):
+    """More elements than may enter from Python, and the count of them turned back."""
+    finished = torch.from_numpy(np.tile(numbers(x) * 2 + 1, 3000 // x.numel() + 1))
+    for one in watch._reading:
+        one.host_elements = 0
+    return copied(finished, torch.empty_like(x))
+
+
+def keeps_answers(x):
+    key = numbers(x).tobytes()
+    if key not in answers:
+        with _disable_current_modes():
+            answers[key] = x * 2 + 1
+    return copied(answers[key], torch.empty_like(x))
+
+
+def forgets_steps(x):
+    out = computes_unseen_and_copies(x)
+    recorder = record._current
+    recorder._steps = [step for step in recorder._steps if not isinstance(step, records.Contents)]
+    return out
+
+
+def forges_contents(x):
+    """The finished result is said to have come with the first sight of a storage."""
+    out = torch.empty_like(x)
+    finished = torch.from_numpy(numbers(x) * 2 + 1)
+    copied(finished, out)
+    recorder = record._current
+    recorder._steps = [
+        records.Contents(step.storage, step.size_bytes, (numbers(x) * 2 + 1).tobytes())
+        if isinstance(step, records.Contents)
+        else step
+        for step in recorder._steps
+    ]
+    return out
+
+
+def forges_an_operator(x):
+    out = computes_unseen_into_the_output(x)
+    recorder = record._current
+    view = recorder.view(x)
+    made = recorder.view(torch.empty_like(x), fresh=True)
+    recorder._steps.append(records.Operator("mul", "Tensor", (view, view), {}, (made,), None))
+    return out
+
+
+def forges_a_view(x):
+    """The output is said to be where the answer was never written."""
+    out = computes_unseen_into_the_output(x)
+    recorder = record._current
+
+    def elsewhere(tensor, *, fresh=False):
+        assert not fresh
+        return records.View(0, "float32", tuple(tensor.shape), (1,), 4096)
+
+    recorder.view = elsewhere
+    return out
+
+
+def a_hook_computes(x):
+    out = torch.empty_like(x)
+
+    def grid(meta):
+        with _disable_current_modes():
+            box[:] = [x * 2 + 1]
+        return (triton.cdiv(x.numel(), meta["BLOCK"]),)
+
+    copy_kernel[grid](x, out, x.numel(), BLOCK=BLOCK)
+    numbers(out)[:] = numbers(box[0])
+    return out

@@ -1,0 +1,145 @@
+"""Records calls in a forked process, replays them in this one, and prints what came of it, as JSON; run by the tests."""
+
+import gc
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import msgspec
+import torch
+
+from harness.targets import target
+from harness.worker import interpreter, operators, record, watch
+from harness.worker.candidate import import_candidate
+from harness.worker.kernels_only import NotAKernel
+from harness.worker.records import Record, Table
+from harness.worker.replay import Diverged, Refused, Replayer
+from harness.worker.replays import with_elements_read
+from harness.worker.verifier import Interpreting
+
+torch.set_num_threads(1)
+SIZES = (40, 640)
+EXPECTED = {
+    "flips_by_copies": lambda x: _flipped(x),
+    "flips_and_lets_a_kernel_copy": lambda x: _flipped(x),
+    "flips_in_two_parts": lambda x: _flipped(x),
+    "flips_and_rewrites": lambda x: _flipped(x),
+    "hands_a_clone_back": lambda x: x.clone(),
+    "copies_what_the_kernel_left": lambda x: x.clone(),
+}
+
+
+class Recorded(msgspec.Struct):
+    """What a guest would send of its calls."""
+
+    right: list[bool]
+    clean: list[bool]
+    """Whether what the guest saw of itself was in order."""
+    why: list[str]
+    records: list[Record | None]
+    tables: tuple[Table, ...]
+    error: str = ""
+
+
+def _flipped(x):
+    return x.view(-1, 4).flip(0).reshape(-1)
+
+
+def expected(name, x):
+    return EXPECTED.get(name, lambda y: y * 2 + 1)(x)
+
+
+def given(size, seed):
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed))
+
+
+def recorded(file, source, name):
+    """In a process of its own, as candidates patch what they run on."""
+    watch.count_host_elements()
+    module = import_candidate(file, source)
+    recorder = record.Recorder(str(file))
+    found = Recorded([], [], [], [], recorder.tables())
+    for size in SIZES * 2:
+        x = given(size, size)
+        want = expected(name, x)
+        with interpreter.observe({"x": x}) as seen:
+            watched = watch.OperatorWatch(seen, str(file), recorder)
+            recorder.begin({"x": x})
+            with watched:
+                out = getattr(module, name)(x)
+        allowed = all(operators.is_allowed(one.name, ()) for one in watched.operators())
+        clean = allowed and watched.host_elements <= 1024 and watched.from_kernel(out)
+        made, why = recorder.finish([out])
+        found.right.append(bool(torch.allclose(out, want)))
+        found.clean.append(clean and bool(seen.launches))
+        found.why.append(why)
+        found.records.append(made)
+    return found
+
+
+def in_a_fork(work):
+    with tempfile.TemporaryFile() as answer:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                sent = work()
+            except Exception as error:  # noqa: BLE001
+                sent = Recorded([], [], [], [], (), error=f"{type(error).__name__}: {error}")
+            answer.write(msgspec.msgpack.encode(sent))
+            answer.flush()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        answer.seek(0)
+        return msgspec.msgpack.decode(answer.read(), type=Recorded)
+
+
+def outcome(replayer, made, name, x):
+    """What a replay says: `right` with what its elements are, or why not."""
+    try:
+        replayer.run(made, {"x": x.clone()}, again=False, gap=False)
+        got, origins = replayer.output(made.returned[0])
+    except (Refused, NotAKernel, Diverged) as error:
+        return {"refused": f"{type(error).__name__}: {error}"}
+    return {
+        "right": bool(torch.allclose(got, expected(name, x))),
+        "origins": origins,
+        "touched": list(replayer.touched()),
+    }
+
+
+def main():
+    interpreter.prepare(target("gfx942"))
+    record.install()
+    gc.freeze()  # as the fork server does: what the imports left is no candidate's
+    source = Path(sys.argv[1]).read_text(encoding="utf-8")
+    report = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sys.argv[2:]:
+            file = Path(folder) / "kernel.py"
+            found = in_a_fork(lambda name=name, file=file: recorded(file, source, name))
+            replays = []
+            if not found.error:
+                replayer = Replayer(source, str(file), Interpreting(), (), found.tables)
+                for size, made in zip(SIZES * 2, found.records, strict=True):
+                    x = given(size, size + 1)
+                    if made is not None:
+                        kept = with_elements_read(made, {"x": given(size, size)}, {"x": x})
+                        x = x if kept is None else kept["x"]
+                    replays.append(
+                        {"refused": "no record"} if made is None else outcome(replayer, made, name, x)
+                    )
+            report[name] = {
+                "right": found.right,
+                "clean": found.clean,
+                "why": found.why,
+                "error": found.error,
+                "replays": replays,
+            }
+    print(json.dumps(report))  # noqa: T201
+
+
+main()
