@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
+from harness.evaluation import KernelResources
 
 UNKNOWN = -math.inf
 
@@ -27,7 +28,7 @@ class Rank(NamedTuple):
     estimate: float
     """Minus the geometric mean of upper over lower bound of the roofline estimates: nearer to the roofline is better."""
     traffic: float
-    """Minus requested over minimal bytes, counted by the interpreter."""
+    """Minus requested over minimal bytes: sampled at `gpu` sizes, else counted at `cpu` sizes."""
     spills: float
     """Minus registers spilled (and spilled bytes, where a target counts those), all kernels together."""
     occupancy: float
@@ -65,30 +66,43 @@ def _estimate_rank(evaluation: Evaluation) -> float:
 
 
 def _traffic_rank(evaluation: Evaluation) -> float:
-    minimal = sum(case.minimal_bytes for case in evaluation.traffic)
-    requested = sum(case.requested_read_bytes + case.requested_write_bytes for case in evaluation.traffic)
+    cases = evaluation.sampled or evaluation.traffic
+    minimal = sum(case.minimal_bytes for case in cases)
+    requested = sum(case.requested_read_bytes + case.requested_write_bytes for case in cases)
     return -requested / minimal if minimal > 0 else UNKNOWN
 
 
 def _spill_rank(evaluation: Evaluation) -> float:
     counts = [
         count
-        for kernels in evaluation.resources.values()
-        for kernel in kernels
-        for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes)
-        if count is not None
+        for configs in _launched(evaluation)
+        if (count := min((_spills(each) for each in configs), default=None)) is not None
     ]
     return float(-sum(counts)) if counts else UNKNOWN
 
 
 def _occupancy_rank(evaluation: Evaluation) -> float:
     known = [
-        kernel.occupancy
-        for kernels in evaluation.resources.values()
-        for kernel in kernels
-        if kernel.occupancy is not None
+        max(each.occupancy for each in configs if each.occupancy is not None)
+        for configs in _launched(evaluation)
+        if any(each.occupancy is not None for each in configs)
     ]
     return min(known, default=UNKNOWN)
+
+
+def _launched(evaluation: Evaluation) -> list[list[KernelResources]]:
+    """Configs that run, by launch: of an autotuned kernel the best one counts, as that is what a device would choose."""
+    launches: dict[tuple[str, str, str, str], list[KernelResources]] = {}
+    for target, kernels in evaluation.resources.items():
+        for each in kernels:
+            if not each.failure:
+                alone = "" if each.autotune_index is not None else each.binary_sha256
+                launches.setdefault((target, each.kernel, each.case, alone), []).append(each)
+    return list(launches.values())
+
+
+def _spills(kernel: KernelResources) -> int:
+    return sum(count or 0 for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes))
 
 
 def call_accuracy(evaluations: Iterable[Evaluation]) -> float | None:

@@ -62,7 +62,9 @@ class Sampler(Observation):
         if active is not None and active.all():
             active = None
         part = footprint.of_access(np.asarray(addresses, dtype=np.uint64), active, item_bytes)
+        _, line = candidate_line()
         if part.starts.size == 0:
+            self.program.trail.append(Access(line, kind, 0, 0, 0))
             return
         requested = item_bytes * (addresses.size if active is None else int(np.count_nonzero(active)))
         reach = Span(int(part.starts.min()), int(part.ends.max()))
@@ -75,7 +77,6 @@ class Sampler(Observation):
         known.parts.append(part)
         if len(known.parts) > MERGED:
             known.parts = [footprint.union(known.parts)]
-        _, line = candidate_line()
         checksum = hash((part.starts.tobytes(), part.ends.tobytes()))
         self.program.trail.append(Access(line, kind, requested, home, checksum))
         if origin is not None and not self.other_values:

@@ -1,0 +1,125 @@
+# ruff: noqa: N803 -- compile-time constants are written so in Triton
+"""Candidates whose bytes at large sizes are known; sampled by `sampling.py`."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def one_pass_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * columns + offsets, e / tl.sum(e, axis=0), mask=offsets < columns)
+
+
+def one_pass(x):
+    out = torch.empty_like(x)
+    one_pass_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@triton.jit
+def three_pass_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    highest = -float("inf")
+    for start in range(0, columns, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
+        highest = tl.maximum(highest, tl.max(x, axis=0))
+    total = 0.0
+    for start in range(0, columns, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
+        total += tl.sum(tl.exp(x - highest), axis=0)
+    for start in range(0, columns, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=-float("inf"))
+        tl.store(out_ptr + row * columns + offsets, tl.exp(x - highest) / total, mask=offsets < columns)
+
+
+def three_pass(x):
+    out = torch.empty_like(x)
+    three_pass_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+    return out
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, out_ptr, n, k, DIES: tl.constexpr, TILE: tl.constexpr):
+    program, across = tl.program_id(0), n // TILE
+    if DIES > 1:
+        # Neighbours on a die get tiles that lie together.
+        program = program % DIES * (across * across // DIES) + program // DIES
+    rows = program // across * TILE + tl.arange(0, TILE)
+    columns = program % across * TILE + tl.arange(0, TILE)
+    inner = tl.arange(0, TILE)
+    acc = tl.zeros((TILE, TILE), dtype=tl.float32)
+    for start in range(0, k, TILE):
+        a = tl.load(a_ptr + rows[:, None] * k + (start + inner)[None, :])
+        b = tl.load(b_ptr + (start + inner)[:, None] * n + columns[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(out_ptr + rows[:, None] * n + columns[None, :], acc.to(tl.float16))
+
+
+def matmul(a, b, dies=1):
+    out = torch.empty_like(a)
+    tiles = a.shape[0] // 128
+    matmul_kernel[(tiles * tiles,)](a, b, out, a.shape[0], a.shape[1], DIES=dies, TILE=128)
+    return out
+
+
+@triton.jit
+def skip_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    tl.store(out_ptr + offsets, x, mask=(offsets < n) & (x > 0))
+
+
+def skips_what_is_small(x):
+    out = torch.empty_like(x)
+    skip_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+@triton.jit
+def gather_kernel(keys_ptr, table_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    keys = tl.load(keys_ptr + offsets, mask=offsets < n, other=0)
+    tl.store(out_ptr + offsets, tl.load(table_ptr + keys, mask=offsets < n), mask=offsets < n)
+
+
+def gathers(keys, table):
+    out = torch.empty(keys.shape, dtype=table.dtype, device=table.device)
+    gather_kernel[(triton.cdiv(keys.numel(), 1024),)](keys, table, out, keys.numel(), BLOCK=1024)
+    return out
+
+
+@triton.jit
+def waiting_kernel(flag_ptr, out_ptr):
+    while tl.atomic_add(flag_ptr, 0) == 0:
+        pass
+    tl.store(out_ptr + tl.program_id(0), 1.0)
+
+
+def waits(x):
+    waiting_kernel[(1000,)](torch.zeros(1, dtype=torch.int32, device=x.device), x)
+    return x
+
+
+def looks_at_values(x):
+    return one_pass(x) if x.max().item() > 0 else three_pass(x)
+
+
+@triton.jit
+def overflowing_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row, offsets = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns)
+    tl.store(out_ptr + row * columns + offsets, x, mask=offsets < columns)
+
+
+def overflows(x):
+    out = torch.empty_like(x)
+    overflowing_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out

@@ -1,0 +1,62 @@
+"""Samples the candidates of `sampled_kernels.py` at large sizes and prints the reports, as JSON; run by the tests."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "1"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import msgspec
+import torch
+
+from harness.targets import target
+from harness.worker import interpreter, sampling
+from harness.worker.compiler import ArgumentSpec, CaseSpec
+from harness.worker.sample_messages import Sample
+from harness.worker.sampler import sample_case
+
+DIES = 8
+
+torch.set_num_threads(1)
+interpreter.prepare(target("gfx942"))
+sampling.install()
+
+import sampled_kernels  # noqa: E402 -- after the process is prepared, as a guest does it
+
+
+def tensor(name: str, *shape: int, dtype: str = "float32") -> ArgumentSpec:
+    return ArgumentSpec(
+        name=name, shape=shape, strides=torch.empty(shape, device="meta").stride(), dtype=dtype
+    )
+
+
+ROWS = (tensor("x", 8192, 8192),)
+SQUARE = (tensor("a", 2048, 2048, dtype="float16"), tensor("b", 2048, 2048, dtype="float16"))
+WORK = {
+    "one_pass": ROWS,
+    "three_pass": ROWS,
+    "few": (tensor("x", 20, 1000),),
+    "matmul": SQUARE,
+    "swizzled": (*SQUARE, ArgumentSpec(name="dies", scalar=DIES)),
+    "skips_what_is_small": (tensor("x", 1 << 24),),
+    "gathers": (tensor("keys", 1 << 22, dtype="int64"), tensor("table", 1 << 26)),
+    "waits": (tensor("x", 1000),),
+    "looks_at_values": (tensor("x", 128, 1024),),
+    "overflows": (tensor("x", 1 << 18, 16384, dtype="float16"),),
+}
+ENTRIES = {"few": "one_pass", "swizzled": "matmul"}
+
+
+def main() -> None:
+    reports = {}
+    for name, arguments in WORK.items():
+        entry = ENTRIES.get(name, name)
+        request = Sample(nonce="", source="", entry_point=entry, cases=msgspec.Raw(), target="gfx942")
+        report = sample_case(sampled_kernels, request, CaseSpec(name, arguments), DIES)
+        reports[name] = msgspec.to_builtins(report)
+    print(json.dumps(reports))  # noqa: T201
+
+
+main()
