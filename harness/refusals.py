@@ -16,11 +16,11 @@ class Refusal(NamedTuple):
 
 _MODULES = {
     **dict.fromkeys(
-        ("subprocess", "socket", "ctypes", "cffi", "multiprocessing", "threading", "_thread", "concurrent", "asyncio",
-         "importlib", "runpy", "pickle", "marshal", "shelve", "mmap", "signal", "atexit", "pty", "fcntl", "resource",
-         "urllib", "http", "requests", "ftplib", "smtplib", "ssl", "select", "selectors", "builtins", "code", "codeop",
-         "imp", "zipimport", "pkgutil", "shutil", "tempfile", "pathlib", "glob", "io", "tracemalloc", "faulthandler",
-         "cupy", "numba", "unittest", "pip", "setuptools"),
+        ("subprocess", "socket", "ctypes", "cffi", "multiprocessing", "_thread", "concurrent", "asyncio", "runpy",
+         "pickle", "marshal", "shelve", "mmap", "signal", "atexit", "pty", "fcntl", "resource", "urllib", "http",
+         "requests", "ftplib", "smtplib", "ssl", "select", "selectors", "builtins", "code", "codeop", "imp",
+         "zipimport", "pkgutil", "shutil", "tempfile", "pathlib", "glob", "tracemalloc", "faulthandler", "cupy",
+         "numba", "unittest", "pip", "setuptools"),
         "a kernel module has no use for it",
     ),
     **dict.fromkeys(("harness", "suites", "engine", "sessions", "tui", "wavedeck"), "it belongs to the judge"),
@@ -28,14 +28,15 @@ _MODULES = {
 """Top-level modules whose use (not their mere import) is refused."""
 
 _MEMBERS = {
-    "os": frozenset({"path", "environ", "getenv", "cpu_count"}),
-    "sys": frozenset(
-        {"maxsize", "version", "version_info", "float_info", "byteorder", "platform", "stdout", "stderr"}
-    ),
-    "gc": frozenset({"collect"}),
-    "inspect": frozenset({"signature", "Parameter", "getsource"}),
-    "time": frozenset({"time", "perf_counter", "monotonic", "sleep", "perf_counter_ns", "time_ns"}),
-}
+    "os": ("path", "environ", "getenv", "cpu_count", "name", "sep", "linesep", "getpid"),
+    "sys": ("maxsize", "version", "version_info", "float_info", "byteorder", "platform", "stdout", "stderr", "argv",
+            "getsizeof", "implementation", "hexversion"),
+    "gc": ("collect", "enable", "disable", "isenabled"),
+    "inspect": ("signature", "Parameter", "getsource", "getdoc", "isfunction"),
+    "threading": ("Lock", "RLock", "local"),
+    "importlib": ("util.find_spec", "metadata.version", "metadata.PackageNotFoundError"),
+    "io": ("StringIO", "BytesIO"),
+}  # fmt: skip
 """The only members of these modules that a candidate may name."""
 
 _TORCH = (
@@ -67,17 +68,22 @@ _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
 _RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
 """With these a library works on any address, unseen by the judge. Refused wherever they stand, as text too."""
-_CONFIGURATION = ("torch.backends", "torch.set_")
+_CONFIGURATION = (
+    "torch.backends", "torch.set_",
+    "triton.knobs.autotuning", "triton.knobs.compilation", "triton.knobs.amd", "triton.knobs.nvidia",
+)  # fmt: skip
+"""What exists to be assigned."""
 _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 
 def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
     """Each place that is refused, in no particular order. `own_names` are bound by the module itself."""
     imported = _imports(tree)
+    parameters = _parameters_read(tree)
     for node in _walk_what_may_run(tree):
         yield from _of_raw_memory(node)
         match node:
-            case ast.Name(id=name, ctx=ast.Load()):
+            case ast.Name(id=name, ctx=ast.Load()) if node not in parameters:
                 yield from _of_name(node, name, imported, own_names)
             case ast.Attribute():
                 yield from _of_attribute(node, imported)
@@ -155,6 +161,19 @@ def _imports(tree: ast.Module) -> dict[str, str]:
     return meaning
 
 
+def _parameters_read(tree: ast.Module) -> frozenset[ast.AST]:
+    """Names that mean a parameter of a function around them: `input` is a tensor to many authors."""
+    read: set[ast.AST] = set()
+    for function in ast.walk(tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        own = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+        body = function.body if isinstance(function.body, list) else [function.body]
+        for statement in body:
+            read.update(node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id in own)
+    return frozenset(read)
+
+
 def _of_name(node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str]) -> Iterator[Refusal]:
     if name in _BUILTINS and name not in own and name not in imported:
         yield Refusal(node.lineno, f"`{name}` has no use in a kernel module")
@@ -178,13 +197,18 @@ def _of_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Ref
 
 def _of_path(line: int, path: str) -> Iterator[Refusal]:
     top, _, member = path.partition(".")
-    if top in _MEMBERS and member and member.partition(".")[0] not in _MEMBERS[top]:
+    if member and not any(_leads_to(member, allowed) for allowed in _MEMBERS.get(top, (member,))):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
     if top in ("torch", "triton", "numpy") and not _INSIDE_LIBRARIES.isdisjoint(path.split(".")[1:]):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
     for refused in _TORCH:
         if path == refused or path.startswith(refused + "."):
             yield Refusal(line, f"`{path}` leaves the kernels or the judge's view")
+
+
+def _leads_to(member: str, allowed: str) -> bool:
+    """Whether `member` is on the way to what is allowed, is it, or lies within it."""
+    return f"{allowed}.".startswith(f"{member}.") or member.startswith(f"{allowed}.")
 
 
 def _of_raw_memory(node: ast.AST) -> Iterator[Refusal]:
@@ -223,8 +247,18 @@ def _of_reflection(
         yield Refusal(node.lineno, f"`{attribute}` has no use in a kernel module")
     if library and attribute is not None:
         yield from _of_path(node.lineno, f"{path}.{attribute}")
-    if library and attribute is None and node.func.id == "getattr":
+    if library and attribute is None and node.func.id == "getattr" and _hides(path or "", name):
         yield Refusal(node.lineno, f"a member of `{path}` is named by an expression; name it plainly")
+
+
+def _hides(path: str, name: ast.expr) -> bool:
+    """Whether an expression names a member to hide it: of modules that are not free to use, or put together of literals.
+
+    `getattr(tl, str(x.dtype).removeprefix("torch."))` is how types are looked up.
+    """
+    if path.partition(".")[0] not in ("torch", "triton"):
+        return True
+    return not any(isinstance(node, (ast.Name, ast.Attribute)) for node in ast.walk(name))
 
 
 def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:

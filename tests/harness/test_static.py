@@ -58,6 +58,14 @@ def verdict_of(source: str) -> Verdict | None:
         "import numpy as np; np.fromfile('a')",
         "library = torch; library.os.system('true')",
         "from harness.worker import judge; judge.main",
+        "import threading; threading.Timer(1, print).start()",
+        "from threading import Thread; Thread()",
+        "import importlib.util; importlib.util.module_from_spec(None)",
+        "import io; io.open('a')",
+        "import os; getattr(os, str(x))",
+        "getattr(torch, 'soft' + 'max')",
+        "triton.knobs.runtime.launch_enter_hook = print",
+        "(lambda input: 0)(input())",
     ],
 )
 def test_what_has_no_honest_use_is_refused_with_its_line(statement: str) -> None:
@@ -89,6 +97,15 @@ def test_what_has_no_honest_use_is_refused_with_its_line(statement: str) -> None
         "torch.signal.windows",
         "class Plan: modules = ()",
         "triton.testing.do_bench(lambda: 0)",
+        "import threading; lock = threading.Lock()",
+        "import importlib.util; importlib.util.find_spec('apex')",
+        "from importlib.metadata import version; version('triton')",
+        "import io; io.StringIO()",
+        "import os; os.getpid()",
+        "import time; time.strftime('%H')",
+        "getattr(tl, str(x.dtype).removeprefix('torch.'))",
+        "triton.knobs.autotuning.print = True",
+        "(lambda input, open=0: input + open)(2)",
     ],
 )
 def test_what_merely_looks_odd_goes_on(statement: str) -> None:
