@@ -22,6 +22,7 @@ from sessions.events import (
     EngineStarted,
     Event,
     SessionFinished,
+    WinnerExamined,
 )
 from sessions.home import read_engine_info
 from sessions.store import Store
@@ -86,7 +87,9 @@ def killed_while_it_runs(home: Home, session: str, moments: random.Random) -> bo
 
 def assert_each_thing_happened_once(events: list[Event], *, kills: int) -> None:
     assert kills >= 1
-    for kind, name in ((CallFinished, "call"), (CandidateProposed, "attempt"), (AttemptJudged, "attempt")):
+    once = (CallFinished, CandidateProposed, AttemptJudged, WinnerExamined)
+    for kind in once:
+        name = "call" if kind is CallFinished else "attempt"
         counts = Counter(getattr(event, name) for event in events if isinstance(event, kind))
         assert set(counts.values()) == {1}, f"{kind.__name__} twice"
 

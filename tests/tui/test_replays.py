@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import Verdict
 from sessions.codec import UnknownEvent
-from sessions.events import AttemptJudged, DecisionMade, DecisionUndone
+from sessions.events import AttemptJudged, DecisionMade, DecisionUndone, WinnerExamined
 from sessions.fold import fold
-from tests.support.journals import SESSION, finished
+from tests.support.journals import SESSION, examined, finished
 from tui.cockpit.feed import Feed
 from tui.cockpit.replays import LONGEST_GAP_S, SPEEDS, Replay, read_story
 
@@ -30,6 +31,14 @@ def test_jumping_about_ends_in_the_same_state_as_going_there(places: list[int]) 
         replay.seek(place)
         feed.drain(0.0)
     assert feed.state == fold(EVENTS[: places[-1]] if places else [])
+
+
+def test_an_exam_that_is_failed_makes_another_attempt_the_best_and_is_a_place_to_jump_to() -> None:
+    failed = WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.WRONG))
+    before = [event for event in EVENTS if not isinstance(event, WinnerExamined)]
+    marks = read_story(SESSION, [*before, failed]).marks
+    assert marks.bests[-1] == len(before) + 1
+    assert marks.verdicts == read_story(SESSION, before).marks.verdicts, "an exam is no verdict"
 
 
 @pytest.mark.parametrize("speed", SPEEDS)
