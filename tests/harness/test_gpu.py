@@ -35,6 +35,12 @@ def spin_kernel(flag):
         pass
 
 
+@triton.jit
+def wait_kernel(counter, rounds):
+    for _ in range(rounds):
+        tl.atomic_add(counter, 1)
+
+
 def launch(x, y, out, shift=0):
     add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), SHIFT=shift, BLOCK=1024)
 
@@ -135,7 +141,7 @@ SIDE = """
 side = torch.cuda.Stream()
 side.wait_stream(torch.cuda.current_stream())
 with torch.cuda.stream(side):
-    torch.cuda._sleep(400_000_000)
+    wait_kernel[(1,)](torch.zeros(1, dtype=torch.int32, device=x.device), 1_000_000)
     launch(x, y, out)
 """
 

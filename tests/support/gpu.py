@@ -9,11 +9,13 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Evaluation, discover_devices, evaluate, target
+from harness import DevicePool, Evaluation, TimeLimits, discover_devices, evaluate, target
 from suites import Task, load_task
 
 DEVICE = os.environ.get("WAVEDECK_TEST_DEVICE", "0")
 """Read when tests are collected, before each test's environment is emptied."""
+SLOTS = 6
+"""Small cases leave room for more than are judged at once at a GPU's own sizes."""
 
 
 def missing() -> str:
@@ -30,7 +32,8 @@ needs_gpu = pytest.mark.skipif(bool(missing()), reason=missing() or "there is on
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def gpu_pool() -> AsyncIterator[DevicePool]:
-    async with DevicePool((DEVICE,)) as started:
+    limits = TimeLimits(call_s=60.0, call_cpu_s=60.0, case_s=60.0, case_cpu_s=60.0)
+    async with DevicePool((DEVICE,), slots=SLOTS, limits=limits) as started:
         yield started
 
 
