@@ -6,11 +6,12 @@ import torch
 
 from harness.evaluation import ErrorReport, Margin, Mismatch
 from suites.dtypes import ITEM_BYTES
-from suites.task import Task
+from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
 from . import bounds, findings, place
 from .caller import Run
+from .cases import JudgedCase
 from .compare import compare
 from .link import GuestLied
 from .messages import OutputData
@@ -49,9 +50,7 @@ class Answers:
         for output, data, expected in zip(
             self._task.outputs, run.returned.outputs, run.given.expected, strict=True
         ):
-            tolerance, quantization = tolerance_of(self._task, output, run.case), self._task.quantization
-            if run.step.case.probe and quantization is not None and quantization.probe is not None:
-                tolerance, quantization = quantization.probe, None
+            tolerance, quantization = judged_by(self._task, output, run.step.case)
             compared = compare(
                 place.here(tensor_of(data)),
                 expected,
@@ -86,6 +85,14 @@ class Answers:
         known = self._margins.get(key)
         if known is None or margin.used > known.used:
             self._margins[key] = margin
+
+
+def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:
+    """What judges an output of a case: its tolerance, or metrics instead; in a quantization's probe, the probe's."""
+    quantization = task.quantization
+    if case.probe and quantization is not None and quantization.probe is not None:
+        return quantization.probe, None
+    return tolerance_of(task, output, case.case), quantization
 
 
 def tensor_of(data: OutputData) -> torch.Tensor:

@@ -23,11 +23,6 @@ _EIGHT_BITS: dict[torch.dtype, tuple[int, int]] = {
 """Stored bits of the significand and the exponent of the smallest normal value; `torch.finfo` has them wrong (2.13)."""
 
 
-def has_tf32(target: str) -> bool:
-    """Whether a target's matrix units know TF32: NVIDIA's since Ampere, AMD's on gfx942 (there on request alone)."""
-    return target.startswith("sm_") or target == "gfx942"
-
-
 def terms_of(tolerance: Tolerance, sizes: dict[str, int]) -> int:
     """Length of the reduction at these sizes; 1 where the tolerance names none."""
     return sizes.get(tolerance.reduction, 1)

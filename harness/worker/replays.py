@@ -12,10 +12,10 @@ import torch
 
 from harness.evaluation import ErrorReport, Mismatch
 from suites.task import Task
-from suites.tolerances import dtype_of, tolerance_of
+from suites.tolerances import dtype_of
 
 from . import bounds, replay_findings
-from .answers import tensor_of
+from .answers import judged_by, tensor_of
 from .arena import Arena
 from .caller import Run
 from .compare import compare
@@ -211,7 +211,7 @@ class Replays:
         for output, data, expected in zip(
             self._task.outputs, report.outputs, waiting.given.expected, strict=True
         ):
-            tolerance = tolerance_of(self._task, output, case)
+            tolerance, quantization = judged_by(self._task, output, waiting.run.step.case)
             compared = compare(
                 tensor_of(
                     OutputData(type="torch.Tensor", dtype=data.dtype, shape=data.shape, data=data.data)
@@ -221,7 +221,7 @@ class Replays:
                 output=output.name,
                 dtype=torch_dtype(dtype_of(output, case)),
                 tolerance=tolerance,
-                quantization=self._task.quantization,
+                quantization=quantization,
                 terms=bounds.terms_of(tolerance, case.cpu),
             )
             if compared.mismatch is not None:

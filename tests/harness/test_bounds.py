@@ -145,12 +145,6 @@ def test_tf32_is_allowed_where_the_task_says_so_and_the_device_has_it() -> None:
     assert judged(got, expected, strict, tf32=True).mismatch is not None
     assert judged(got.half().float(), expected, lenient, tf32=True).mismatch is None
     assert judged(torch.zeros(64, 64), expected, lenient, tf32=True).mismatch is not None
-    assert [bounds.has_tf32(name) for name in ("sm_90", "gfx942", "gfx950", "gfx90a")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
 
 
 def test_one_element_far_off_is_told_in_a_large_quantized_output() -> None:
