@@ -1,4 +1,3 @@
-
 """
 8-bit floats in Triton's interpreter, whose own casts truncate (3.6 to 3.9) and know no NaN of AMD's formats.
 
