@@ -15,7 +15,7 @@ from harness.worker.arena import Arena, open_arguments
 from harness.worker.cases import JudgedCase, Layout
 from harness.worker.distributions import inject_special
 from harness.worker.layouts import laid_out
-from harness.worker.problem import Problem
+from harness.worker.problem import Inputs, Problem
 from harness.worker.vault import Vault
 from tests.harness.doubling import PROBLEM, write_doubled
 
@@ -97,6 +97,12 @@ def refilled() -> dict[str, bool]:
     return told
 
 
+def tensor_of(inputs: Inputs) -> torch.Tensor:
+    x = inputs["x"]
+    assert isinstance(x, torch.Tensor)
+    return x
+
+
 def vault() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         counting = PROBLEM.replace("def oracle(x):", "calls = []\n\n\ndef oracle(x):\n    calls.append(1)")
@@ -108,7 +114,8 @@ def vault() -> dict[str, Any]:
             for place in range(4):
                 _ = kept.given(problem, case, 1, place).expected
         draws = [
-            kept.given(problem, case, seed, place).inputs["x"] for seed, place in ((1, 0), (1, 1), (2, 0))
+            tensor_of(kept.given(problem, case, seed, place).inputs)
+            for seed, place in ((1, 0), (1, 1), (2, 0))
         ]
         bytes_of_one = kept.given(problem, case, 1, 0).size_bytes
         small = Vault(capacity_bytes=3 * bytes_of_one)
@@ -122,8 +129,10 @@ def vault() -> dict[str, Any]:
             "different": not any(torch.equal(a, b) for at, a in enumerate(draws) for b in draws[:at]),
             "within": small.size_bytes <= 3 * bytes_of_one,
             "newest kept": small.given(problem, case, 1, 3) is newest,
-            "made again alike": torch.equal(again.inputs["x"], draws[0]),
-            "exam differs": not torch.equal(problem.given(JudgedCase(exam_of(case)), 1, 0)["x"], draws[0]),
+            "made again alike": torch.equal(tensor_of(again.inputs), draws[0]),
+            "exam differs": not torch.equal(
+                tensor_of(problem.given(JudgedCase(exam_of(case)), 1, 0)), draws[0]
+            ),
         }
 
 
