@@ -29,13 +29,13 @@ COLUMNS = (
     Column("state", 8, 8),
     Column("tasks", 10, 30, drop=2),
     Column("solved", 6, 6, right=True),
-    Column("confirmed", 9, 12, right=True, drop=3, if_known=True),
+    Column("confirmed", 12, 12, right=True, drop=1, if_known=True),
     Column("attempts", 8, 8, right=True, drop=4),
     Column("best", 14, 22, drop=5),
     Column("model", 12, 28, drop=7),
     Column("tokens", 17, 20, drop=8),
     Column("cost", 7, 9, right=True, drop=6),
-    Column("started, UTC", 16, 16, drop=1),
+    Column("started, UTC", 16, 16, drop=3),
 )
 EMPTY_HOME = """
 No session yet. Start one in a shell:
