@@ -46,6 +46,7 @@ WORK = {
     "softmax": [CaseSpec("rows", (tensor("x", 4096, 1024, dtype="float16"),))],
     "matmul": [CaseSpec("square", matrices(1024))],
     "tuned_matmul": [CaseSpec("square", matrices(1024))],
+    "widely_tuned": [CaseSpec("square", matrices(1024)), CaseSpec("odd", matrices(1023))],
     "spilling": [CaseSpec("square", matrices(1024))],
     "hungry": [CaseSpec("square", matrices(1024))],
     "persistent": [CaseSpec("big", pair(1 << 24))],

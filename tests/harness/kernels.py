@@ -555,3 +555,27 @@ def only_config(x, y):
     out = torch.empty_like(x)
     only_config_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
     return out
+
+
+MANY = [
+    triton.Config({"BM": bm, "BN": bn, "BK": 32}, num_warps=warps)
+    for bm in (16, 32, 64, 128)
+    for bn in (16, 32)
+    for warps in (2, 4)
+] + [triton.Config({"BM": 256, "BN": 256, "BK": 128}), triton.Config({"BM": 16, "BN": 16, "BK": 8})]
+
+
+@triton.autotune(configs=MANY, key=["M", "N", "K"])
+@triton.jit
+def widely_tuned_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    tl.static_assert(BK >= 16)
+    matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
+
+
+def widely_tuned(a, b):
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    widely_tuned_kernel[lambda meta: (triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"]))](
+        a, b, c, m, n, k
+    )
+    return c

@@ -53,7 +53,9 @@ def test_each_target_gets_its_own_binary(target: str) -> None:
 
 
 def test_binaries_are_the_targets(amd: Any, nvidia: Any) -> None:
-    assert {row.binary for report in amd.values() for row in rows(report)} == {"gfx942"}
+    assert {row.binary for report in amd.values() for row in rows(report) if "failed" not in row.flags} == {
+        "gfx942"
+    }
     assert {row.binary for report in nvidia.values() for row in rows(report)} == {"sm_90"}
 
 
@@ -188,3 +190,35 @@ def test_kernels_that_size_their_grid_by_registers_compile(amd: Any, nvidia: Any
         (row,) = rows(reports["persistent"])
         assert row.occupancy
     assert rows(nvidia["persistent"])[0].spill_bytes == 0
+
+
+def test_every_config_has_a_row_and_the_bad_ones_are_flagged(amd: Any) -> None:
+    """Eighteen configs, several compiled at once: one is too large for LDS, one fails its own assertion."""
+    report = amd["widely_tuned"]
+    assert report["error"] is None
+    table = rows(report)
+    square = [row for row in table if row.case == "square"]
+    assert [row.autotune_index for row in square] == list(range(18))
+    assert all(row.binary == "gfx942" and not row.flags for row in square[:16])
+    assert all(row.compile_seconds for row in square[:16])
+    large, asserting = square[16:]
+    assert "too_large" in large.flags
+    assert large.failure.startswith("needs ")
+    assert not large.fits
+    assert (asserting.flags, asserting.binary) == (("failed",), "")
+    assert asserting.failure
+
+
+def test_other_sizes_compile_the_config_that_runs(amd: Any) -> None:
+    (odd,) = [row for row in rows(amd["widely_tuned"]) if row.case == "odd"]
+    assert odd.autotune_index == 0
+
+
+def test_grids_are_fitted_to_the_device(amd: Any, nvidia: Any) -> None:
+    (row,) = rows(amd["matmul"])
+    (fit,) = row.fits
+    assert (fit.workgroups, fit.compute_units, fit.dies) == (256, 304, 8)
+    assert (fit.rounds, fit.idle_units, fit.die_most) == (1, 48, 32)
+    (row,) = rows(nvidia["matmul"])
+    assert (row.fits[0].compute_units, row.fits[0].dies) == (132, 1)
+    assert row.local_loads

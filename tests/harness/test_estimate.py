@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.estimate import estimate
-from harness.evaluation import Traffic
+from harness.evaluation import SampledTraffic, Traffic
 from harness.targets import target, targets
 from suites.task import Cost
 
@@ -53,6 +53,52 @@ def test_a_large_matmul_lies_between_compute_and_uncached_memory() -> None:
     assert made.low_us == pytest.approx(flops / 1307.4e12 * 1e6)
     assert made.bound_high == "memory"
     assert made.high_us == pytest.approx(411, rel=0.02)
+
+
+def sampled(*, requested: int, distinct: int, minimal: int, dot_flops: int, dies: int = 8) -> SampledTraffic:
+    return SampledTraffic(
+        case="c",
+        sizes={"n": 4096},
+        target="gfx942",
+        launches=1,
+        programs=1024,
+        sampled=20,
+        requested_read_bytes=requested,
+        requested_write_bytes=0,
+        requested_low_bytes=requested,
+        requested_high_bytes=requested,
+        unique_low_bytes=minimal,
+        unique_high_bytes=minimal,
+        die_bytes=distinct,
+        dies=dies,
+        group=8,
+        minimal_bytes=minimal,
+        flops=dot_flops,
+        dot_flops=dot_flops,
+    )
+
+
+def test_what_a_dies_cache_shares_lies_between_the_bounds() -> None:
+    """The large matmul again: 0.57 GB distinct on the dies of an MI300X, and then compute is the limit."""
+    flops = 2 * 4096**3
+    cost = Cost(flops=flops, minimal_bytes=100_663_296, dot_dtype="float16")
+    counts = sampled(
+        requested=2_181_038_080, distinct=570_425_344, minimal=cost.minimal_bytes, dot_flops=flops
+    )
+    made = estimate(counts, cost, "float16", MI300X)
+    assert made is not None
+    assert made.shared_us is not None
+    assert made.low_us < made.shared_us < made.high_us
+    assert made.shared_us == pytest.approx(570_425_344 / 5.3e12 * 1e6)
+    assert made.high_us == pytest.approx(411, rel=0.02)
+    assert made.basis.endswith("at n=4096; 20 of 1024 programs sampled as on gfx942")
+
+
+def test_dies_of_another_target_say_nothing() -> None:
+    counts = sampled(requested=400, distinct=300, minimal=100, dot_flops=0)
+    made = estimate(counts, Cost(flops=1, minimal_bytes=100), "float32", target("sm_90"))
+    assert made is not None
+    assert made.shared_us is None
 
 
 def test_the_basis_names_device_peaks_and_sizes() -> None:

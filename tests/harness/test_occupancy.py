@@ -1,11 +1,13 @@
-"""Occupancy against the tables that vendors and LLVM publish."""
+"""Occupancy against the tables that vendors and LLVM publish; grids against compute units and dies."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from harness.targets import target
-from harness.worker.occupancy import occupancy
+from harness.targets import hardware, target, targets
+from harness.worker.occupancy import grid_fit, occupancy
 
 CDNA3, CDNA4, HOPPER, ADA = (target(name) for name in ("gfx942", "gfx950", "sm_90", "sm_89"))
 
@@ -57,3 +59,46 @@ def test_warp_and_block_limits_on_nvidia() -> None:
     assert occupancy(ADA, waves_a_workgroup=4, registers=32, local_bytes=0)[:2] == (48.0, "warps")
     assert occupancy(HOPPER, waves_a_workgroup=1, registers=32, local_bytes=0)[:2] == (32.0, "blocks")
     assert occupancy(HOPPER, waves_a_workgroup=4, registers=32, local_bytes=100 * 1024)[:2] == (8.0, "shared")
+
+
+def test_a_grid_in_whole_rounds_has_no_tail() -> None:
+    """An MI300X has 304 compute units on 8 dies."""
+    fit = grid_fit(CDNA3, "c", (304, 2, 1), 2)
+    assert fit is not None
+    assert (fit.rounds, fit.tail_idle, fit.idle, fit.idle_units) == (1, 0.0, 0.0, 0)
+    assert (fit.die_most, fit.die_least, fit.dies) == (76, 76, 8)
+
+
+def test_one_workgroup_too_many_leaves_the_device_idle_for_a_round() -> None:
+    fit = grid_fit(CDNA3, "c", (305, 1, 1), 1)
+    assert fit is not None
+    assert (fit.rounds, fit.idle_units) == (2, 303)
+    assert fit.tail_idle == pytest.approx(303 / 304)
+    assert (fit.die_most, fit.die_least) == (39, 38)
+
+
+def test_the_tiles_of_a_large_matmul_on_an_mi300x() -> None:
+    """4096 x 4096 in tiles of 128: 1024 workgroups, 128 a die, 38 compute units there: 3 rounds and 14 left over."""
+    fit = grid_fit(CDNA3, "square", (32, 32, 1), 1)
+    assert fit is not None
+    assert (fit.workgroups, fit.rounds, fit.die_most) == (1024, 4, 128)
+    assert fit.tail_idle == pytest.approx(1 - 8 * 14 / 304)
+    assert fit.idle == pytest.approx(1 - 1024 / (4 * 304))
+
+
+def test_what_does_not_fit_or_has_no_workgroup_has_no_fit() -> None:
+    assert grid_fit(HOPPER, "c", (100, 1, 1), 0) is None
+    assert grid_fit(HOPPER, "c", (0, 1, 1), 2) is None
+
+
+@given(count=st.integers(1, 100_000), per_unit=st.integers(1, 32), of=st.sampled_from(targets()))
+def test_shares_are_shares_and_rounds_are_enough(count: int, per_unit: int, of: object) -> None:
+    fit = grid_fit(of, "c", (count, 1, 1), per_unit)  # type: ignore[arg-type]
+    assert fit is not None
+    units = hardware(of).compute_units  # type: ignore[arg-type]
+    assert units % fit.dies == 0
+    assert 0 <= fit.tail_idle < 1
+    assert 0 <= fit.idle <= fit.tail_idle + 1e-9
+    assert fit.die_most - fit.die_least in (0, 1)
+    places = units * per_unit
+    assert (fit.rounds - 1) * places < fit.die_most * fit.dies <= fit.rounds * places

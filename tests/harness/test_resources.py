@@ -75,6 +75,7 @@ def test_a_code_object_is_read_whole() -> None:
         ASSEMBLY.format(target="amdgcn-amd-amdhsa--gfx942"), code_object("amdgcn-amd-amdhsa--gfx942")
     )
     assert found.load_widths == {"128": 2, "64": 1, "16": 2, "8": 1}
+    assert (found.local_loads, found.tile_loads) == (1, None)
     assert found.matrix_instructions == 2
     assert (found.vgprs, found.agprs, found.sgprs, found.vgpr_spills, found.sgpr_spills) == (
         140,
@@ -111,6 +112,26 @@ def test_a_cubin_is_read_from_binary_ptx_and_log() -> None:
     assert (found.registers, found.spill_bytes, found.matrix_instructions) == (168, 20, 2)
     assert found.load_widths == {"128": 2, "16": 1}
     assert from_cuda(ptx, cubin(90, 168), "").spill_bytes is None
+
+
+def test_loads_past_the_registers_are_counted_apart() -> None:
+    """As Triton writes them: buffer loads to LDS on gfx950, copies of tiles on sm_90, a load of the device's scope."""
+    assembly = """
+	.amdgcn_target "amdgcn-amd-amdhsa--gfx950"
+	buffer_load_dwordx4 v1, s[4:7], 0 offen lds
+	buffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen ; lds is where it goes later
+"""
+    found = from_hip(assembly, code_object("amdgcn-amd-amdhsa--gfx950"))
+    assert (found.load_widths, found.local_loads) == ({"128": 2}, 1)
+    ptx = """.target sm_90a
+	@%p4 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];
+	cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];
+	cp.async.cg.shared.global [ %r5 + 0 ], [ %rd3 + 0 ], 0x10, %r6;
+	ld.relaxed.gpu.global.b32 %r7, [ %rd2 + 0 ];
+	ld.shared.v4.b32 {%r8, %r9, %r10, %r11}, [ %r5 ];
+"""
+    found = from_cuda(ptx, cubin(90, 32), "")
+    assert (found.load_widths, found.local_loads, found.tile_loads) == ({"128": 1, "32": 1}, 1, 1)
 
 
 @pytest.mark.parametrize("binary", [b"", b"\x7fELF", b"MZ" * 64, elf([(".text", 1, b"")])])

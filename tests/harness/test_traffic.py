@@ -109,3 +109,52 @@ def test_an_empty_tensor_holds_nothing(shape: tuple[int, ...]) -> None:
         seen.touch("load", np.array([empty.data_ptr()], dtype=np.uint64), None, 4, seen.origin(empty))
         is not None
     )
+
+
+def test_a_read_of_what_nobody_wrote_names_tensor_and_index() -> None:
+    made = torch.empty(16)
+    seen = Observation()
+    seen.fresh(made)
+    origin = seen.origin(made, ("t_ptr",))
+    seen.touch("store", addresses(made, [0, 1, 2, 3]), None, 4, origin)
+    assert seen.touch("load", addresses(made, [0, 1, 2, 3]), None, 4, origin) is None
+    assert seen.uninitialised == []
+    masked = np.array([True, True, False])
+    seen.touch("load", addresses(made, [2, 3, 9]), masked, 4, origin)
+    assert seen.uninitialised == []
+    seen.position = (5, 0, 0)
+    assert seen.touch("atomic", addresses(made, [3, 7, 9]), None, 4, origin) is None
+    (read,) = seen.uninitialised
+    assert (
+        "atomic of 2 elements of `t_ptr` that nothing had written (index 7 to 9) in program (5, 0, 0)" in read
+    )
+
+
+def test_what_the_host_fills_is_written() -> None:
+    made = torch.empty(4, 8)
+    seen = Observation()
+    seen.fresh(made)
+    seen.filled(made[:2])
+    origin = seen.origin(made, ("t_ptr",))
+    seen.touch("load", addresses(made, list(range(16))), None, 4, origin)
+    assert seen.uninitialised == []
+    seen.touch("load", addresses(made, [16]), None, 4, origin)
+    assert len(seen.uninitialised) == 1
+
+
+def test_inputs_and_filled_tensors_are_never_unwritten() -> None:
+    x, made = torch.ones(8), torch.zeros(8)
+    seen = Observation()
+    seen.admit({"x": x})
+    seen.touch("load", addresses(x, [0, 7]), None, 4, seen.origin(x))
+    seen.touch("load", addresses(made, [0, 7]), None, 4, seen.origin(made))
+    assert seen.uninitialised == []
+
+
+def test_a_miss_says_how_far_and_why() -> None:
+    x = torch.zeros(8)
+    seen = Observation()
+    seen.masked = False
+    seen.touch("load", addresses(x, [6, 7, 8, 9]), None, 4, seen.origin(x, ("x_ptr",)))
+    assert "load of 2 elements past the end of `x_ptr` (index 8 to 9, size 8)" in seen.out_of_bounds[0]
+    assert seen.out_of_bounds[0].endswith("in program (0, 0, 0); it has no mask")
