@@ -48,6 +48,7 @@ def _sections(evaluation: Evaluation, baseline: str) -> Iterator[str]:
     yield _latency(evaluation, baseline)
     yield _resources(evaluation)
     yield _traffic(evaluation)
+    yield _sampled(evaluation)
     yield _estimate(evaluation)
     yield _block("printed by the candidate", evaluation.printed)
     yield _block("notes", "\n".join(evaluation.notes))
@@ -153,6 +154,10 @@ def _target(target: str, kernels: tuple[KernelResources, ...]) -> str:
         Column("limit", keep=True),
         Column("MFMA" if amd else "MMA", right=True),
         Column("loads"),
+        Column("rounds", right=True, if_known=True),
+        Column("tail idle", right=True, if_known=True),
+        Column("a die", right=True, if_known=True),
+        Column("flags", if_known=True),
     ]
     rows = [_kernel(each, amd=amd) for each in kernels]
     title = f"{target}, compiled at GPU sizes"
@@ -178,7 +183,18 @@ def _kernel(each: KernelResources, *, amd: bool) -> tuple[str, ...]:
         each.occupancy_limit or UNKNOWN,
         count(each.matrix_instructions),
         " ".join(f"{times}x{bits}b" for bits, times in widths) or UNKNOWN,
+        *_fit(each),
+        " ".join(each.flags) or UNKNOWN,
     )
+
+
+def _fit(each: KernelResources) -> tuple[str, str, str]:
+    """Rounds, idle share of the last one and workgroups a die, of the first case."""
+    if not each.fits:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    fit = each.fits[0]
+    a_die = str(fit.die_most) if fit.die_most == fit.die_least else f"{fit.die_least}-{fit.die_most}"
+    return str(fit.rounds), f"{fit.tail_idle:.0%}", a_die if fit.dies > 1 else UNKNOWN
 
 
 def _traffic(evaluation: Evaluation) -> str:
@@ -212,6 +228,38 @@ def _traffic(evaluation: Evaluation) -> str:
     return "bytes moved, counted at CPU sizes\n" + table(columns, rows, indent=2)
 
 
+def _sampled(evaluation: Evaluation) -> str:
+    lines = [f"{case} not sampled at GPU sizes: {why}" for case, why in evaluation.not_sampled.items()]
+    rows = []
+    for each in evaluation.sampled:
+        requested = each.requested_read_bytes + each.requested_write_bytes
+        rows.append(
+            (
+                each.case,
+                size(requested),
+                size(each.die_bytes),
+                size(each.unique_high_bytes),
+                size(each.minimal_bytes),
+                f"{requested / each.minimal_bytes:.2f}" if each.minimal_bytes else UNKNOWN,
+                f"{count(each.sampled)} of {count(each.programs)}",
+            )
+        )
+    columns = [
+        Column("case", keep=True),
+        Column("requested", right=True),
+        Column("on dies at most", right=True),
+        Column("unique at most", right=True),
+        Column("minimal", right=True),
+        Column("req/min", right=True),
+        Column("programs sampled", right=True, drop=1),
+    ]
+    if rows:
+        lines.insert(
+            0, "bytes at GPU sizes, an estimate from a sample of programs\n" + table(columns, rows, indent=2)
+        )
+    return wrapped("\n".join(lines)) if not rows else "\n".join(lines)
+
+
 def _estimate(evaluation: Evaluation) -> str:
     if not evaluation.estimate:
         return ""
@@ -221,6 +269,7 @@ def _estimate(evaluation: Evaluation) -> str:
             each.case,
             " ".join(f"{name}={value}" for name, value in each.sizes.items()),
             f"{each.low_us:,.4g}",
+            UNKNOWN if each.shared_us is None else f"{each.shared_us:,.4g}",
             f"{each.high_us:,.4g}",
             each.bound_low if each.bound_low == each.bound_high else f"{each.bound_low} to {each.bound_high}",
         )
@@ -231,13 +280,14 @@ def _estimate(evaluation: Evaluation) -> str:
         Column("case", keep=True),
         Column("sizes"),
         Column("at best us", right=True),
+        Column("shared on dies us", right=True, if_known=True),
         Column("uncached us", right=True),
         Column("bound"),
     ]
-    basis = dict.fromkeys(each.basis for each in evaluation.estimate)
+    # The sizes stand in the table.
+    basis = dict.fromkeys(each.basis.partition("; at ")[0] for each in evaluation.estimate)
     lines = ["estimate (roofline between two bounds, not a measurement)", table(columns, rows, indent=2)]
-    if len(basis) == 1:
-        lines.append(wrapped(indented(next(iter(basis)))))
+    lines += [wrapped(indented(each)) for each in basis]
     return "\n".join(lines)
 
 

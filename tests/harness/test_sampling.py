@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import DevicePool, Verdict
 from harness.worker import footprint
 from harness.worker.program_sample import Programs
 from harness.worker.sample_messages import CaseSampled, Flow
+from sessions.metrics import rank
+from suites import baseline_source, load_task
 from tests.harness.driving import HERE, drive
+from tests.support.judging import judge
 
 pytestmark = pytest.mark.judge
 
@@ -168,3 +172,79 @@ def test_numbers_follow_the_order_in_which_hardware_starts_programs() -> None:
     assert [programs.position(number) for number in (0, 1, 2, 3, 6)] == [
         (0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0), (0, 0, 1),
     ]  # fmt: skip
+
+
+THREE_PASSES = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    highest = -float("inf")
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row + at, mask=at < columns, other=-float("inf")).to(tl.float32)
+        highest = tl.maximum(highest, tl.max(x, axis=0))
+    total = 0.0
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row + at, mask=at < columns, other=-float("inf")).to(tl.float32)
+        total += tl.sum(tl.exp(x - highest), axis=0)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row + at, mask=at < columns, other=-float("inf")).to(tl.float32)
+        tl.store(out_ptr + row + at, (tl.exp(x - highest) / total).to(out_ptr.dtype.element_ty), mask=at < columns)
+
+
+def softmax(x):
+    out = torch.empty_like(x)
+    kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=2048)
+    return out
+"""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_fewer_passes_rank_better_where_memory_is_the_limit(pool: DevicePool) -> None:
+    """One pass over each row against three: correct both, half the bytes at the sizes of a GPU."""
+    one = await judge(pool, baseline_source(load_task("softmax")), "softmax")
+    three = await judge(pool, THREE_PASSES, "softmax")
+    assert (one.verdict, three.verdict) == (Verdict.CORRECT, Verdict.CORRECT)
+    assert rank(one) > rank(three)
+    for evaluation, times in ((one, 1), (three, 2)):
+        assert evaluation.not_sampled == {}
+        sampled = {found.case: found for found in evaluation.sampled}["fp32"]
+        assert sampled.requested_read_bytes + sampled.requested_write_bytes == times * sampled.minimal_bytes
+        (estimated,) = [found for found in evaluation.estimate if found.case == "fp32"]
+        assert estimated.sizes == {"rows": 8192, "columns": 8192}
+        assert estimated.high_us == pytest.approx(times * estimated.low_us)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_what_nobody_wrote_is_a_note_and_no_verdict(pool: DevicePool) -> None:
+    source = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(t_ptr, x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    unused = tl.load(t_ptr + at, mask=at < n)
+    x, y = tl.load(x_ptr + at, mask=at < n), tl.load(y_ptr + at, mask=at < n)
+    tl.store(out_ptr + at, tl.where(at < 0, unused, x + y), mask=at < n)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 1024),)](torch.empty_like(x), x, y, out, x.numel(), BLOCK=1024)
+    return out
+"""
+    found = await judge(pool, source)
+    assert found.verdict is Verdict.CORRECT
+    (note,) = [note for note in found.notes if "nothing had written" in note]
+    assert "line 10: load of 1024 elements of `t_ptr`" in note
+    assert all(traffic.uninitialised for traffic in found.traffic)

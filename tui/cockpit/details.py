@@ -112,12 +112,18 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
         lines += table(measures.TRAFFIC_COLUMNS, measures.traffic_rows(evaluation), width)
         strays = [stray for each in evaluation.traffic for stray in each.out_of_bounds]
         lines += [line(f"out of bounds: {stray}", "bad") for stray in strays]
+    if evaluation.sampled:
+        lines += [EMPTY, line("bytes estimated at gpu sizes, from a sample of programs", "head")]
+        lines += table(measures.SAMPLED_COLUMNS, measures.sampled_rows(evaluation), width)
+    for case, why in evaluation.not_sampled.items():
+        lines += [line(each, "dim") for each in wrap(f"{case} not sampled at gpu sizes: {why}", width)]
     if evaluation.estimate:
+        sizes = ", at the sizes of the sample" if evaluation.sampled else ", at the sizes counted above"
         lines += [
             EMPTY,
             (
                 Span("roofline estimate, not a measurement", "warn"),
-                Span(", at the sizes counted above", "dim"),
+                Span(sizes, "dim"),
             ),
         ]
         lines += table(measures.ESTIMATE_COLUMNS, measures.estimate_rows(evaluation), width)

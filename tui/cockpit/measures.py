@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness import Evaluation, KernelResources, Latency
+from harness.evaluation import GridFit
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import clean, shorten
@@ -37,7 +38,9 @@ def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
     """Launches of one target in their order, those that differ in nothing but their case put together."""
     found: dict[tuple[object, ...], list[KernelResources]] = {}
     for each in kernels:
-        alike = msgspec.structs.replace(each, case="", binary_sha256="", grid=None, compile_seconds=None)
+        alike = msgspec.structs.replace(
+            each, case="", binary_sha256="", grid=None, compile_seconds=None, fits=()
+        )
         found.setdefault((repr(alike),), []).append(each)
     return [
         Binary(
@@ -68,6 +71,9 @@ def resource_columns(*, amd: bool) -> tuple[Column, ...]:
         Column("limit", 5, 9),
         Column("MFMA" if amd else "MMA", 5, 6, right=True, drop=2, if_known=True),
         Column("loads", 10, 30, drop=4, if_known=True),
+        Column("rounds", 6, 6, right=True, drop=8, if_known=True),
+        Column("tail idle", 9, 9, right=True, drop=5, if_known=True),
+        Column("flags", 6, 16, drop=1, if_known=True),
     )
 
 
@@ -104,6 +110,9 @@ def _resource_cells(binary: Binary, name_cells: int) -> tuple[Cell, ...]:
         Cell(kernel.occupancy_limit or "-", "bad" if unfit else "dim"),
         _number(kernel.matrix_instructions),
         Cell(loads(kernel) or "-", "dim"),
+        _number(kernel.fits[0].rounds if kernel.fits else None),
+        Cell(f"{kernel.fits[0].tail_idle:.0%}", "dim") if kernel.fits else Cell("-", "dim"),
+        Cell(" ".join(kernel.flags), "bad") if kernel.flags else Cell("-", "dim"),
     )
 
 
@@ -124,8 +133,23 @@ def launch_facts(binary: Binary) -> str:
         f"loads {loads(kernel)}" if kernel.load_widths else "",
         ", ".join(registers),
         f"{kernel.scratch_bytes} B of scratch" if kernel.scratch_bytes else "",
+        f"{kernel.local_loads} loads past the registers" if kernel.local_loads else "",
+        f"{kernel.tile_loads} copies of tiles" if kernel.tile_loads else "",
+        fit(kernel.fits[0]) if kernel.fits else "",
+        clean(kernel.failure),
     ]
     return "; ".join(fact for fact in facts if fact)
+
+
+def fit(grid: GridFit) -> str:
+    """How a grid fills the device, in words: rounds, the tail, and what each die gets."""
+    words = (
+        f"{grid.workgroups} workgroups on {grid.compute_units} units, {grid.per_unit} a unit: "
+        f"{grid.rounds} round{'s' if grid.rounds > 1 else ''}, {grid.tail_idle:.0%} idle in the last"
+    )
+    if grid.dies > 1:
+        words += f", {grid.die_least} to {grid.die_most} a die"
+    return words
 
 
 def _number(value: int | None) -> Cell:
@@ -152,6 +176,16 @@ TRAFFIC_COLUMNS = (
     Column("dot FLOPs", 9, 9, right=True, drop=3),
     Column("launches", 8, 8, right=True, drop=5),
     Column("programs", 8, 8, right=True, drop=6),
+)
+SAMPLED_COLUMNS = (
+    Column("case", 12, 24),
+    Column("sizes", 16, 30, drop=6),
+    Column("requested", 9, 9, right=True),
+    Column("a die at most", 13, 13, right=True, drop=2),
+    Column("unique at most", 14, 14, right=True, drop=3),
+    Column("minimal", 9, 9, right=True, drop=1),
+    Column("req/min", 7, 7, right=True),
+    Column("sampled", 12, 18, right=True, drop=4),
 )
 ESTIMATE_COLUMNS = (
     Column("target", 6, 8),
@@ -210,6 +244,29 @@ def traffic_rows(evaluation: Evaluation) -> list[Row]:
                     Cell(wording.count(each.dot_flops) if each.dot_flops else "-"),
                     Cell(str(each.launches)),
                     Cell(str(each.programs)),
+                ),
+            )
+        )
+    return rows
+
+
+def sampled_rows(evaluation: Evaluation) -> list[Row]:
+    """One row a case: bytes at `gpu` sizes, from the programs that were sampled; an estimate."""
+    rows = []
+    for each in evaluation.sampled:
+        requested = each.requested_read_bytes + each.requested_write_bytes
+        rows.append(
+            Row(
+                f"sampled/{each.case}",
+                (
+                    Cell(each.case),
+                    Cell(_sizes(each.sizes), "dim"),
+                    Cell(wording.size(requested)),
+                    Cell(wording.size(each.die_bytes)),
+                    Cell(wording.size(each.unique_high_bytes)),
+                    Cell(wording.size(each.minimal_bytes)),
+                    Cell(f"{requested / each.minimal_bytes:.2f}" if each.minimal_bytes else "-"),
+                    Cell(f"{each.sampled} of {each.programs}", "dim"),
                 ),
             )
         )
