@@ -11,7 +11,8 @@ from . import landlock, linux
 FIRST_UID, UIDS = 61184, 4336
 """Users that no person and no service has: systemd sets them aside for the life of a process
 (source: systemd.io/UIDS-GIDS, "Dynamic Service Users"), and they exist in a container's 65536 too."""
-OTHERS_MAY_READ, OTHERS_MAY_PASS = 0o004, 0o001
+_OTHERS_MAY_READ, _OTHERS_MAY_PASS, _OTHERS_MAY_USE = 0o004, 0o001, 0o006
+_GROUP_MAY_USE = 0o060
 
 
 class Absent(Exception):
@@ -21,9 +22,9 @@ class Absent(Exception):
 def leave_user(scratch: Path, *, run_programs: bool, gpu: bool) -> str:
     """Becomes a user that owns `scratch` and nothing else; says which. `Absent` when this user may not.
 
-    The groups that the GPUs' device nodes belong to are kept. Where Python lies in folders closed to others, as
-    pyenv in root's home does, one capability is kept, reading past permissions, and only below a read allow-list
-    that does not ask who reads.
+    The groups of GPUs' device nodes that are not open to everybody are kept. Where Python lies in folders closed to
+    others, as pyenv in root's home does, one capability is kept, reading past permissions, and only below a read
+    allow-list that does not ask who reads.
     """
     if os.geteuid() != 0:
         raise Absent("only root can change it; what you may write, foreign code may where Landlock is absent")
@@ -33,7 +34,7 @@ def leave_user(scratch: Path, *, run_programs: bool, gpu: bool) -> str:
             f"other users cannot read {reader}, where Python lies, and there is no Landlock to hold root"
         )
     user = FIRST_UID + os.getpid() % UIDS
-    groups = sorted({node.stat().st_gid for node in landlock.device_nodes()}) if gpu else []
+    groups = _device_groups() if gpu else []
     before = os.getgroups()
     linux.prctl(linux.PR_SET_KEEPCAPS, 1)
     try:
@@ -48,6 +49,13 @@ def leave_user(scratch: Path, *, run_programs: bool, gpu: bool) -> str:
     linux.set_capabilities(kept, ambient=run_programs)
     said = f"user {user}" + (f", groups {', '.join(map(str, groups))} of the GPUs" if groups else "")
     return said + (f"; may still read {reader}, as far as the read allow-list goes" if reader else "")
+
+
+def _device_groups() -> list[int]:
+    """Groups that one must be in to open GPUs, as render and video for AMD's; NVIDIA's are open to everybody."""
+    states = [node.stat() for node in landlock.device_nodes()]
+    by_group = [state for state in states if state.st_mode & _GROUP_MAY_USE == _GROUP_MAY_USE]
+    return sorted({state.st_gid for state in by_group if state.st_mode & _OTHERS_MAY_USE != _OTHERS_MAY_USE})
 
 
 def _come_back(scratch: Path, groups: list[int]) -> None:
@@ -73,7 +81,7 @@ def unreadable(folders: Iterable[Path]) -> Path | None:
     """The first folder on the way to one of `folders` that other users cannot pass or read; `None` when they can."""
     for folder in folders:
         for place in (folder.resolve(), *folder.resolve().parents):
-            needed = OTHERS_MAY_PASS | (OTHERS_MAY_READ if place == folder.resolve() else 0)
+            needed = _OTHERS_MAY_PASS | (_OTHERS_MAY_READ if place == folder.resolve() else 0)
             if place.stat().st_mode & needed != needed:
                 return place
     return None

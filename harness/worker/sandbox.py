@@ -193,7 +193,8 @@ class _Layers:
         own = any(what in one for one in self._namespaces)
         if not own and not filtered:
             raise Absent(f"this machine forbids namespaces and filters: the guest has the host's {what}")
-        refused = {"network": "sockets refused", "IPC": "shared memory and queues refused"}[what]
+        sockets = "no socket can be connected" if self._gpu else "sockets refused"
+        refused = {"network": sockets, "IPC": "shared memory and queues refused"}[what]
         return "; ".join([f"{what} namespace of its own"] * own + [refused] * filtered)
 
     def _processes(self, *, filtered: bool) -> str:

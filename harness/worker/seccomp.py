@@ -87,7 +87,7 @@ _MISSING = frozenset({"clone3", "io_uring_setup", "io_uring_enter", "io_uring_re
 
 _CLONE_THREAD = 0x10000
 _CLONE_NEW_NAMESPACES = 0x7E020000
-_SOCK_STREAM = 1
+_SOCK_STREAM, _SOCK_DGRAM = 1, 2
 _AF_UNIX = 1
 _SOCKETS_OF_DRIVERS = ("socket", "bind", "listen")
 """CUDA's driver listens on a local socket of its own, and does not start where it cannot (driver 580)."""
@@ -113,7 +113,6 @@ def protect(*, run_programs: bool, gpu: bool, own_signals: bool) -> str:
     install(guest_filter(run_programs=run_programs or gpu, gpu=gpu, own_signals=own_signals))
     count = len(_BOTH) + (len(_X86_ONLY) if platform.machine() == "x86_64" else 0)
     count -= len(_SOCKETS_OF_DRIVERS) if gpu else 0
-    count -= len(_SOCKETS_OF_DRIVERS) if gpu else 0
     processes = "" if run_programs or gpu else "; no program and no process can be started"
     return f"{count} calls refused{processes}"
 
@@ -124,7 +123,7 @@ def guest_filter(*, run_programs: bool, gpu: bool, own_signals: bool) -> list[St
     needed = _SOCKETS_OF_DRIVERS if gpu else ()
     steps = [step for name in (*_BOTH, *_X86_ONLY) if name not in needed for step in refuse(name)]
     if gpu:
-        steps += _only("socket", 0, (_AF_UNIX,))
+        steps += _local_streams_only()
     steps += refuse("clone3")
     if run_programs:
         steps += _refuse_bits("clone", 0, _CLONE_NEW_NAMESPACES)
@@ -189,6 +188,14 @@ def _only(name: str, argument: int, allowed: tuple[int, ...], *, mask: int | Non
     for left, value in zip(range(len(allowed), 0, -1), allowed, strict=True):
         body.append((_EQUAL, left, 0, value & 0xFFFFFFFF))
     return _when(name, [*body, _return(errno.EPERM), (_RETURN, 0, 0, _ALLOW)])
+
+
+def _local_streams_only() -> list[Step]:
+    """Local sockets that listen; not those that send to whoever is named, without having to connect."""
+    refused = _return(errno.EPERM)
+    body = [_argument(0), (_EQUAL, 1, 0, _AF_UNIX), refused, _argument(1), (_AND, 0, 0, 0xF)]
+    body += [(_EQUAL, 0, 1, _SOCK_DGRAM), refused, (_RETURN, 0, 0, _ALLOW)]
+    return _when("socket", body)
 
 
 def _refuse_values(name: str, argument: int, refused: tuple[int, ...]) -> list[Step]:

@@ -61,8 +61,11 @@ def call(x86, arm, *arguments):
 
 
 def read(path, limit=1 << 20):
-    with open(path, "rb", buffering=0) as file:
-        return file.read(limit) or b""
+    held = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of a driver's would hold the hunt up
+    try:
+        return os.read(held, limit)
+    finally:
+        os.close(held)
 
 
 def pids():
@@ -204,14 +207,7 @@ def every_command_line(name):
 def every_open_file(name):
     def files(pid):
         for number in os.listdir(f"/proc/{pid}/fd"):
-            each([f"/proc/{pid}/fd/{number}"], lambda path: look(name, read_now(path)))
-
-    def read_now(path):
-        held = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            return os.read(held, 1 << 16)
-        finally:
-            os.close(held)
+            each([f"/proc/{pid}/fd/{number}"], lambda path: look(name, read(path, 1 << 16)))
 
     each(PLACES["pids"], files)
 

@@ -25,17 +25,19 @@ from typing import Any
 import msgspec
 
 import harness
-from harness import DevicePool, evaluate, target
+from harness import Device, DevicePool, choose_devices, evaluate, target
 from harness.servers import Child, ForkServer
 from harness.worker import linux, seccomp
 from harness.worker.channel import BadFrame
 from harness.worker.messages import ENCODER, GUEST_REPORTS, Compile, Hello, Load
 from suites import load_task
 from tests.support.candidates import adding
+from tests.support.gpu import small
 
 HUNTER = Path(__file__).with_name("hunter.py")
 PROJECT = Path(harness.__file__).parent.parent
 ARGUMENTS = "import time\ntime.sleep(600)"
+(CPU,) = choose_devices(("cpu",))
 ADD_KEY = 248 if platform.machine() == "x86_64" else 217
 BLOCK_DEVICES = [str(one) for one in Path("/dev").iterdir() if one.is_block_device()]
 IN_HOME = (
@@ -55,6 +57,7 @@ class Options(msgspec.Struct, forbid_unknown_fields=True):
     """System calls, and the name of the error that they end with."""
     uid: int | None = None
     """User that all of it runs as; only root can become another."""
+    device: str = "cpu"
     hunt: bool = True
     sources: tuple[str, ...] = (adding(), adding(result="out + 1"))
     """Candidates to judge before anything is hunted."""
@@ -141,9 +144,11 @@ def sibling(key: str) -> Iterator[int]:
             process.kill()
 
 
-async def hunt(server: ForkServer, role: str, places: dict[str, Any]) -> tuple[Hello, dict[str, Any]]:
+async def hunt(
+    server: ForkServer, role: str, device: Device, places: dict[str, Any]
+) -> tuple[Hello, dict[str, Any]]:
     """What a worker was held by, and what a hunter in it saw."""
-    child, channel = await server.spawn(role, cpu_limit_s=300, sandboxed=True)
+    child, channel = await server.spawn(role, cpu_limit_s=300, sandboxed=True, device=device)
     hello = GUEST_REPORTS.decode(await channel.receive())
     assert isinstance(hello, Hello)
     source = hunting(places) + adding()
@@ -154,8 +159,8 @@ async def hunt(server: ForkServer, role: str, places: dict[str, Any]) -> tuple[H
         cases = msgspec.Raw(msgspec.msgpack.encode(()))
         request = Compile(nonce="n", source=source, entry_point="vector_add", cases=cases, target="gfx942")
     await channel.send(ENCODER.encode(request))
-    with suppress(EOFError, BadFrame):  # the hunter's words tell, not how its process ends
-        await asyncio.wait_for(channel.receive(), 240)
+    with suppress(EOFError, BadFrame, TimeoutError):  # the hunter's words tell, not how its process ends
+        await asyncio.wait_for(channel.receive(), 90)
     child.end()
     await child.wait(30)
     channel.close()
@@ -165,7 +170,8 @@ async def hunt(server: ForkServer, role: str, places: dict[str, Any]) -> tuple[H
 def hunting(places: dict[str, Any]) -> str:
     """The hunter's source, told where to look."""
     source = HUNTER.read_text(encoding="utf-8")
-    return source.replace("PLACES: dict = {}", f"PLACES: dict = {places!r}")
+    telling = "import faulthandler\nfaulthandler.dump_traceback_later(45)\n"
+    return telling + source.replace("PLACES: dict = {}", f"PLACES: dict = {places!r}")
 
 
 def report(printed: str) -> dict[str, Any]:
@@ -184,9 +190,11 @@ def pid_of(child: Child | None) -> int:
 async def run(planted: Planted, options: Options, folder: Path, process: int) -> dict[str, Any]:
     own = planted.in_this_process() if options.hunt else {}
     task = load_task("vector_add")
+    if options.device != "cpu":
+        task = small(task)
     task = msgspec.structs.replace(task, instruction=f"{task.instruction} {planted.key}")
     answer: dict[str, Any] = {"verdicts": [], "errors": [], "seen": {}, "tried": {}}
-    async with DevicePool(slots=1) as pool:
+    async with DevicePool((options.device,), slots=1) as pool:
         for source in options.sources:
             judged = await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1)
             answer["verdicts"].append(judged.verdict)
@@ -194,28 +202,23 @@ async def run(planted: Planted, options: Options, folder: Path, process: int) ->
             answer["layers"] = {layer.name: (layer.state, layer.why) for layer in judged.sandbox}
         if not options.hunt:
             return answer
-        neighbour, held = await pool.interpreting.spawn("guest", cpu_limit_s=60, sandboxed=True)
+        slot = pool._all[0]
+        neighbour, held = await slot.server.spawn("guest", cpu_limit_s=60, sandboxed=True, device=slot.device)
         assert neighbour.scratch is not None
         planted.file(neighbour.scratch / "planted")
-        judge = pid_of(pool._all[0].judge)
         address = own.pop("address")
+        workers = [pid_of(slot.judge), pid_of(neighbour), slot.server.pid, pool.compiling.pid]
         places = {
             **own,
             "files": planted.files,
             "folders": [str(folder), str(PROJECT / "docs"), "/dev/shm", "/tmp", os.environ["HOME"]],
-            "pids": [
-                os.getpid(),
-                process,
-                judge,
-                pid_of(neighbour),
-                pool.interpreting.pid,
-                pool.compiling.pid,
-            ],
+            "pids": [os.getpid(), process, *workers],
             "addresses": [(os.getpid(), address)],
             "devices": BLOCK_DEVICES,
         }
-        for role, server in (("guest", pool.interpreting), ("compiler", pool.compiling)):
-            hello, found = await hunt(server, role, places)
+        for role, server in (("guest", slot.server), ("compiler", pool.compiling)):
+            device = slot.device if role == "guest" else CPU
+            hello, found = await hunt(server, role, device, places)
             answer["seen"][role], answer["tried"][role] = found["seen"], found["tried"]
             answer[f"{role}_layers"] = {layer.name: (layer.state, layer.why) for layer in hello.sandbox}
         held.close()

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.faults.machines import PERSON, Machine, machine
+from tests.support.gpu import DEVICE, needs_gpu
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(300)]
 
@@ -40,6 +41,15 @@ async def test_the_key_is_not_seen_where_an_ordinary_user_judges() -> None:
     if found.layers["read-allow-list"][0] != "active":
         pytest.skip("this kernel has no Landlock")
     assert found.states("user", "other-processes", "network") == ["absent", "active", "active"]
+    check(found, SEEN_PLAINLY)
+
+
+@pytest.mark.gpu
+@needs_gpu
+async def test_the_key_is_not_seen_from_a_guest_on_a_gpu() -> None:
+    found = await machine(hunt=True, device=DEVICE)
+    if found.layers["read-allow-list"][0] != "active":
+        pytest.skip("this kernel has no Landlock")
     check(found, SEEN_PLAINLY)
 
 
