@@ -1,0 +1,123 @@
+"""What a worker is held to: the time to compile, the tree's processes, its folder, the calls it may make."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import limits
+from harness.compilation import _Patience
+from harness.environment import dropped_names, unexpected_names, worker_environment
+from harness.worker import seccomp, warden
+from harness.worker.channel import BadFrame
+
+
+async def test_each_config_buys_time_but_not_for_ever() -> None:
+    patience = _Patience(step_s=0.4, whole_s=1.2)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    async def get_on() -> None:
+        async with patience.begin():
+            while True:
+                await asyncio.sleep(0.1)
+                patience.extend()
+
+    with pytest.raises(TimeoutError):
+        await get_on()
+    assert 1.1 < loop.time() - began < 4
+    assert patience.told().startswith("not compiled within 1.2 s, in which ")
+
+
+async def test_a_compiler_that_gets_nowhere_is_told_as_such() -> None:
+    patience = _Patience(step_s=0.2, whole_s=60)
+
+    async def get_stuck() -> None:
+        async with patience.begin():
+            patience.extend()
+            await asyncio.sleep(30)
+
+    with pytest.raises(TimeoutError):
+        await get_stuck()
+    assert patience.told().startswith("after 1 configs, nothing was compiled within 0.2 s")
+
+
+async def test_steps_past_all_reason_are_no_answer() -> None:
+    patience = _Patience(step_s=60, whole_s=60)
+    async with patience.begin():
+        for _ in range(limits.COMPILE_STEPS):
+            patience.extend()
+        with pytest.raises(BadFrame):
+            patience.extend()
+
+
+def test_a_tree_and_a_folder_may_have_so_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert warden.excess((1, 2), tmp_path) == ""
+    assert warden.excess((1,) * (limits.PROCESSES + 1), None) == f"more than {limits.PROCESSES} processes"
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "file").write_bytes(bytes(1 << 20))
+    (tmp_path / "link").symlink_to("/")
+    assert warden.excess((), tmp_path) == ""
+    monkeypatch.setattr(limits, "SCRATCH_BYTES", 1 << 19)
+    assert "in its folder" in warden.excess((), tmp_path)
+    monkeypatch.setattr(limits, "SCRATCH_FILES", 2)
+    assert warden.excess((), tmp_path) == "more than 2 files in its folder"
+
+
+def test_switches_stay_behind_by_name_and_keys_leave_no_trace() -> None:
+    source = {
+        "PATH": "/bin", "ROCM_PATH": "/opt/rocm", "HSA_XNACK": "1", "ANTHROPIC_API_KEY": "sk-1",
+        "HSA_OVERRIDE_GFX_VERSION": "11.0.0", "AMD_SERIALIZE_KERNEL": "3", "CUDA_LAUNCH_BLOCKING": "1",
+        "HIP_LAUNCH_BLOCKING": "1", "TRITON_ALWAYS_COMPILE": "1", "LD_PRELOAD": "/tmp/mine.so",
+    }  # fmt: skip
+    made = worker_environment(interpret=False, source=source)
+    assert {name: made[name] for name in ("PATH", "ROCM_PATH", "HSA_XNACK")} == {
+        "PATH": "/bin", "ROCM_PATH": "/opt/rocm", "HSA_XNACK": "1",
+    }  # fmt: skip
+    assert dropped_names(made) == (
+        "AMD_SERIALIZE_KERNEL", "CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "HSA_OVERRIDE_GFX_VERSION",
+        "LD_PRELOAD", "TRITON_ALWAYS_COMPILE",
+    )  # fmt: skip
+    assert "sk-1" not in str(made)
+    assert "ANTHROPIC" not in str(made)
+    assert unexpected_names(made) == ()
+    assert unexpected_names({**made, "SECRET": ""}) == ("SECRET",)
+
+
+CALLS = """
+import ctypes, errno, json, os, sys
+from harness.worker import linux, seccomp
+linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+seccomp.install(seccomp.guest_filter(run_programs=False, gpu=False, own_signals=True))
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+wrong = []
+for name in [*seccomp._BOTH, *seccomp._X86_ONLY, "clone3", "memfd_create", "fork", "execve"]:
+    number = seccomp._number(name)
+    if number is not None and (libc.syscall(ctypes.c_long(number), *[ctypes.c_long(-1)] * 6) != -1
+                               or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS)):
+        wrong.append(name)
+import threading
+worker = threading.Thread(target=wrong.append, args=("",))
+worker.start(); worker.join()
+os.kill(os.getpid(), 0)
+for act in (lambda: os.kill(os.getppid(), 0), os.fork, lambda: linux.keep_undumpable(),
+            lambda: os.sched_setaffinity(os.getppid(), {0}), lambda: os.setpriority(0, os.getppid(), 5)):
+    try:
+        act()
+        wrong.append("allowed")
+    except PermissionError:
+        pass
+print(json.dumps(wrong))
+"""
+
+
+def test_every_call_on_the_list_is_refused_and_threads_are_not() -> None:
+    if seccomp._number("seccomp") is None:
+        pytest.skip("no table of system calls for this machine")
+    done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == '[""]', done.stderr
