@@ -6,6 +6,8 @@ import triton.language as tl
 
 TASK = "softmax"
 EXPECT = ("rejected", "no_launch")
+CASES = ("fp32", "fp16")
+SIZES = "whole"
 
 
 @triton.jit

@@ -6,6 +6,7 @@ import triton.language as tl
 
 TASK = "flip"
 EXPECT = ("wrong", "mismatch")
+SIZES = "whole"
 
 
 @triton.jit
