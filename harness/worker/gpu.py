@@ -94,7 +94,7 @@ class GpuRunner:
     @contextmanager
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> Iterator[Observation]:
         """See `Runner`."""
-        observation = GpuObservation()
+        observation = GpuObservation(home=torch.cuda.current_stream().cuda_stream)
         with running(observation):
             yield observation
 

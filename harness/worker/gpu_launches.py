@@ -19,6 +19,10 @@ from .observing import cannot, current
 from .options import refusal
 from .traffic import LaunchRecord, Observation
 
+DELAY_CYCLES = 100_000_000
+"""Some 50 ms of a GPU's clock."""
+_SLEEP: Any = getattr(torch.cuda, "_sleep", None)
+
 
 @dataclass(slots=True)
 class GpuObservation(Observation):
@@ -26,6 +30,10 @@ class GpuObservation(Observation):
 
     reached: dict[int, object] = field(default_factory=dict)
     """Storages that a kernel was handed, by their address; kept alive, so that no address is ever that of two."""
+    home: int = 0
+    """The stream that the call was made on, as the driver numbers it."""
+    delayed: set[int] = field(default_factory=set)
+    """Other streams, each held up once: what nobody waits for then still runs when the call returns."""
     tuning: int = 0
     """Above 0 while the autotuner times configs: those launches are not the call's work."""
 
@@ -39,17 +47,28 @@ class GpuObservation(Observation):
             storage = tensor.untyped_storage()
             self.reached[storage.data_ptr()] = storage
 
+    def _hold_up(self) -> None:
+        stream = torch.cuda.current_stream().cuda_stream
+        if stream != self.home and stream not in self.delayed and not _capturing():
+            self.delayed.add(stream)
+            _SLEEP(DELAY_CYCLES)
+
     def note(self, kernel: Any, grid: Any, arguments: Mapping[str, Any]) -> None:
         """One launch is about to happen."""
         for value in arguments.values():
             self.reach(value)
         if self.tuning:
             return
+        self._hold_up()
         x, y, z = (*(int(size) for size in grid), 1, 1, 1)[:3]
         record = LaunchRecord(kernel.__name__, (x, y, z), x * y * z, function=kernel, arguments=arguments)
         self.launches.append(record)
         if self.on_launch is not None:
             self.on_launch(record)
+
+
+def _capturing() -> bool:
+    return bool(torch.cuda.is_current_stream_capturing())
 
 
 def install(backend: str) -> None:

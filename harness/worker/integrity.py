@@ -16,7 +16,7 @@ _MODULES = (
     "builtins", "time", "math", "os", "sys", "socket", "select", "struct", "hashlib", "msgspec", "numpy",
 )  # fmt: skip
 _OWN = "harness."
-_CLASSES: tuple[type, ...] = (torch.Tensor,)
+_CLASSES: tuple[type, ...] = (torch.Tensor, torch.cuda.Event, torch.cuda.Stream)
 _MOVING_PARTS = frozenset(
     {"_", "last_type", "last_value", "last_traceback", "last_exc", "path_importer_cache"}
 )
