@@ -144,13 +144,14 @@ class _Evaluating:
         self._limits = pool.limits(slot.device)
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
-        self._cases = make_plan(task, seed, source, exam=exam).declared
+        plan = make_plan(task, seed, source, exam=exam)
+        self._cases, self._calls = plan.declared, plan.calls
 
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
         channel = await self._slot.channel()
         time_limits = self._limits
-        cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * (len(self._cases) + 3)
+        cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * self._calls
         guest, pid, end = await self._slot.server.spawn_for_another(
             "guest", cpu_limit_s=math.ceil(cpu), sandboxed=True, device=self._slot.device
         )
