@@ -6,6 +6,8 @@ import torch
 
 LEVELS = 127
 """Largest magnitude of a quantized value."""
+TIE = 1e-4
+"""Half steps from a tie within which float32 may round to it."""
 
 
 def make_inputs(
@@ -45,14 +47,15 @@ def probe_inputs(
 
 
 def without_ties(x: torch.Tensor) -> torch.Tensor:
-    """The same values, with the rows shrunk by a hundredth in which many quotients would lie half-way between two steps.
+    """The same values, slightly smaller where a quotient would lie half-way between two steps.
 
-    Those are the rows whose largest significand is a multiple of 127: a step is then a power of two times a small number,
-    so that up to a sixteenth of the values are ties, and right kernels differ by as much as wrong ones.
+    A tie may go either way, so that right kernels would differ by a step: too much where an output is small, and in rows
+    whose largest significand is a multiple of 127, up to a sixteenth of whose values are ties.
     """
-    significand, _ = torch.frexp(x.float().abs().amax(dim=-1, keepdim=True))
-    whole = significand * 2 / torch.finfo(x.dtype).eps
-    return torch.where(whole % LEVELS == 0, x * 0.99, x)
+    largest = x.double().abs().amax(dim=-1, keepdim=True)
+    half_steps = x.double().abs() * (2 * LEVELS) / torch.where(largest == 0, 1.0, largest)
+    # By several units in the last place of float16, and by less than half a step: the smaller value is no tie.
+    return torch.where((half_steps % 2 - 1).abs() < TIE, x * 0.9965, x)
 
 
 def oracle(x: torch.Tensor, weight_int8: torch.Tensor, weight_scale: torch.Tensor) -> torch.Tensor:
