@@ -173,6 +173,10 @@ class _Layers:
                 raise Failed(
                     f"/proc/{pid}/{name} can be read: a key in that process's memory is not safe here"
                 )
+        if not self._apart_from_its_user:
+            raise Absent(
+                "engine and judge are closed; your other processes, a shell with keys among them, are not"
+            )
         return f"environment and memory of the {len(self._above)} processes above cannot be opened"
 
     @property
