@@ -57,7 +57,7 @@ def apply(
     layers.hold("limits", lambda: _limit(cpu_limit_s, None if gpu else address_space_bytes))
     layers.hold("core-dumps", lambda: _keep_no_cores(scratch))
     layers.hold("capabilities", identity.give_up_capabilities)
-    layers.hold("no-new-privileges", lambda: linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1))
+    layers.hold("no-new-privileges", _gain_nothing)
     layers.restrict_files()
     layers.refuse_calls()
     layers.hold("other-processes", layers.look_around)
@@ -279,6 +279,11 @@ def _limit(cpu_limit_s: int, address_space_bytes: int | None) -> str:
         "no bound on memory" if address_space_bytes is None else f"{address_space_bytes >> 30} GiB of memory"
     )
     return f"{cpu_limit_s} s CPU, {memory}, {limits.FILE_BYTES >> 20} MiB a file, {limits.OPEN_FILES} open"
+
+
+def _gain_nothing() -> str:
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+    return "no program makes it another user"
 
 
 def _keep_no_cores(scratch: Path) -> str:
