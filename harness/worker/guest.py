@@ -86,7 +86,7 @@ class Guest:
         self._recorder = runner.recording(str(self._file))
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
-        self._last = outputs.Kept()
+        self._kept = outputs.Kept()
 
     def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
         """The report on one request; what the candidate raises is a report too."""
@@ -128,7 +128,7 @@ class Guest:
             return ran
         report = self._returned(request, ran)
         self._runner.give_back()
-        self._last = outputs.Kept(outputs.plain(outputs.parts_of(ran.value)[1]))
+        self._kept.keep(outputs.plain(outputs.parts_of(ran.value)[1]))
         return report
 
     def _run(self, request: Call, arguments: dict[str, Any]) -> Ran | Failed:
@@ -162,7 +162,7 @@ class Guest:
             kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
             traffic=traffic_of(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",
-            changed_output=self._last.changed(),
+            changed_output=self._kept.changed(),
             unfinished=ran.observation.unfinished,
             record=record,
             unrecorded=unrecorded,
@@ -182,7 +182,7 @@ class Guest:
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
             data=arena.storage_bytes(detached) if detached.numel() else b"",
-            aliases=outputs.aliases(part, ran.inputs, self._last.outputs),
+            aliases=outputs.aliases(part, ran.inputs, self._kept),
             from_kernel=part.numel() == 0 or ran.operators.from_kernel(part),
         )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,6 +11,8 @@ import torch
 from suites.dtypes import ITEM_BYTES
 
 from . import arena
+
+HELD_BYTES = 64 << 20
 
 
 def parts_of(value: Any) -> tuple[str, tuple[Any, ...]]:
@@ -43,11 +46,11 @@ def problem(tensor: torch.Tensor) -> str:
     return ""
 
 
-def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], last: tuple[torch.Tensor, ...]) -> str:
-    """What `part` shares memory with: an input or an output of the call before; empty when nothing."""
+def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], earlier: Iterable[torch.Tensor]) -> str:
+    """What `part` shares memory with: an input or an output of an earlier call; empty when nothing."""
     start, end = part.data_ptr(), part.data_ptr() + arena.span_bytes(part)
     others = [(f"input `{name}`", tensor) for name, tensor in inputs.items()]
-    others += [("the output of the call before", tensor) for tensor in last]
+    others += [("the output of an earlier call", tensor) for tensor in earlier]
     for name, other in others:
         if start < other.data_ptr() + arena.span_bytes(other) and other.data_ptr() < end:
             return name
@@ -55,15 +58,27 @@ def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], last: tuple[
 
 
 class Kept:
-    """The outputs of one call, and what they were when it returned."""
+    """Outputs of the calls so far, held so that no honest allocation gets their memory again."""
 
-    def __init__(self, outputs: tuple[torch.Tensor, ...] = ()) -> None:
-        self.outputs = outputs
+    def __init__(self) -> None:
+        self._held: deque[torch.Tensor] = deque()
+        self._last: tuple[torch.Tensor, ...] = ()
+        self._before: list[torch.Tensor] = []
+
+    def keep(self, outputs: tuple[torch.Tensor, ...]) -> None:
+        """Holds what one call returned; the oldest go when all together hold more than `HELD_BYTES`."""
+        self._last = outputs
         self._before = [arena.memory_of(output).clone() for output in outputs]
+        self._held.extend(outputs)
+        while len(self._held) > len(outputs) and sum(map(arena.span_bytes, self._held)) > HELD_BYTES:
+            self._held.popleft()
 
     def changed(self) -> bool:
-        """Whether any of their bytes is another one by now."""
+        """Whether any byte that the last call returned is another one by now."""
         return not all(
             torch.equal(arena.memory_of(output), before)
-            for output, before in zip(self.outputs, self._before, strict=True)
+            for output, before in zip(self._last, self._before, strict=True)
         )
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return iter(self._held)

@@ -22,7 +22,7 @@ class Step:
 
     case: JudgedCase
     place: int
-    """Of the pool of inputs."""
+    """Of the pool of inputs; from `POOL` on, a neighbour of the place that is `POOL` before."""
     hold: bool = False
     """The step after this one is called with the same tensors, other values in them."""
     again: bool = False
@@ -59,7 +59,9 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
 
 
 def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -> tuple[Step, ...]:
-    """A as before; A twice in the same tensors; B; A as before once more; then a small case many times."""
+    """A as before; A twice in the same tensors; B; A as before once more, then changed in its middle alone; then a small
+    case many times.
+    """
     declared = [case for case in cases if not case.hidden]
     one = draw.one_of(declared, "repeated case")
     others = [case for case in cases if case.case.cpu != one.case.cpu]
@@ -71,7 +73,8 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
         Step(one, new, again=True),
         Step(other, _others(first[other.name], draw, other.name)[0]),
         Step(one, newer),
-        Step(one, first[one.name]),
+        Step(one, first[one.name], hold=True),
+        Step(one, POOL + first[one.name], again=True),
     ]
     # A case of one element has too few answers to tell one call's from another's.
     plain = [case for case in cases if case.layout is Layout.DENSE and not case.special]

@@ -19,6 +19,7 @@ from .cases import JudgedCase
 from .compiler import ArgumentSpec, CaseSpec
 from .distributions import inject_outliers, inject_special
 from .layouts import laid_out
+from .neighbours import with_other_middle
 
 Inputs = dict[str, Value]
 
@@ -41,13 +42,22 @@ class Problem:
             self._probe_inputs = _function(module, "probe_inputs", task)
 
     def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
-        """The inputs at one place of a session's pool, in the case's layout."""
-        purpose = f"{'exam' if case.case.exam else 'open'} {place}"
-        inputs = self._made(case.case, session_seed, purpose, special=case.special, probe=case.probe)
+        """The inputs at one place of a session's pool, in the case's layout.
+
+        Places from `POOL` on are those before, in the same order, with a middle that is another place's.
+        """
+        inputs = self._drawn(case, session_seed, place % seeds.POOL)
+        if place >= seeds.POOL:
+            others = self._drawn(case, session_seed, (place + 1) % seeds.POOL)
+            inputs = with_other_middle(inputs, others)
         return {
             name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
             for name, value in inputs.items()
         }
+
+    def _drawn(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        purpose = f"{'exam' if case.case.exam else 'open'} {place}"
+        return self._made(case.case, session_seed, purpose, special=case.special, probe=case.probe)
 
     def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
         """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""

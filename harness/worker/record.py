@@ -332,9 +332,10 @@ def digest(tensor: torch.Tensor) -> bytes:
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors in an operator's arguments or result."""
+    """The tensors in an operator's arguments or result that have a storage: sparse ones have none."""
     if isinstance(value, torch.Tensor):
-        yield value
+        if value.layout is torch.strided:
+            yield value
     elif isinstance(value, (tuple, list)):
         for part in value:
             yield from tensors(part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import torch
 
 from harness import limits, signatures
 from harness.evaluation import Basis, ErrorReport, Fact, Layer, Verdict
@@ -26,6 +27,7 @@ from .messages import (
 from .plan import Step, make_plan
 from .problem import BadProblem, Problem
 from .replays import Replays
+from .seeds import POOL
 from .vault import Given
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ class Trial:
         self._answers = Answers(begin.task, tf32=place.has_tf32())
         self._caller = Caller(link, begin.task, begin.limits, self._given)
         self._left_out: dict[str, str] = {}
+        self._unfit: set[tuple[str, int]] = set()
+        """Cases and places of the pool where a neighbour is no input of the task's."""
         self._replays = Replays(verifier, begin, self._plan, self._given)
 
     def run(self) -> Judged:
@@ -79,7 +83,8 @@ class Trial:
                 raise Stop(findings.verdict_of(raised.failure), self._raised(raised)) from raised
             except GuestSlow as slow:
                 raise Stop(
-                    Verdict.TIMEOUT, wording.too_slow(slow.seconds, self._case, cpu=slow.cpu, gpu=place.is_gpu())
+                    Verdict.TIMEOUT,
+                    wording.too_slow(slow.seconds, self._case, cpu=slow.cpu, gpu=place.is_gpu()),
                 ) from slow
             except GuestLied as lie:
                 raise Stop(Verdict.REJECTED, wording.lied(str(lie))) from lie
@@ -177,16 +182,21 @@ class Trial:
                 continue
             try:
                 given = self._given(step)
+                if step.place >= POOL and not _all_finite(given.expected):
+                    self._unfit.add((step.case.name, step.place))
                 if step.case.hidden:
                     _ = given.expected
             except BadProblem as error:
-                if not step.case.hidden:
+                if step.place >= POOL:
+                    self._unfit.add((step.case.name, step.place))
+                elif step.case.hidden:
+                    self._left_out[step.case.name] = str(error)
+                else:
                     raise
-                self._left_out[step.case.name] = str(error)
 
     def _is_possible(self, step: Step) -> bool:
         """Whether the task's own code takes the case; what it does not take no candidate can be asked for."""
-        return step.case.name not in self._left_out
+        return step.case.name not in self._left_out and (step.case.name, step.place) not in self._unfit
 
     def _compare(self, run: Run) -> None:
         """`Stop` when the run is wrong."""
@@ -237,6 +247,10 @@ class Trial:
             facts=(*findings.facts(self._runs, self._replays.outcomes, self._left), *known),
             margins=self._answers.margins,
         )
+
+
+def _all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:
+    return all(bool(output.isfinite().all()) for output in outputs)
 
 
 def _sizes(run: Run) -> str:

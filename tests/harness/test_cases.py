@@ -125,7 +125,7 @@ def test_exam_cases_are_in_no_open_plan_and_open_ones_in_no_exam(task: Task, see
         if own:
             assert plan.declared == own
         assert plan.declared
-        assert all(0 <= step.place < POOL for step in steps)
+        assert all(0 <= step.place < 2 * POOL for step in steps)
 
 
 def test_hidden_sizes_differ_from_candidate_to_candidate_and_from_session_to_session() -> None:
@@ -187,13 +187,19 @@ def test_repeats_go_back_to_what_was_asked_before_and_reuse_its_tensors() -> Non
     for task in TASKS:
         plan = make_plan(task, 3, "source", exam=False)
         first = {step.case.name: step.place for step in plan.execution}
-        same, held, again, between, *_, back = plan.repeats[:6]
+        same, held, again, between, _, back, near = plan.repeats[:7]
         assert (same.case, same.place) == (back.case, back.place)
         assert same.place == first[same.case.name]
         assert (held.hold, again.again) == (True, True)
         assert len({same.place, held.place, again.place}) == 3
         assert between.case.case.cpu != same.case.case.cpu
-        many = plan.repeats[6:]
+        assert (back.hold, near.again, near.case.name, near.place) == (
+            True,
+            True,
+            back.case.name,
+            POOL + back.place,
+        )
+        many = plan.repeats[7:]
         assert len(many) >= 8
         assert len({step.case.name for step in many}) == 1
         assert {step.place for step in many} == set(range(POOL))
