@@ -82,10 +82,14 @@ def test_only_written_inputs_count_as_written(seen: Any) -> None:
 def test_misses_name_line_side_tensor_and_index(seen: Any) -> None:
     load, store = line_of("x = tl.load(x_ptr + offsets)"), line_of("tl.store(out_ptr + offsets - 1")
     assert seen["past_the_end"]["out_of_bounds"] == [
-        f"kernels.py line {store}: store of 1 element before the start of `out_ptr` (index -1, size 1000) "
-        "in program (0, 0, 0); narrow its mask",
-        f"kernels.py line {load}: load of 24 elements past the end of `x_ptr` (index 1000 to 1023, size 1000) "
-        "in program (3, 0, 0); it has no mask",
+        (
+            f"kernels.py line {store}: store of 1 element before the start of `out_ptr` (index -1, size 1000) "
+            "in program (0, 0, 0); narrow its mask"
+        ),
+        (
+            f"kernels.py line {load}: load of 24 elements past the end of `x_ptr` (index 1000 to 1023, size 1000) "
+            "in program (3, 0, 0); it has no mask"
+        ),
     ]
 
 
@@ -99,8 +103,10 @@ def test_a_miss_never_touches_memory(seen: Any) -> None:
 def test_misses_of_atomics_and_unchecked_block_pointers_are_found(seen: Any) -> None:
     line = line_of("tl.atomic_add(counts_ptr")
     assert seen["histogram_out"]["out_of_bounds"] == [
-        f"kernels.py line {line}: atomic of 1 element past the end of `counts_ptr` (index 16, size 16) "
-        "in program (0, 0, 0); narrow its mask"
+        (
+            f"kernels.py line {line}: atomic of 1 element past the end of `counts_ptr` (index 16, size 16) "
+            "in program (0, 0, 0); narrow its mask"
+        )
     ]
     assert "`lock_ptr` (index 5, size 4)" in seen["locked_out"]["out_of_bounds"][0]
     assert "past the end of `x_ptr` (index 4000 to" in seen["doubled_unchecked"]["out_of_bounds"][0]
