@@ -262,9 +262,8 @@ def forges_a_view(x):
     out = computes_unseen_into_the_output(x)
     recorder = record._current
 
-    def elsewhere(tensor, *, fresh=False):
-        assert not fresh
-        return records.View(0, "float32", tuple(tensor.shape), (1,), 4096)
+    def elsewhere(tensor, **named):
+        return records.View(recorder._inputs["x"], "float32", tuple(tensor.shape), (1,), 4096)
 
     recorder.view = elsewhere
     return out
