@@ -84,6 +84,7 @@ class Judge:
         except (BadProblem, GuestBroken) as error:
             self.tell(infra(str(error)))
         finally:
+            self.vault.forget_drawn()
             link.close()
             if verifier is not None:
                 verifier.close()

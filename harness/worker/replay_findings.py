@@ -81,6 +81,15 @@ def lost(run: Run) -> ErrorReport:
     )
 
 
+def unproven(outcome: Outcome) -> ErrorReport:
+    """The outputs are right, but who computed them is the guest's word alone."""
+    message = (
+        f"case {outcome.run.case.name}: the outputs are right, but the launches cannot be made again without the host code, so "
+        f"nothing proves that the kernels computed them: {outcome.why_not}"
+    )
+    return ErrorReport(kind="unproven", message=message)
+
+
 def only_these_values(run: Run, error: ErrorReport) -> ErrorReport:
     """The launches give the right answer for the call's own values alone."""
     message = (

@@ -109,6 +109,13 @@ class Replays:
         self._collect()
         return self._finding
 
+    def unproven(self) -> ErrorReport | None:
+        """Why nobody but the guest says that kernels did the work in some call; `None` when replays say it of all."""
+        for outcome in self.outcomes:
+            if outcome.replayed is None:
+                return replay_findings.unproven(outcome)
+        return None
+
     def traffic(self, run: Run) -> CaseTraffic:
         """What the kernels did in the call: as replayed, or as the guest says."""
         for outcome in self.outcomes:

@@ -158,6 +158,9 @@ class Trial:
             lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
         )
         self._refuse(findings.of_farewell(self._left))
+        unproven = self._replays.unproven()
+        if unproven is not None:
+            raise Stop(Verdict.UNSUPPORTED, unproven)
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
         self._judge.leave(
             "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True

@@ -70,6 +70,12 @@ class Vault:
             self._kept.popitem(last=False)
         return found
 
+    def forget_drawn(self) -> None:
+        """Lets go the cases that were drawn for one candidate: the next one gets others."""
+        for key, given in list(self._kept.items()):
+            if given.case.hidden or given.case.case.exam:
+                del self._kept[key]
+
 
 def _bytes(values: Iterable[Value]) -> int:
     return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))

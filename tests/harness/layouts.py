@@ -123,7 +123,13 @@ def vault() -> dict[str, Any]:
             _ = small.given(problem, case, 1, place).expected
         newest = small.given(problem, case, 1, 3)
         again = small.given(problem, case, 1, 0)
+        drawn = Vault()
+        own, hidden = drawn.given(problem, case, 1, 0), JudgedCase(task.cases[0], hidden=True)
+        before = drawn.given(problem, hidden, 1, 1)
+        drawn.forget_drawn()
         return {
+            "own kept": drawn.given(problem, case, 1, 0) is own,
+            "drawn forgotten": drawn.given(problem, hidden, 1, 1) is not before,
             "oracle calls": len(problem._oracle.__globals__["calls"]),
             "same": kept.given(problem, case, 1, 0) is kept.given(problem, case, 1, 0),
             "different": not any(torch.equal(a, b) for at, a in enumerate(draws) for b in draws[:at]),
