@@ -127,7 +127,7 @@ def of_farewell(left: LeftBehind) -> ErrorReport | None:
     if left.patched:
         return ErrorReport(
             kind="patched",
-            message=f"the candidate replaced {', '.join(left.patched[:5])}; leave libraries as they are",
+            message=f"the candidate changed {', '.join(left.patched[:5])}; leave libraries and their settings as they are",
         )
     if left.threads or left.children:
         return left_behind(left.threads, left.children)

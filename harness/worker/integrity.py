@@ -7,6 +7,7 @@ import importlib
 import sys
 from typing import Any
 
+import numpy
 import torch
 
 _MODULES = (
@@ -26,23 +27,25 @@ _MOVING_PARTS = frozenset(
 class Snapshot:
     """Values by owner and name. Names that appear later are no difference: modules load parts of themselves lazily."""
 
-    def __init__(self, seen: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any]) -> None:
         self._seen = seen
+        self._settings = settings
 
     @classmethod
     def take(cls) -> Snapshot:
-        """Remembers what functions and classes are called what, now."""
-        return cls(_functions())
+        """Remembers what functions and classes are called what, and how libraries are set, now."""
+        return cls(_functions(), _settings())
 
     def differences(self) -> tuple[str, ...]:
-        """Names that now mean something else, as `torch.matmul`."""
-        now = _functions()
-        return tuple(
+        """Names that now mean something else, as `torch.matmul`, and settings of libraries that are others now."""
+        now, settings = _functions(), _settings()
+        replaced = (
             f"{owner}.{name}"
             for owner, members in self._seen.items()
             for name, value in members.items()
             if now.get(owner, {}).get(name) is not value
         )
+        return (*replaced, *(name for name, value in self._settings.items() if settings[name] != value))
 
 
 def _functions() -> dict[str, dict[str, Any]]:
@@ -64,6 +67,23 @@ def _functions() -> dict[str, dict[str, Any]]:
             if callable(value) and name not in _MOVING_PARTS
         }
         for owner, one in owners.items()
+    }
+
+
+def _settings() -> dict[str, Any]:
+    """What changes how later calls compute. Precision of matrix products is not among it: kernels' authors set it for their
+    own trials, and neither judge nor timing baseline runs in this process.
+    """
+    return {
+        "torch.get_default_dtype()": torch.get_default_dtype(),
+        "torch.get_default_device()": str(torch.get_default_device()),
+        "torch.is_grad_enabled()": torch.is_grad_enabled(),
+        "torch.is_inference_mode_enabled()": torch.is_inference_mode_enabled(),
+        "torch.are_deterministic_algorithms_enabled()": torch.are_deterministic_algorithms_enabled(),
+        "torch.get_num_threads()": torch.get_num_threads(),
+        "numpy.geterr()": numpy.geterr(),
+        "sys.gettrace()": sys.gettrace(),
+        "sys.getprofile()": sys.getprofile(),
     }
 
 
