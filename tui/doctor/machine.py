@@ -89,8 +89,8 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(
             "judging",
             State.NOTE,
-            "this version judges on device cpu alone",
-            "kernels are interpreted and compiled for --targets; nothing is timed on these GPUs",
+            "on device cpu unless a GPU is named, as --devices 0",
+            "a GPU runs every case at its full sizes; nothing is timed yet",
         )
     else:
         yield Finding(
