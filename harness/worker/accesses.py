@@ -12,6 +12,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from .observing import current
+from .poison import INTEGER
 from .traffic import Origin
 
 # Builder methods whose result points where their argument does.
@@ -33,8 +34,10 @@ def install() -> None:
     load, store = builder.create_masked_load, builder.create_masked_store
     atomic_rmw, atomic_cas, dot = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot
 
-    def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        return load(self, ptrs, _guard("load", ptrs, mask), *rest, **named)
+    def masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
+        if other is None and not getattr(ptrs, "bounded", False):
+            other = _undefined(ptrs, mask)
+        return load(self, ptrs, _guard("load", ptrs, mask), other, *rest, **named)
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
@@ -98,6 +101,21 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     return mask if kept is None else TensorHandle(kept, tl.int1)
 
 
+def _undefined(ptrs: Any, mask: Any) -> Any:
+    """What lanes that a mask leaves out hold where no `other` was given: anything, so NaN or a large integer here.
+
+    The interpreter gives them 0, which some devices do and others do not. `None` where there are no such lanes.
+    """
+    bits = mask if isinstance(mask, np.ndarray) else mask.data
+    if bits.all():
+        return None
+    dtype = ptrs.get_element_ty()
+    kind = np.dtype(interpreter._get_np_dtype(dtype))
+    byte = 0xFF if dtype.is_floating() else 1 if dtype.is_int1() else INTEGER
+    pattern = np.full(ptrs.data.size * kind.itemsize, byte, dtype=np.uint8)
+    return TensorHandle(pattern.view(kind).reshape(ptrs.data.shape), dtype)
+
+
 def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def carry(self: Any, *args: Any, **named: Any) -> Any:
@@ -115,6 +133,9 @@ def _based(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def materialize(self: Any, *args: Any) -> Any:
         pointers, masks = method(self, *args)
+        pointers.bounded = (
+            True  # the padding of block pointers is theirs to choose, and zero by default in practice
+        )
         if hasattr(self.base, "origin"):
             pointers.origin = self.base.origin
         return pointers, masks

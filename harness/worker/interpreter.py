@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `accesses`, `gaps`, `reductions`, `bfloat16`, `float8` and `libdevice`, the only modules that touch the
+With `launches`, `loops`, `accesses`, `gaps`, `reductions`, `bfloat16`, `float8` and `libdevice`, the only modules that touch the
 interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -12,7 +12,7 @@ import triton
 
 from harness.device import Target
 
-from . import accesses, bfloat16, float8, gaps, launches, reductions, shim
+from . import accesses, bfloat16, float8, gaps, launches, loops, reductions, shim
 from .observing import UnsupportedHere, cannot, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
@@ -34,5 +34,6 @@ def prepare(target: Target) -> None:
     bfloat16.install(cannot)
     float8.install(cannot)
     launches.install(target)
+    loops.install()
     accesses.install()
     gaps.install()

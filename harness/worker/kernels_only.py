@@ -29,7 +29,7 @@ BUILTINS = {
     name: getattr(builtins, name)
     for name in (
         "range", "min", "max", "len", "abs", "int", "float", "bool", "str", "tuple", "list", "zip", "enumerate",
-        "isinstance", "print", "sum", "round", "hasattr", "reversed", "ValueError", "TypeError", "AssertionError",
+        "isinstance", "print", "sum", "round", "reversed", "ValueError", "TypeError", "AssertionError",
     )
 }  # fmt: skip
 _HIDDEN = frozenset({"handle", "data", "format", "format_map", "mro", "fn"})
@@ -131,6 +131,8 @@ def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]
                 roots.add(id(one.value))
         if isinstance(one, ast.keyword) and (one.arg or "").startswith("_"):
             raise NotAKernel(f"kernel `{node.name}` uses the private argument `{one.arg}`", one.value.lineno)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "isinstance":
+            _check_kind(node.name, one)
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id not in own:
             if one.id.startswith("__"):
                 raise NotAKernel(f"kernel `{node.name}` uses `{one.id}`", one.lineno)
@@ -144,6 +146,16 @@ def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]
         if isinstance(named, Language) and not named.member and id(one) not in roots:
             raise NotAKernel(f"kernel `{node.name}` hands the module `{named.module}` on", node.lineno)
     return tuple(used)
+
+
+def _check_kind(kernel: str, call: ast.Call) -> None:
+    """Descriptors may be told from tensors; Python's types and Triton's differ between an interpreter and a compiler."""
+    kinds = [_path(one) for one in call.args[1:] if isinstance(one, (ast.Name, ast.Attribute))]
+    if len(call.args) != 2 or not kinds or not kinds[0][-1].startswith("tensor_descriptor"):
+        raise NotAKernel(
+            f"kernel `{kernel}` asks for a value's type, which an interpreter and a device answer differently",
+            call.lineno,
+        )
 
 
 def language(reference: Language) -> Any:
