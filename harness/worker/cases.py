@@ -6,6 +6,7 @@ a case of the task. What a task allows decides which there are: `axes` and `allo
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from enum import StrEnum
 
 import msgspec
 
+from suites.signature import parse_signature
 from suites.task import Allowance, Case, Distribution, Task
 
 from .seeds import Draw
@@ -22,6 +24,8 @@ SMALL = (2, 17)
 VECTOR = 8
 """A ragged size is no multiple of it."""
 TRIES = 64
+PARTS = (0.25, 256, 1024)
+"""A parameter's other value is a part of its default, so that shares stay shares: from this on, in so many steps of one in so many."""
 
 
 class Layout(StrEnum):
@@ -54,6 +58,8 @@ class JudgedCase:
     """A NaN and both infinities are among the values."""
     probe: bool = False
     """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
+    scalars: tuple[tuple[str, float], ...] = ()
+    """Parameters that are given another value than their default, unless the task gives them one."""
 
     @property
     def name(self) -> str:
@@ -65,7 +71,16 @@ class JudgedCase:
         """Equal for cases with equal inputs at the same place of the pool."""
         case = self.case
         sizes = (tuple(case.cpu.items()), tuple(case.gpu.items()))
-        return (case.name, case.dtype, sizes, case.distribution, self.layout, self.special, self.probe)
+        return (
+            case.name,
+            case.dtype,
+            sizes,
+            case.distribution,
+            self.layout,
+            self.special,
+            self.probe,
+            self.scalars,
+        )
 
     @property
     def sizes(self) -> str:
@@ -167,6 +182,17 @@ class _Making:
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
             case = self._small("NaN and Inf", dtypes=floating)
             yield JudgedCase(case, hidden=True, special=True)
+        for name, default in self._defaults():
+            share = PARTS[0] + self._draw.number(PARTS[1], self._prefix, "share", name) / PARTS[2]
+            case = self._small(f"another {name}")
+            yield JudgedCase(case, hidden=True, scalars=((name, default * share),))
+
+    def _defaults(self) -> Iterator[tuple[str, float]]:
+        """Parameters of the entry point whose default is a positive number with a fraction, and that default."""
+        for name, text in parse_signature(self._task.entry_points[0].signature).defaults.items():
+            default = ast.literal_eval(text)
+            if isinstance(default, float) and 0 < default < math.inf:
+                yield name, default
 
     def ragged(self, dtype: str, kind: str) -> Case:
         """About as large as the largest case of the dtype, no size a multiple of a vector or known from the task."""

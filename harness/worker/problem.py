@@ -37,6 +37,8 @@ class Problem:
         module = _load(task.folder / "problem.py")
         self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
+        settle = getattr(module, "settle_inputs", None)
+        self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
         self._probe_inputs = self._make_inputs
         if task.quantization is not None and task.quantization.probe is not None:
             self._probe_inputs = _function(module, "probe_inputs", task)
@@ -57,7 +59,8 @@ class Problem:
 
     def _drawn(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
         purpose = f"{'exam' if case.case.exam else 'open'} {place}"
-        return self._made(case.case, session_seed, purpose, special=case.special, probe=case.probe)
+        drawn = self._made(case.case, session_seed, purpose, special=case.special, probe=case.probe)
+        return dict(case.scalars) | drawn
 
     def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
         """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
@@ -78,6 +81,8 @@ class Problem:
             if case.distribution is Distribution.OUTLIER:
                 tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
                 inject_outliers(tensors, self._task.outlier_inputs, generator)
+                if self._settle_inputs is not None:
+                    inputs = self._settle_inputs(inputs)
             if special:
                 inject_special(inputs, self._task.outlier_inputs or tuple(inputs), generator)
         except Exception as error:
