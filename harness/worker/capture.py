@@ -30,6 +30,10 @@ from .options import dropped, refusal, unknown
 
 MAX_THREADS = 1024
 """Of a workgroup, on every target."""
+MAX_GRID = {"cuda": ((1 << 31) - 1, 65535, 65535)}
+"""Programs along each axis of a grid; AMD counts threads instead."""
+MAX_GRID_THREADS = (1 << 32) - 1
+"""Of all workgroups along an axis, on AMD."""
 
 
 class ForeignOption(Exception):
@@ -190,6 +194,14 @@ def _fits(launch: Launch, target: Target) -> None:
     threads = metadata.num_warps * target.wave_size
     if threads > MAX_THREADS:
         raise OutOfResources(threads, MAX_THREADS, "threads")
+    for axis, programs in zip("xyz", launch.grid or (), strict=False):
+        most = MAX_GRID_THREADS // (threads if axis == "x" else 1)
+        if target.backend in MAX_GRID:
+            most = MAX_GRID[target.backend]["xyz".index(axis)]
+        if programs > most:
+            raise RuntimeError(
+                f"the grid has {programs} programs along {axis}, {target.name} launches {most} at most"
+            )
 
 
 class CompilerOutput:
