@@ -101,12 +101,16 @@ def only_these_values(run: Run, error: ErrorReport) -> ErrorReport:
 
 def facts(outcomes: Sequence[Outcome]) -> tuple[Fact, ...]:
     """What replays prove, and what they could not."""
-    known = []
+    known: list[Fact] = []
+    told_of: set[str] = set()
     for outcome in outcomes:
         case, report = outcome.run.case.name, outcome.replayed
         if report is None:
             known.append(Fact(f"{case}: replay", f"not replayed: {outcome.why_not}", Basis.EVIDENCE))
             continue
+        if case in told_of:
+            continue
+        told_of.add(case)
         traffic = report.traffic
         values = "with other values" if outcome.other_values else "with the values that Python had read"
         stored = sum(data.origins.get("stored", 0) for data in report.outputs)

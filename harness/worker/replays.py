@@ -27,6 +27,8 @@ from .records import HostRead, Record, Table, View, fits
 from .seeds import POOL, derive
 from .vault import Given
 
+OWN_VALUES = "Python reads what kernels made, and goes on by it, so that they can be made again with the call's own values alone"
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -37,7 +39,7 @@ class Outcome:
     other_values: bool = False
     """The inputs were others than those of the call that was recorded."""
     why_not: str = ""
-    """Why there was no replay."""
+    """Why there was no replay, or none with other values."""
     seconds: float = 0.0
     """That the judge waited for it."""
 
@@ -64,8 +66,8 @@ class Replays:
         self._task: Task = begin.task
         self._given = given
         drawn = derive(begin.seed, begin.source, "repeat that is replayed") % len(plan.repeats)
-        self._steps = (*plan.execution, plan.repeats[drawn])
-        """What is replayed: every case, and one of its repeats that the guest cannot know in advance."""
+        self._steps = (*plan.execution, *plan.repeats[: drawn + 1])
+        """What is replayed, with no call left out between: every case, and repeats up to one that the guest cannot know."""
         self._waiting: _Waiting | None = None
         self._finding: ErrorReport | None = None
         self.outcomes: list[Outcome] = []
@@ -110,9 +112,12 @@ class Replays:
         return self._finding
 
     def unproven(self) -> ErrorReport | None:
-        """Why nobody but the guest says that kernels did the work in some call; `None` when replays say it of all."""
+        """Why nobody but the guest says that kernels did the work in some call; `None` when replays say it of all.
+
+        A replay with the call's own values alone says nothing of launch arguments, grids and fills: results may be among them.
+        """
         for outcome in self.outcomes:
-            if outcome.replayed is None:
+            if outcome.replayed is None or not outcome.other_values:
                 return replay_findings.unproven(outcome)
         return None
 
@@ -145,7 +150,7 @@ class Replays:
             arguments=arena.arguments,
             arena_bytes=arena.size_bytes,
             again=not other_values,
-            gap=not any(run.step is step for step in self._steps[:-1]),
+            gap=any(outcome.replayed is None for outcome in self.outcomes),
         )
         assert self._link is not None
         self._link.send(request, (arena.descriptor,))
@@ -176,7 +181,8 @@ class Replays:
         if isinstance(report, Replayed):
             error = self._wrong(waiting, report)
             if error is None:
-                self.outcomes.append(Outcome(run, report, waiting.other_values, seconds=seconds))
+                why = "" if waiting.other_values else OWN_VALUES
+                self.outcomes.append(Outcome(run, report, waiting.other_values, why, seconds))
             elif waiting.other_values and error.kind == "not_replayed":
                 self._send(run, record, run.given, other_values=False)
                 self._keep_values_only(waiting, error)
