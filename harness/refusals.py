@@ -54,6 +54,13 @@ _INSIDE_LIBRARIES = frozenset({
 })  # fmt: skip
 """What torch, triton and numpy import for themselves, and their file access: `torch.os` is `os` all the same."""
 
+_MODES_OFF = frozenset({
+    "_disable_current_modes", "_python_dispatch", "_mode_utils", "no_dispatch", "_pop_mode", "_pop_mode_temporarily",
+    "_unset_dispatch_mode", "_unset_infra_mode", "_disable_infra_mode", "_push_mode", "_DisableTorchDispatch",
+    "temporarily_pop_interpreter_stack", "fake_class_registry",
+})  # fmt: skip
+"""Ways to work unseen by a dispatch mode, by whatever module they are reached."""
+
 _BUILTINS = frozenset({
     "exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "locals", "vars", "__builtins__",
     "__loader__", "__spec__", "memoryview",
@@ -63,7 +70,7 @@ _ATTRIBUTES = frozenset({
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
     "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "get_objects", "get_referrers", "_current_frames",
     "settrace", "setprofile", "modules", "meta_path", "path_hooks", "_C",
-})  # fmt: skip
+}) | _MODES_OFF  # fmt: skip
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
 _RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
@@ -199,7 +206,8 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
     top, _, member = path.partition(".")
     if member and not any(_leads_to(member, allowed) for allowed in _MEMBERS.get(top, (member,))):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
-    if top in ("torch", "triton", "numpy") and not _INSIDE_LIBRARIES.isdisjoint(path.split(".")[1:]):
+    inside = _INSIDE_LIBRARIES | _MODES_OFF
+    if top in ("torch", "triton", "numpy") and not inside.isdisjoint(path.split(".")[1:]):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
     for refused in _TORCH:
         if path == refused or path.startswith(refused + "."):
