@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton._C.libtriton import ir as _ir
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
@@ -34,10 +35,21 @@ def install() -> None:
     load, store = builder.create_masked_load, builder.create_masked_store
     atomic_rmw, atomic_cas, dot = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot
 
-    def masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
+    def masked_load(
+        self: Any,
+        ptrs: Any,
+        mask: Any,
+        other: Any,
+        cache_modifier: Any,
+        eviction_policy: Any,
+        is_volatile: Any,
+    ) -> Any:
         if other is None and not getattr(ptrs, "bounded", False):
             other = _undefined(ptrs, mask)
-        return load(self, ptrs, _guard("load", ptrs, mask), other, *rest, **named)
+        _note_waiting(cache_modifier, volatile=bool(is_volatile))
+        return load(
+            self, ptrs, _guard("load", ptrs, mask), other, cache_modifier, eviction_policy, is_volatile
+        )
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
@@ -99,6 +111,13 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if kept is None else TensorHandle(kept, tl.int1)
+
+
+def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
+    """A volatile load is how programs wait for each other without an atomic."""
+    observation = current()
+    if observation is not None and (volatile or cache_modifier == _ir.CACHE_MODIFIER.CV):
+        observation.synchronised = True
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:

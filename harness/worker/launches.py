@@ -149,7 +149,7 @@ def _hook_launches(target: Target) -> None:
     def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
         observation = current()
         if observation is not None:
-            observation.position = (x, y, z)
+            observation.begin_program((x, y, z))
         set_position(self, x, y, z)
 
     interpreter.InterpretedFunction.run = run

@@ -233,6 +233,8 @@ class Replayer:
         arguments = {name: self.value(value) for name, value in step.arguments.items()}
         options = {name: self.value(value) for name, value in step.options.items() if name not in arguments}
         kernel[step.grid](**arguments, **options)
+        if self._observation is not None and self._observation.races:
+            raise Refused(self._observation.races[0], kind="race")
 
     def _note_stores(self, observation: Observation, totals: dict[int, Any]) -> None:
         """What the launch stored is its own now; counted anew for the next one, as a host copy may come between."""

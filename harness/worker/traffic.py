@@ -54,6 +54,8 @@ class Allocation:
     """A byte for each byte: 1 when it was touched."""
     filled: NDArray[np.uint8] | None = None
     """A byte for each byte that the host filled, of memory that held nothing when it was made; `None`: all of it."""
+    writers: NDArray[np.int32] | None = None
+    """For each byte at which a store of the running launch began, the program that made it, counted from 1; else 0."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,12 @@ class Observation:
     """Of the program that runs, in its grid."""
     masked: bool = True
     """Whether the access that runs has a mask."""
+    number: int = 0
+    """Of the running launch, counted from 1 as they are run."""
+    synchronised: bool = False
+    """Whether the program that runs has used an atomic or a volatile load, by which programs may wait for each other."""
+    races: list[str] = field(default_factory=list)
+    """The first few loads of what another program of the same launch had stored, unsynchronised, one line each."""
     launching: bool = False
     """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
     unsupported: str | None = None
@@ -113,9 +121,17 @@ class Observation:
         """Distinct bytes written."""
         return sum(int(np.count_nonzero(known.writes)) for known in self.allocations.values())
 
+    def begin_program(self, position: tuple[int, int, int]) -> None:
+        """A program of the launch begins."""
+        self.position, self.synchronised = position, False
+        self.number += 1
+
     def launch(self, record: LaunchRecord) -> None:
         """Note a launch whose programs are about to run."""
         self.launches.append(record)
+        self.number = 0
+        for known in self.allocations.values():
+            known.writers = None
         if self.on_launch is not None:
             self.on_launch(record)
 
@@ -190,6 +206,7 @@ class Observation:
         if home is not None:
             if kind != "store":
                 self._look_for_unwritten(kind, home, live, item_bytes, origin)
+            self._look_for_races(kind, home, live, origin)
             _mark(home, kind, live, item_bytes)
             return None
         return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
@@ -262,6 +279,33 @@ class Observation:
         self.uninitialised.append(
             f"{file} line {line}: {kind} of {_elements(missing.size)} of {name} that nothing had written "
             f"({_indices(missing)}) in program {self.position}"
+        )
+
+    def _look_for_races(self, kind: str, home: Allocation, live: Addresses, origin: Origin | None) -> None:
+        """Note who stores, and loads of what another program stored: on a device none of them comes first."""
+        if kind == "atomic":
+            self.synchronised = True
+            return
+        if kind == "load" and home.writers is None:
+            return
+        first = live.astype(np.int64) - home.span.start
+        if kind == "store":
+            if home.writers is None:
+                home.writers = np.zeros(home.reads.size, dtype=np.int32)
+            home.writers[first] = self.number
+            return
+        assert home.writers is not None
+        seen = home.writers[first]
+        if (
+            self.synchronised
+            or len(self.races) >= MAX_REPORTS
+            or not ((seen != 0) & (seen != self.number)).any()
+        ):
+            return
+        _, line = candidate_line()
+        self.races.append(
+            f"line {line}: program {self.position} loads of {_named(origin)} what another program of the same launch "
+            "stored; programs run in any order and at once, so use atomics or a second launch"
         )
 
     def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
