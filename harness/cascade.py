@@ -87,11 +87,15 @@ async def evaluate(
         async with pool.slot() as slot:
             sheet.place(slot.device.name)
             compiled_for = _targets(slot.device, targets)
-            here = _sized(task_on(task, compiled_for[0].name), slot.device)
-            evaluating = _Evaluating(
-                sheet, pool, slot, here, task, candidate, compiled_for, seed, report, exam=exam
-            )
-            return await evaluating.run()
+            here = task_on(task, compiled_for[0].name)
+            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam)
+            if slot.interpreter is not None:
+                sheet.enter("call")
+                interpreted = await _Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked).run()
+                if not sheet.interpreted(interpreted):
+                    return msgspec.structs.replace(interpreted, device=slot.device.name)
+                asked = msgspec.structs.replace(asked, task=_sized(here))
+            return await _Evaluating(sheet, pool, slot, asked).run()
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
@@ -105,46 +109,43 @@ def _targets(device: Device, asked: Sequence[Target]) -> tuple[Target, ...]:
     return (*own, *(one for one in asked if one not in own))
 
 
-def _sized(task: Task, device: Device) -> Task:
-    """The task with the sizes of the device as those that are judged: on a GPU the interpreter's do not count."""
-    if device.kind == "cpu":
-        return task
+def _sized(task: Task) -> Task:
+    """The task with the sizes of a GPU as those that are judged."""
     cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in task.cases)
     return msgspec.structs.replace(task, cases=cases)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """What is to be judged."""
+
+    task: Task
+    """With the dtypes of the first target and the sizes of the device."""
+    as_written: Task
+    source: str
+    targets: tuple[Target, ...]
+    seed: int
+    static: StaticReport
+    exam: bool
 
 
 class _Evaluating:
     """One candidate on one slot, after the static stage."""
 
-    def __init__(
-        self,
-        sheet: Sheet,
-        pool: DevicePool,
-        slot: Slot,
-        task: Task,
-        asked: Task,
-        source: str,
-        targets: tuple[Target, ...],
-        seed: int,
-        static: StaticReport,
-        *,
-        exam: bool,
-    ) -> None:
+    def __init__(self, sheet: Sheet, pool: DevicePool, slot: Slot, asked: _Asked) -> None:
         self._sheet = sheet
         self._pool = pool
         self._slot = slot
-        self._task = task
-        """With the dtypes of the first target and the sizes of the device."""
-        self._asked = asked
-        self._source = source
-        self._targets = targets
-        self._seed = seed
-        self._static = static
-        self._exam = exam
+        self._task = asked.task
+        self._asked = asked.as_written
+        self._source = asked.source
+        self._targets = asked.targets
+        self._seed = asked.seed
+        self._static = asked.static
+        self._exam = asked.exam
         self._limits = pool.limits(slot.device)
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
-        plan = make_plan(task, seed, source, exam=exam)
+        plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
         self._cases, self._calls = plan.declared, plan.calls
 
     async def run(self) -> Evaluation:
@@ -288,6 +289,9 @@ class _Evaluating:
     async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
+        if self._sheet.compiled is not None:
+            self._sheet.leave("compile", self._sheet.compiled, ok=True)
+            return None
         compiler = Compiler(self._pool, self._asked, self._source, self._limits)
         try:
             async with asyncio.TaskGroup() as group:

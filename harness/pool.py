@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 
 from .device import Device
-from .devices import choose_devices
+from .devices import CPU, choose_devices
 from .errors import HarnessError, JudgeExtraMissing
 from .frames import AsyncChannel
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
@@ -22,10 +22,12 @@ from .worker import linux
 class Slot:
     """One judge's place on one device. The judge is started when it is first needed and replaced when it is lost."""
 
-    def __init__(self, device: Device, server: ForkServer) -> None:
+    def __init__(self, device: Device, server: ForkServer, interpreter: Slot | None = None) -> None:
         self.device = device
         self.server = server
         """Forks this slot's judge and its guests."""
+        self.interpreter = interpreter
+        """Beside a GPU: where candidates are judged on `cpu` before they meet it."""
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None
 
@@ -72,8 +74,7 @@ class DevicePool:
         self._all: list[Slot] = []
         self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
         """Held by each compiling process."""
-        interpreted = any(device.kind == "cpu" for device in self.devices)
-        self._servers = (self.interpreting, self.compiling) if interpreted else (self.compiling,)
+        self._servers = (self.interpreting, self.compiling)
 
     async def __aenter__(self) -> DevicePool:
         for package in ("torch", "triton"):
@@ -87,10 +88,7 @@ class DevicePool:
         except BaseException:
             await self._close()
             raise
-        self._all = [
-            Slot(device, self.interpreting if device.kind == "cpu" else self.compiling)
-            for device in self._places
-        ]
+        self._all = [self._slot(device) for device in self._places]
         for slot in self._all:
             self._free.put_nowait(slot)
         return self
@@ -103,7 +101,7 @@ class DevicePool:
     @property
     def versions(self) -> dict[str, str]:
         """What judges: versions of Python, torch, triton, numpy and the kernel of this machine."""
-        return {**self._servers[0].versions, "linux": platform.release()}
+        return {**self.interpreting.versions, "linux": platform.release()}
 
     def limits(self, device: Device) -> TimeLimits:
         """What a candidate has on one of the devices."""
@@ -121,6 +119,11 @@ class DevicePool:
         finally:
             self._free.put_nowait(slot)
 
+    def _slot(self, device: Device) -> Slot:
+        if device.kind == "cpu":
+            return Slot(device, self.interpreting)
+        return Slot(device, self.compiling, interpreter=Slot(CPU, self.interpreting))
+
     async def _start_servers(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
@@ -134,6 +137,8 @@ class DevicePool:
         slots, self._all = self._all, []
         for slot in slots:
             slot.discard()
+            if slot.interpreter is not None:
+                slot.interpreter.discard()
         async with asyncio.TaskGroup() as group:
             for server in self._servers:
                 group.create_task(server.__aexit__(None, None, None), name=f"stop/{server.name}")

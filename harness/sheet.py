@@ -6,9 +6,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from suites.task import Task
 
-from .evaluation import SCHEMA, STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
+from .evaluation import (
+    SCHEMA,
+    STAGES,
+    Basis,
+    ErrorReport,
+    Evaluation,
+    Fact,
+    Stage,
+    StageEntered,
+    StageLeft,
+    Verdict,
+)
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
 
@@ -25,10 +38,41 @@ class Sheet:
         self.facts: dict[str, Any] = {}
         """Fields of the Evaluation, by name."""
         self.notes: list[str] = []
+        self.compiled: str | None = None
+        """What the compile stage said, where an evaluation before this one has made it."""
 
     def place(self, device: str) -> None:
         """It is judged on this device, of several that it might have been."""
         self._device = device
+
+    def silent(self, device: str) -> Sheet:
+        """Another sheet for the same candidate that nobody watches, on another device, with what is known so far."""
+        other = Sheet(self._task, device, None)
+        other._stages, other.facts, other.notes = dict(self._stages), dict(self.facts), list(self.notes)
+        return other
+
+    def interpreted(self, evaluation: Evaluation) -> bool:
+        """Takes over what the interpreter said of a candidate that is bound for a GPU; whether the candidate may go on.
+
+        Its proofs count for the GPU too: the source is the same. What the interpreter cannot judge goes on without them.
+        """
+        unable = evaluation.verdict is Verdict.UNSUPPORTED
+        if not unable and evaluation.verdict is not Verdict.CORRECT:
+            self.fail_open_stages("ended in the interpreter, before the GPU", ok=False)
+            return False
+        self.notes += evaluation.notes
+        if unable:
+            why = evaluation.error.message if evaluation.error is not None else ""
+            value = f"could not judge this before the GPU did, so who computes is the guest's word: {why}"
+            self.facts["facts"] = (Fact("interpreter", value, Basis.EVIDENCE),)
+            return True
+        self.facts["facts"] = tuple(
+            msgspec.structs.replace(fact, name=f"cpu, {fact.name}") for fact in evaluation.facts
+        )
+        for name in ("resources", "compile_errors", "traffic", "estimate", "sampled", "not_sampled"):
+            self.facts[name] = getattr(evaluation, name)
+        self.compiled = next(stage.detail for stage in evaluation.stages if stage.name == "compile")
+        return True
 
     def enter(self, stage: str) -> None:
         """A stage begins now."""
