@@ -81,6 +81,15 @@ def lost(run: Run) -> ErrorReport:
     )
 
 
+def other_bytes(run: Run) -> ErrorReport:
+    """The outputs are right both times, but not the same."""
+    message = (
+        f"case {run.case.name}: the call's launches, made again on the very same values, give other bits than the call "
+        "returned: something else computed them"
+    )
+    return ErrorReport(kind="not_replayed", message=message)
+
+
 def unproven(outcome: Outcome) -> ErrorReport:
     """The outputs are right, but who computed them is the guest's word alone."""
     message = (

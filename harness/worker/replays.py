@@ -53,6 +53,8 @@ class _Waiting:
     arena: Arena
     other_values: bool
     began: float
+    exact: bool = False
+    """The call's own values once more, whose outputs must be the guest's to the last bit."""
 
 
 class Replays:
@@ -68,6 +70,9 @@ class Replays:
         drawn = derive(begin.seed, begin.source, "repeat that is replayed") % len(plan.repeats)
         self._steps = (*plan.execution, *plan.repeats[: drawn + 1])
         """What is replayed, with no call left out between: every case, and repeats up to one that the guest cannot know."""
+        own = tuple(step for step in plan.execution if not step.case.hidden)
+        self._exact = (*own, plan.repeats[drawn])
+        """Those also with their own values: the guest must have got from its kernels what they give here."""
         self._waiting: _Waiting | None = None
         self._finding: ErrorReport | None = None
         self.outcomes: list[Outcome] = []
@@ -141,9 +146,11 @@ class Replays:
         away = 1 + derive(self._begin.seed, self._begin.source, step.case.name, "replay") % (POOL - 1)
         return (step.place + away) % POOL
 
-    def _send(self, run: Run, record: Record, given: Given, *, other_values: bool) -> None:
+    def _send(
+        self, run: Run, record: Record, given: Given, *, other_values: bool, exact: bool = False
+    ) -> None:
         arena = Arena(given.inputs)
-        self._waiting = _Waiting(run, given, arena, other_values, time.monotonic())
+        self._waiting = _Waiting(run, given, arena, other_values, time.monotonic(), exact)
         request = Replay(
             case=run.case.name,
             record=record,
@@ -179,7 +186,15 @@ class Replays:
         run, record = waiting.run, waiting.run.returned.record
         assert record is not None
         if isinstance(report, Replayed):
+            if waiting.exact:
+                if [output.data for output in report.outputs] != [
+                    output.data for output in run.returned.outputs
+                ]:
+                    self._finding = self._finding or replay_findings.other_bytes(run)
+                return
             error = self._wrong(waiting, report)
+            if error is None and waiting.other_values and any(run.step is step for step in self._exact):
+                self._send(run, record, run.given, other_values=False, exact=True)
             if error is None:
                 why = "" if waiting.other_values else OWN_VALUES
                 self.outcomes.append(Outcome(run, report, waiting.other_values, why, seconds))
