@@ -1,8 +1,8 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `accesses`, `gaps`, `reductions`, `bfloat16`, `float8` and `libdevice`, the only modules that touch the
-interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
+With `launches`, `loops`, `accesses`, `gaps`, `reductions`, `bfloat16`, `float8`, `libdevice` and `quick`, the only modules that touch
+the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import triton
 
 from harness.device import Target
 
-from . import accesses, bfloat16, float8, gaps, launches, loops, reductions, shim
+from . import accesses, bfloat16, float8, gaps, launches, loops, quick, reductions, shim
 from .observing import UnsupportedHere, cannot, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
@@ -30,6 +30,7 @@ def prepare(target: Target) -> None:
     shim.install(target)
     # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
     np.seterr(all="ignore")
+    quick.install()
     reductions.install()
     bfloat16.install(cannot)
     float8.install(cannot)

@@ -13,7 +13,7 @@ import copy
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import triton
@@ -66,7 +66,8 @@ class Kernels:
             for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef)
         }
-        self._built: dict[FunctionNotes, Any] = {}
+        self._known: dict[Function, tuple[FunctionNotes, tuple[str, ...]]] = {}
+        self._codes: dict[Function, tuple[CodeType, CodeType]] = {}
 
     def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
         """The functions of one record, which name each other."""
@@ -85,28 +86,49 @@ class Kernels:
         return made
 
     def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
-        node = self._definitions.get((notes.function.name, notes.function.line))
-        if node is None:
-            raise NotAKernel(
-                f"no function `{notes.function.name}` stands on line {notes.function.line}", None
-            )
-        plain = _bare(node)
-        names = check(plain, notes.names)
+        names = self._checked(notes)
+        plain, rewritten = self._compiled(notes.function)
         scope: dict[str, Any] = {"__builtins__": dict(BUILTINS), "tl": tl, **dict.fromkeys(names)}
         scope["interpreter_semantic"] = interpreter.interpreter_semantic
-        rewritten = interpreter.ASTTransformer().visit(copy.deepcopy(plain))
         body = self._defined(plain, scope, notes)
         fn = triton.constexpr_function(body) if notes.computes_constants else triton.jit(body)
         if isinstance(fn, interpreter.InterpretedFunction):
             interpreter.InterpretedFunction.rewritten_fn[body] = self._defined(rewritten, scope, notes)
         return fn, scope
 
-    def _defined(self, node: ast.FunctionDef, scope: dict[str, Any], notes: FunctionNotes) -> FunctionType:
-        """The function of a checked, bare definition: running the definition runs nothing of it."""
+    def _checked(self, notes: FunctionNotes) -> tuple[str, ...]:
+        """The names that the function's text leaves open; what was found for the very same notes holds still."""
+        known = self._known.get(notes.function)
+        if known is None or known[0] != notes:
+            known = self._known[notes.function] = notes, check(self._plain(notes.function), notes.names)
+        return known[1]
+
+    def _plain(self, function: Function) -> ast.FunctionDef:
+        node = self._definitions.get((function.name, function.line))
+        if node is None:
+            raise NotAKernel(f"no function `{function.name}` stands on line {function.line}", None)
+        return _bare(node)
+
+    def _compiled(self, function: Function) -> tuple[CodeType, CodeType]:
+        """The bare definition as code, as it stands and as the interpreter rewrites it: that depends on the text alone."""
+        known = self._codes.get(function)
+        if known is None:
+            as_it_stands, rewritten = self._plain(function), self._plain(function)
+            known = self._codes[function] = (
+                self._code(as_it_stands),
+                self._code(interpreter.ASTTransformer().visit(rewritten)),
+            )
+        return known
+
+    def _code(self, node: ast.FunctionDef) -> CodeType:
         module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
+        return compile(module, self._file, "exec")
+
+    def _defined(self, code: CodeType, scope: dict[str, Any], notes: FunctionNotes) -> FunctionType:
+        """The function of a checked, bare definition: running the definition runs nothing of it."""
         space: dict[str, Any] = {}
-        exec(compile(module, self._file, "exec"), scope, space)  # noqa: S102 (a bare `def`, see `check`)
-        function: FunctionType = space[node.name]
+        exec(code, scope, space)  # noqa: S102 (a bare `def`, see `check`)
+        function: FunctionType = space[notes.function.name]
         function.__annotations__ = dict.fromkeys(notes.constexprs, tl.constexpr)
         function.__defaults__ = tuple(self._make_value(one) for one in notes.defaults) or None
         function.__module__ = trace.NAME.removesuffix(".py")

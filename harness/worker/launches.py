@@ -24,18 +24,23 @@ from .traffic import LaunchRecord
 
 
 def install(target: Target) -> None:
-    """Note launches in the observation that runs; an autotuned kernel takes the first config that pruning leaves."""
-    _first_config()
+    """Note launches in the observation that runs; an autotuned kernel takes the config that the judge asked for."""
+    _asked_config()
     _patch_once_a_launch()
     _hook_launches(target)
 
 
-def _first_config() -> None:
-    """The interpreter cannot time, so an autotuned kernel runs with its first config, as the cached path would."""
+asked = SimpleNamespace(config=0)
+"""Which config the call that runs should take of those that pruning leaves; beyond the last it begins anew."""
+
+
+def _asked_config() -> None:
+    """The interpreter cannot time, so the judge says which config an autotuned kernel runs with: each has its turn."""
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
-        config = self.prune_configs(kwargs)[0] if len(self.configs) > 1 else self.configs[0]
+        left = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+        config = left[asked.config % len(left)]
         self.best_config = config
         if config.pre_hook is not None:
             config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
@@ -55,8 +60,21 @@ def _patch_once_a_launch() -> None:
     patch_language = interpreter._patch_lang
     inner: list[Any] = []
     patched: set[frozenset[str]] = set()
+    replaced: dict[tuple[frozenset[str], frozenset[frozenset[str]]], list[tuple[Any, str, Any]]] = {}
+    """What a patch puts where, by the modules that are in use and those that are patched by then."""
 
     def patch(fn: Any) -> Any:
+        key = languages(fn), frozenset(patched)
+        if key not in replaced:
+            scope = patch_anew(fn)
+            replaced[key] = [(owner, name, getattr(owner, name)) for owner, name, _ in scope._changes]
+            return scope
+        scope = interpreter._LangPatchScope()
+        for owner, name, value in replaced[key]:
+            scope.set_attr(owner, name, value)
+        return scope
+
+    def patch_anew(fn: Any) -> Any:
         scope = patch_language(fn)
         # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
@@ -85,8 +103,8 @@ def _patch_once_a_launch() -> None:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         used = languages(self.fn)
         if used not in patched:
-            patched.add(used)
             inner.append(patch(self.fn))
+            patched.add(used)
         fn = self.rewrite()
         try:
             return fn(*args, **kwargs)

@@ -1,0 +1,106 @@
+"""
+What Triton's interpreter works out anew for each operation of each program, worked out once: types, shapes, sizes.
+
+Nothing is computed otherwise. Objects that a kernel could change are made anew each time; only those that no kernel's
+text can write to are shared. Touches the internals of Triton's interpreter and language (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import triton.language as tl
+from triton.language import core
+from triton.runtime import interpreter
+
+
+def install() -> None:
+    """Once a process, before anything else takes hold of these functions."""
+    _np_types()
+    _plain_values()
+    _blocks()
+    _tensors()
+
+
+def _np_types() -> None:
+    """Triton's own makes and hashes its whole table for each look into it."""
+    slow = interpreter._get_np_dtype
+    known: dict[str, Any] = {}
+
+    def np_dtype(dtype: Any) -> Any:
+        name = dtype.scalar.name
+        found = known.get(name)
+        if found is None:
+            found = known[name] = slow(dtype)
+        return found
+
+    interpreter._get_np_dtype = np_dtype
+
+
+def _plain_values() -> None:
+    """Most values are no constexpr and hold none."""
+    unwrap = core._unwrap_if_constexpr
+    plain = frozenset(
+        {int, float, bool, str, type(None), tl.tensor, tl.dtype, core.block_type, tl.pointer_type}
+    )
+    equal = tl.dtype.__eq__
+
+    def unwrapped(value: Any) -> Any:
+        return value if type(value) in plain else unwrap(value)
+
+    def same(self: Any, other: Any) -> Any:
+        return True if self is other else equal(self, other)
+
+    core._unwrap_if_constexpr = unwrapped
+    tl.dtype.__eq__ = same
+
+
+def _blocks() -> None:
+    """A shape that was found valid is valid again."""
+    check = core.block_type.__init__
+    known: dict[tuple[tuple[int, ...], str], tuple[int, str]] = {}
+
+    def init(self: Any, element_ty: Any, shape: Any) -> None:
+        kind = type(shape)
+        items = shape if kind is list else shape.values if kind is core.tuple else ()
+        sizes = tuple([item.value if type(item) is core.constexpr else item for item in items])
+        if not sizes or any(type(size) is not int for size in sizes):
+            check(self, element_ty, shape)
+            return
+        key = sizes, element_ty.name
+        found = known.get(key)
+        if found is None:
+            check(self, element_ty, shape)
+            known[key] = self.numel, self.name
+            return
+        self.element_ty = element_ty
+        self.shape = core.tuple(sizes, core.tuple_type(list(_constants(sizes)[2])))
+        self.numel, self.name = found
+
+    core.block_type.__init__ = init
+
+
+def _tensors() -> None:
+    """Of each tensor the interpreter wraps the sizes once more."""
+
+    def init(self: Any, handle: Any, type: Any) -> None:
+        self.handle = handle
+        self.type = type
+        self.dtype = type.scalar
+        sizes = tuple(type.shape) if type.is_block() else ()
+        self.numel, wrapped, types = _constants(sizes)
+        self.shape = core.tuple(wrapped, core.tuple_type(list(types)))
+
+    tl.tensor.__init__ = init
+
+
+@functools.cache
+def _constants(sizes: tuple[int, ...]) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """The number of elements and the sizes as constexprs, and the types of the sizes."""
+    return (
+        core.constexpr(math.prod(sizes)),
+        tuple(core.constexpr(size) for size in sizes),
+        tuple(core.constexpr_type(size) for size in sizes),
+    )
