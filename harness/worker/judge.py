@@ -41,6 +41,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     torch.set_num_threads(1)
     place.take(spawn.device)
     judge = Judge(channel)
+    loaded = 0
     while True:
         try:
             frame = channel.receive()
@@ -54,6 +55,9 @@ def main(channel: Channel, spawn: Spawn) -> None:
         else:
             judge.judge(request, frame.descriptors)
         gc.collect()
+        if judge.problems > loaded:  # what it brought along stays, and is not looked through after each candidate
+            loaded = judge.problems
+            gc.freeze()
 
 
 _Key = tuple[Path, int, tuple[tuple[str, str], ...]]
@@ -68,6 +72,11 @@ class Judge:
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
+
+    @property
+    def problems(self) -> int:
+        """How many are loaded."""
+        return len(self._problems)
 
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """One trial, from the first call to the verdict."""

@@ -39,6 +39,7 @@ class Problem:
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
         settle = getattr(module, "settle_inputs", None)
         self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
+        self._specified: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[ArgumentSpec, ...]] = {}
         self._probe_inputs = self._make_inputs
         if task.quantization is not None and task.quantization.probe is not None:
             self._probe_inputs = _function(module, "probe_inputs", task)
@@ -113,6 +114,14 @@ class Problem:
         return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in cases)
 
     def _specify(self, case: Case) -> tuple[ArgumentSpec, ...]:
+        if case.exam:  # drawn anew for each candidate
+            return self._described(case)
+        key = case.dtype, tuple(case.gpu.items())
+        if key not in self._specified:
+            self._specified[key] = self._described(case)
+        return self._specified[key]
+
+    def _described(self, case: Case) -> tuple[ArgumentSpec, ...]:
         try:
             with FakeTensorMode():
                 inputs = self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())

@@ -65,10 +65,15 @@ class Vault:
         found = self._kept.pop(key, None)
         if found is None:
             found = Given(problem, case, problem.given(case, session_seed, place))
+            self._make_room(found.size_bytes)
         self._kept[key] = found
-        while len(self._kept) > 1 and self.size_bytes > self._capacity_bytes:
-            self._kept.popitem(last=False)
         return found
+
+    def _make_room(self, size_bytes: int) -> None:
+        """Outputs that were asked for since are counted in."""
+        held = self.size_bytes + size_bytes
+        while self._kept and held > self._capacity_bytes:
+            held -= self._kept.popitem(last=False)[1].size_bytes
 
     def forget_drawn(self) -> None:
         """Lets go the cases that were drawn for one candidate: the next one gets others."""
