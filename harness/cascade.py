@@ -199,9 +199,9 @@ class _Evaluating:
                     self._sheet.enter(stage)
                 case Left(stage=stage, ok=ok, detail=detail):
                     self._sheet.leave(stage, detail, ok=ok)
-                case FirstCallPassed(cases=cases):
-                    self._specifications = cases
-                    failure = await self._compile(cases)
+                case FirstCallPassed():
+                    self._specifications = report.cases
+                    failure = await self._compile(report)
                     if failure is not None:
                         self._slot.discard()  # it waits for a word that will not come
                         await self._finish_guest(guest, kill=True)
@@ -286,7 +286,7 @@ class _Evaluating:
         message = f"the process was killed by {name} {where}" + (f": {hint}" if hint else "")
         return Verdict.CRASH, ErrorReport(kind=name, message=message)
 
-    async def _compile(self, cases: msgspec.Raw) -> tuple[Verdict, ErrorReport] | None:
+    async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
         if self._sheet.compiled is not None:
@@ -296,7 +296,7 @@ class _Evaluating:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(compiler.compile(target, cases), name=f"compile/{target.name}")
+                    group.create_task(compiler.compile(target, passed), name=f"compile/{target.name}")
                     for target in self._targets
                 ]
         except ExceptionGroup as failures:
@@ -321,6 +321,10 @@ class _Evaluating:
             return self._compile_failure(Verdict.COMPILE_ERROR, "compile", judging, first)
         if judging.unsupported is not None:
             return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
+        refusal = judging.refusal(passed)
+        if refusal is not None:
+            self._sheet.leave("compile", refusal.message, ok=False)
+            return Verdict.REJECTED, refusal
         count = {
             name: len(one.resources)
             for name, one in reports.items()

@@ -16,16 +16,42 @@ from suites.task import Task
 from . import limits
 from .device import Target
 from .errors import WorkerDied
-from .evaluation import KernelResources, Layer
+from .evaluation import ErrorReport, KernelResources, Layer
 from .frames import AsyncChannel
 from .limits import TimeLimits
 from .pool import DevicePool
 from .servers import Child
 from .worker.channel import BadFrame
-from .worker.messages import ENCODER, GUEST_REPORTS, Broken, Compile, Compiled, Compiling, Failed, Hello
+from .worker.messages import (
+    ENCODER,
+    GUEST_REPORTS,
+    Broken,
+    Compile,
+    Compiled,
+    Compiling,
+    Failed,
+    FirstCallPassed,
+    Hello,
+)
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
+
+
+class HostWorkFound(msgspec.Struct, frozen=True):
+    """See `harness.worker.compiler`."""
+
+    case: str
+    operator: str = ""
+    line: int | None = None
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """See `harness.worker.compiler`."""
+
+    kernel: str
+    line: int
+    grid: tuple[int, int, int]
 
 
 class TargetReport(msgspec.Struct, frozen=True):
@@ -38,6 +64,28 @@ class TargetReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     trace: str = ""
     timed_out: bool = False
+    host_work: HostWorkFound | None = None
+    noted: tuple[Noted, ...] | None = None
+
+    def refusal(self, passed: FirstCallPassed) -> ErrorReport | None:
+        """Why what is compiled is not what ran, as the compiling worker tells; `None` when it is."""
+        work = self.host_work
+        if work is not None and work.operator:
+            message = f"case {work.case} at its gpu sizes: the tensor operator `{work.operator}` computes outside the Triton kernels"
+            return ErrorReport(kind="operator", message=message, line=work.line)
+        if work is not None:
+            message = f"case {work.case} at its gpu sizes: no Triton kernel is launched"
+            return ErrorReport(kind="no_launch", message=message)
+        if self.noted is None or passed.launched is None:
+            return None
+        compiled = tuple((one.kernel, one.line, one.grid) for one in self.noted)
+        if compiled == passed.launched:
+            return None
+        message = (
+            f"the first case launches {_listed(passed.launched)} where kernels are interpreted and {_listed(compiled)} where they "
+            "are compiled; a source must do the same everywhere"
+        )
+        return ErrorReport(kind="other_launches", message=message)
 
 
 _TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder(TargetReport)
@@ -94,12 +142,13 @@ class Compiler:
         self.layers: tuple[Layer, ...] = ()
         """Of the sandbox of a compiling worker; none before one has started."""
 
-    async def compile(self, target: Target, cases: msgspec.Raw) -> TargetReport:
+    async def compile(self, target: Target, passed: FirstCallPassed) -> TargetReport:
         """The report of one target; a process of ours that was lost is `WorkerDied`."""
         load = limits.load()
         patience = _Patience(self._limits.compile_s * load, self._limits.compile_all_s * load)
         try:
-            cases = _on_target(cases, self._task, target)
+            cases = _on_target(passed.cases, self._task, target)
+            once = _on_target(passed.once, self._task, target)
         except NoSuchDtype as lacking:
             return TargetReport(unsupported=str(lacking))
         async with self._pool.compiles:
@@ -108,7 +157,7 @@ class Compiler:
             )
             try:
                 async with patience.begin():
-                    return await self._hear(channel, target, cases, patience)
+                    return await self._hear(channel, target, cases, once, patience)
             except TimeoutError:
                 return TargetReport(error=patience.told(), timed_out=True)
             except (EOFError, BadFrame, msgspec.DecodeError):
@@ -122,7 +171,12 @@ class Compiler:
                 child.end()
 
     async def _hear(
-        self, channel: AsyncChannel, target: Target, cases: msgspec.Raw, patience: _Patience
+        self,
+        channel: AsyncChannel,
+        target: Target,
+        cases: msgspec.Raw,
+        once: msgspec.Raw,
+        patience: _Patience,
     ) -> TargetReport:
         try:
             hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
@@ -138,6 +192,8 @@ class Compiler:
             entry_point=self._task.entry_points[0].name,
             cases=cases,
             target=target.name,
+            allowed=self._task.allowed_operators,
+            once=once,
         )
         await channel.send(ENCODER.encode(request))
         report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
@@ -168,6 +224,10 @@ def _on_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
         for argument in one["arguments"]:
             argument["dtype"] = here.get(argument["dtype"], argument["dtype"])
     return msgspec.Raw(msgspec.msgpack.encode(specified))
+
+
+def _listed(launches: tuple[tuple[str, int, tuple[int, int, int]], ...]) -> str:
+    return ", ".join(f"`{name}` (line {line}) over {grid}" for name, line, grid in launches[:4]) or "nothing"
 
 
 def last_line(child: Child) -> str:

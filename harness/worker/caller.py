@@ -69,6 +69,7 @@ class Caller:
                     arguments=arena.arguments,
                     arena_bytes=arena.size_bytes,
                     hold=step.hold,
+                    config=step.config,
                     again=again,
                 ),
                 Returned,

@@ -45,6 +45,8 @@ class Launch:
     """One launch as it would have happened, compiled for the target."""
 
     kernel: str
+    line: int
+    """Of the kernel's first decorator, or of `def`."""
     grid: tuple[int, int, int] | None
     config: dict[str, str]
     """Compile-time constants and launch options, printed."""
@@ -61,6 +63,8 @@ class Launch:
 _recording: list[Launch] | None = None
 told: dict[str, tuple[str, float]] = {}
 """Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
+noting = SimpleNamespace(only=False)
+"""Whether launches are noted alone, and nothing is compiled."""
 tuning = SimpleNamespace(index=None)
 """Place of the config that an autotuned kernel is launched with; `None` outside of one."""
 
@@ -77,14 +81,14 @@ def install(target: Target) -> None:
 
 
 @contextlib.contextmanager
-def record() -> Iterator[list[Launch]]:
-    """The launches made until the block ends, in order, failed ones included."""
+def record(*, compiles: bool = True) -> Iterator[list[Launch]]:
+    """The launches made until the block ends, in order, failed ones included; compiled unless asked for without."""
     global _recording
-    _recording = []
+    _recording, noting.only = [], not compiles
     try:
         yield _recording
     finally:
-        _recording = None
+        _recording, noting.only = None, False
 
 
 def _compile_launches(target: Target) -> None:
@@ -92,17 +96,20 @@ def _compile_launches(target: Target) -> None:
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         if warmup or _recording is None:
-            asked = Launch(kernel=self.fn.__name__, grid=None, config={}, autotune_index=None)
+            asked = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
             _compile(self, compile_or_launch, args, options, asked)
             return asked.compiled
         bound = _bind(self, args, options)
         launch = Launch(
             kernel=self.fn.__name__,
+            line=_line(self),
             grid=_grid(grid, bound),
             config=_constants(self, bound),
             autotune_index=tuning.index,
         )
         _recording.append(launch)
+        if noting.only:
+            return None
         try:
             options = _accepted(options, bound, target, launch)
             _compile(self, compile_or_launch, args, options, launch)
@@ -113,6 +120,10 @@ def _compile_launches(target: Target) -> None:
         return launch.compiled
 
     jit.JITFunction.run = run
+
+
+def _line(kernel: Any) -> int:
+    return int(kernel.fn.__code__.co_firstlineno)
 
 
 def _bind(kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Called in a process that forks for one candidate and one target.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import re
 import traceback
@@ -25,6 +26,7 @@ from harness.evaluation import KernelResources
 
 from . import capture, configs
 from .capture import ForeignOption, Launch
+from .host_work import HostWork
 from .resource_table import table
 
 MESSAGE_CHARACTERS = 600
@@ -52,6 +54,23 @@ class CaseSpec(msgspec.Struct, frozen=True):
     arguments: tuple[ArgumentSpec, ...]
 
 
+class HostWorkFound(msgspec.Struct, frozen=True):
+    """A call at `gpu` sizes that did not leave the work to kernels."""
+
+    case: str
+    operator: str = ""
+    """That computed on the host; empty where no kernel was launched at all."""
+    line: int | None = None
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """One launch, as far as it must be the same wherever the source runs."""
+
+    kernel: str
+    line: int
+    grid: tuple[int, int, int]
+
+
 class CompileReport(msgspec.Struct, frozen=True):
     """What compiling said. At most one of `error` and `unsupported` is set."""
 
@@ -64,6 +83,10 @@ class CompileReport(msgspec.Struct, frozen=True):
     unsupported: str | None = None
     """Why nothing can be said for this target; says nothing of the candidate."""
     notes: tuple[str, ...] = ()
+    host_work: HostWorkFound | None = None
+    """Of the first case in which the host did the kernels' work at `gpu` sizes."""
+    noted: tuple[Noted, ...] | None = None
+    """Launches of the case that was to be run once without compiling; `None` where they may depend on values."""
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:
@@ -81,7 +104,13 @@ def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None
 
 
 def compile_candidate(
-    module: ModuleType, entry_point: str, cases: Sequence[CaseSpec], target: Target
+    module: ModuleType,
+    entry_point: str,
+    cases: Sequence[CaseSpec],
+    target: Target,
+    *,
+    allowed: tuple[str, ...] = (),
+    once: CaseSpec | None = None,
 ) -> CompileReport:
     """
     Run the entry point on zeros of each case's shapes and compile every launch it makes.
@@ -90,13 +119,16 @@ def compile_candidate(
     compile fails it unless its own code catches that (a note then); of an autotuned kernel, configs that Triton's
     autotuner itself drops (too large for the device, a static assertion, refused by ptxas) are marked and fail it only
     when none is left. The first failing case ends the work. `prepare` must have been called before the import.
+    `allowed` are operators that the host may compute with; `once` is run without compiling, for its launches' sake.
     """
     prepare(target)
     launches: list[tuple[str, Launch]] = []
     error: tuple[str, int | None] | None = None
     unsupported = None
+    host_work: HostWorkFound | None = None
     for case in cases:
-        with capture.record() as made:
+        work = HostWork(module.__file__ or "", allowed)
+        with capture.record() as made, work:
             try:
                 getattr(module, entry_point)(**zero_arguments(case))
             except ForeignOption as reason:
@@ -113,6 +145,10 @@ def compile_candidate(
         launches.extend((case.case, launch) for launch in made)
         if error or unsupported:
             break
+        if work.operator:
+            host_work = host_work or HostWorkFound(case.case, work.operator, work.line)
+        elif not made and not work.reads:
+            host_work = host_work or HostWorkFound(case.case)
     compiled = any(launch.failure is None for _, launch in launches)
     if not compiled and error is None and unsupported is None:
         case_name, failed = next(
@@ -132,7 +168,21 @@ def compile_candidate(
         line=error[1] if error else None,
         unsupported=unsupported,
         notes=_notes(launches, module, target, told=error[0] if error else ""),
+        host_work=host_work,
+        noted=_noted(module, entry_point, once)
+        if once is not None and not error and not unsupported
+        else None,
     )
+
+
+def _noted(module: ModuleType, entry_point: str, case: CaseSpec) -> tuple[Noted, ...] | None:
+    """Launches of a case; what the call raises here, where it compiled before, is for the comparison to tell."""
+    work = HostWork(module.__file__ or "", ())
+    with capture.record(compiles=False) as made, work, contextlib.suppress(Exception):
+        getattr(module, entry_point)(**zero_arguments(case))
+    if work.reads:
+        return None
+    return tuple(Noted(one.kernel, one.line, one.grid) for one in made if one.grid is not None)
 
 
 def zero_arguments(case: CaseSpec) -> dict[str, Any]:

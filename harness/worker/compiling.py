@@ -47,5 +47,12 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
         raise
     except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
         return failed(request.nonce, error, file)
-    report = compile_candidate(module, request.entry_point, CASES.decode(request.cases), target)
+    report = compile_candidate(
+        module,
+        request.entry_point,
+        CASES.decode(request.cases),
+        target,
+        allowed=request.allowed,
+        once=CASES.decode(request.once)[0],
+    )
     return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

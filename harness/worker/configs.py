@@ -45,6 +45,8 @@ def install(progress: Callable[[], None]) -> None:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         # Triton prunes only where there is a choice; pruning may return configs of its own making.
         left = self.prune_configs(options) if len(self.configs) > 1 else self.configs
+        if capture.noting.only:
+            return _launch(self, left[0], args, options)
         known = _seen.setdefault(id(self), set())
         chosen = [config for at, config in enumerate(left) if at == 0 or str(config) not in known]
         known.update(str(config) for config in chosen)

@@ -139,6 +139,10 @@ class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
 
     cases: msgspec.Raw
     """Argument specifications of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling guest."""
+    once: msgspec.Raw
+    """Of the first case, at the sizes at which it ran (a tuple of one)."""
+    launched: tuple[tuple[str, int, tuple[int, int, int]], ...] | None
+    """What that call launched: kernels by name and line, and grids; `None` where it may depend on values or was not seen."""
 
 
 class CaseTraffic(msgspec.Struct, frozen=True):
@@ -222,6 +226,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """The next call may be given the very same tensors."""
     again: bool = False
     """Give the tensors of the call before, which were held: other values stand in their memory now."""
+    config: int = 0
+    """Which config autotuned kernels run with, of those that their pruning leaves, beginning anew beyond the last."""
 
 
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
@@ -238,6 +244,10 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     entry_point: str
     cases: msgspec.Raw
     target: str
+    allowed: tuple[str, ...]
+    """Operators that may compute on the host."""
+    once: msgspec.Raw
+    """Specification of the first case at the sizes at which it ran, for its launches to be noted."""
 
 
 GPU_FAULT = "gpu_fault"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ class Step:
     """The step after this one is called with the same tensors, other values in them."""
     again: bool = False
     """The tensors of the step before, where that is possible."""
+    config: int = 0
+    """Of autotuned kernels: cases are judged with the first, each repeat with the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
         Step(small, place, hold=at % 2 == 0, again=at % 2 == 1 and places[at - 1] != place)
         for at, place in enumerate(places)
     ]
-    return tuple(steps)
+    return tuple(dataclasses.replace(step, config=at) for at, step in enumerate(steps, start=1))
 
 
 def _others(place: int, draw: Draw, name: str) -> list[int]:

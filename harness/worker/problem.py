@@ -129,7 +129,12 @@ class Problem:
             raise BadProblem(
                 f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
             ) from error
-        return tuple(_argument(name, value) for name, value in inputs.items())
+        return specified(case.name, inputs).arguments
+
+
+def specified(case: str, inputs: Inputs) -> CaseSpec:
+    """The specification of these inputs."""
+    return CaseSpec(case=case, arguments=tuple(_argument(name, value) for name, value in inputs.items()))
 
 
 def torch_dtype(name: str) -> torch.dtype:

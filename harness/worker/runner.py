@@ -12,7 +12,7 @@ import torch
 
 from harness.targets import target
 
-from . import arena, interpreter, linux, record
+from . import arena, interpreter, launches, linux, record
 from .messages import Call, Load
 from .traffic import Observation
 from .unrecorded import Recording
@@ -69,6 +69,7 @@ class InterpreterRunner:
 
     def open(self, descriptor: int, call: Call) -> dict[str, Any]:
         """See `Runner`."""
+        launches.asked.config = call.config
         arguments = self._held
         if not call.again:
             arguments = arena.open_arguments(descriptor, call.arena_bytes, call.arguments)

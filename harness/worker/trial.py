@@ -25,7 +25,8 @@ from .messages import (
     Loaded,
 )
 from .plan import Step, make_plan
-from .problem import BadProblem, Problem
+from .problem import BadProblem, Problem, specified
+from .records import launched
 from .replays import Replays
 from .seeds import POOL
 from .vault import Given
@@ -74,7 +75,13 @@ class Trial:
                 self._prepare()
                 self._sandbox = self._link.hello().sandbox
                 first = self._call()
-                self._judge.tell(FirstCallPassed(cases=self._specifications()))
+                self._judge.tell(
+                    FirstCallPassed(
+                        cases=self._specifications(),
+                        once=msgspec.Raw(msgspec.msgpack.encode((specified(first.case.name, first.inputs),))),
+                        launched=launched(first.returned.record),
+                    )
+                )
                 if not self._judge.wait_for_go():
                     return self._judged(Verdict.CANCELLED, None)
                 self._execute(first)
@@ -221,9 +228,16 @@ class Trial:
             return
         if stale:
             raise Stop(Verdict.REJECTED, wording.stale(run.case.name))
-        if before:
+        if before and not self._tuned(run):
             raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
+        if self._tuned(run):
+            told = f"with config {run.step.config} of autotuned kernels, counted from 0"
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, told))
         raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
+
+    def _tuned(self, run: Run) -> bool:
+        """Whether the source autotunes, so that repeats run with other configs than cases did."""
+        return run.step.config > 0 and "autotune" in self._begin.source
 
     def _refuse(self, finding: ErrorReport | None) -> None:
         if finding is not None:
