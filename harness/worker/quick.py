@@ -66,7 +66,7 @@ def _blocks() -> None:
         kind = type(shape)
         items = shape if kind is list else shape.values if kind is core.tuple else ()
         sizes = tuple([item.value if type(item) is core.constexpr else item for item in items])
-        if not sizes or any(type(size) is not int for size in sizes):
+        if {*map(type, sizes)} != {int}:
             check(self, element_ty, shape)
             return
         key = sizes, element_ty.name
@@ -76,7 +76,7 @@ def _blocks() -> None:
             known[key] = self.numel, self.name
             return
         self.element_ty = element_ty
-        self.shape = core.tuple(sizes, core.tuple_type(list(_constants(sizes)[2])))
+        self.shape = _sizes(sizes, _constants(sizes)[2])
         self.numel, self.name = found
 
     core.block_type.__init__ = init
@@ -89,11 +89,19 @@ def _tensors() -> None:
         self.handle = handle
         self.type = type
         self.dtype = type.scalar
-        sizes = tuple(type.shape) if type.is_block() else ()
+        sizes = tuple(type.shape) if isinstance(type, core.block_type) else ()
         self.numel, wrapped, types = _constants(sizes)
-        self.shape = core.tuple(wrapped, core.tuple_type(list(types)))
+        self.shape = _sizes(wrapped, types)
 
     tl.tensor.__init__ = init
+
+
+def _sizes(values: tuple[Any, ...], types: tuple[Any, ...]) -> Any:
+    """Triton's tuple, as its own `__init__` makes it."""
+    made = object.__new__(core.tuple)
+    made.values = list(values)
+    made.type = core.tuple_type(list(types))
+    return made
 
 
 @functools.cache

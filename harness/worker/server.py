@@ -334,8 +334,7 @@ def import_all() -> Ready:
 
     from . import roles
 
-    if not triton.knobs.runtime.interpret:
-        _warm_up()
+    _warm_up(compiling=not triton.knobs.runtime.interpret)
     problem = ""
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         problem = "a GPU runtime is initialised by the import"
@@ -358,12 +357,14 @@ def import_all() -> Ready:
     )
 
 
-def _warm_up() -> None:
-    """What the first compilation sets up is worth a second to every worker, and no worker depends on it."""
+def _warm_up(*, compiling: bool) -> None:
+    """What the first launch and compilation set up is worth up to a second to every worker, and no worker depends on it."""
     from . import warm
 
     try:
-        warm.compile_once()
+        warm.specialise_once()
+        if compiling:
+            warm.compile_once()
     except Exception:  # noqa: BLE001 -- whatever a triton without this back end raises
         traceback.print_exc()
 

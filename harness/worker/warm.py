@@ -1,4 +1,4 @@
-"""One small compilation ahead of need: what triton and LLVM set up for it is then there in every forked worker."""
+"""One small compilation and launch argument ahead of need: what is set up for them is then there in every forked worker."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.runtime.jit import mangle_type
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -15,6 +16,11 @@ def _copy(source, result, count, BLOCK: tl.constexpr):  # type: ignore[no-untype
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(source + offsets, mask=offsets < count)
     tl.store(result + offsets, tl.exp(values) + tl.sum(values, axis=0), mask=offsets < count)
+
+
+def specialise_once() -> None:
+    """Asks for the type of a kernel's argument, for which Triton (3.7) first imports its other language."""
+    mangle_type(1)
 
 
 def compile_once() -> None:
