@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import linecache
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -59,6 +60,8 @@ class Kernels:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like were told by the static stage
             tree = ast.parse(source)
+        # Triton asks Python for the text of a function, and the verifier has no such file.
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         self._file = file
         self._make_value = make_value
         self._definitions = {
