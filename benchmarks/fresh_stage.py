@@ -1,14 +1,17 @@
 """One stage of one evaluation in an interpreter of its own: how today's tools judge, with this judge's checks.
 
-    python -m benchmarks.fresh_stage call|compile|checks TASK FILE
+    python -m benchmarks.fresh_stage call|compile|execution|integrity|estimate TASK FILE SPECIFICATIONS
 
-`call` imports and runs the first case, `compile` compiles each launch for gfx942, `checks` runs every case, the repeats and the
-replays. The stage's processes are forked from this interpreter, which has imported torch and triton for this one stage. Used by
-`benchmarks.harness_throughput`; exits 0 when the stage passed.
+`call` imports and runs the first case; `compile` compiles each launch for gfx942; `execution` runs every case, compares it with the
+oracle and replays it; `integrity` makes the repeats and replays them, and looks at what was left behind; `estimate` samples the
+launches at `gpu` sizes. Each imports torch, triton and the candidate, makes the inputs of its own calls and makes no other calls.
+Processes within a stage are forked from this interpreter. What the tasks' arguments are at `gpu` sizes is made once a task, by
+`specify`, and costs the other way nothing. Used by `benchmarks.harness_throughput`; exits 0 when the stage passed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import sys
@@ -19,39 +22,78 @@ from pathlib import Path
 if sys.argv[1:] and sys.argv[1] != "compile":
     os.environ["TRITON_INTERPRET"] = "1"  # triton looks at it while it is imported
 
+import msgspec
 
-from harness import TimeLimits, Verdict
-from harness.targets import target
+from harness import TimeLimits, limits
+from harness.targets import hardware, target
+from harness.worker import findings, interpreter, place, sampling
 from harness.worker.candidate import import_candidate
 from harness.worker.channel import Channel
-from harness.worker.compiler import compile_candidate, prepare
+from harness.worker.compiler import CaseSpec, compile_candidate, prepare
 from harness.worker.judge import Judge
-from harness.worker.messages import Begin, Judged, JudgeReport, Spawn
+from harness.worker.link import GuestLink, VerifierLink
+from harness.worker.messages import Begin, Farewell, JudgeReport, LeftBehind, Spawn
 from harness.worker.plan import make_plan
-from harness.worker.problem import Problem
+from harness.worker.problem import Problem, specified
 from harness.worker.roles import ROLES
+from harness.worker.sample_messages import Sample
+from harness.worker.sampler import sample_case
+from harness.worker.trial import Trial
 from suites import Task, load_task
 
 TARGET = "gfx942"
 SEED = 1
+STAGES = ("call", "compile", "execution", "integrity", "estimate")
+
+
+class Specifications(msgspec.Struct, frozen=True):
+    """What the arguments of a task are."""
+
+    at_gpu_sizes: tuple[CaseSpec, ...]
+    once: CaseSpec
+    """Of the first case at the sizes of the interpreter."""
 
 
 class StageJudge(Judge):
-    """A judge whose engine is this process: it hears the verdict and says whether to go on."""
-
-    def __init__(self, end: socket.socket, *, goes_on: bool) -> None:
-        super().__init__(Channel(end))
-        self._goes_on = goes_on
-        self.verdict = ""
+    """A judge without an engine."""
 
     def tell(self, report: JudgeReport) -> None:
-        """Keeps the verdict."""
-        if isinstance(report, Judged):
-            self.verdict = report.verdict
+        """Nobody listens."""
 
-    def wait_for_go(self) -> bool:
-        """Whether the stages after the first call belong to this process."""
-        return self._goes_on
+
+class StageTrial(Trial):
+    """The calls and checks of one stage; what does not pass raises."""
+
+    def play(self, stage: str) -> None:
+        """Returns when the stage passed."""
+        plan = self._plan
+        calls = {"call": plan.execution[:1], "execution": plan.execution, "integrity": plan.repeats}[stage]
+        self._plan = dataclasses.replace(plan, execution=calls, repeats=())
+        try:
+            self._prepare()
+            self._link.hello()
+            first = self._call()
+            if stage == "execution":
+                self._execute(first)
+                for run in self._runs:
+                    self._refuse(findings.of_call(run, self._task))
+            elif stage == "integrity":
+                for step in filter(self._is_possible, calls):
+                    run = first if step is first.step else self._run(step)
+                    self._refuse(findings.of_call(run, self._task))
+                    self._repeated(run)
+                    self._replays.start(run)
+            self._refuse(self._replays.finish())
+            left = self._link.ask(
+                lambda nonce: Farewell(nonce=nonce),
+                LeftBehind,
+                wall_s=limits.FAREWELL_S,
+                cpu_s=limits.FAREWELL_S,
+            )
+            self._refuse(findings.of_farewell(left))
+        finally:
+            self._caller.close()
+            self._replays.close()
 
 
 def forked(role: str, folder: Path) -> tuple[int, socket.socket]:
@@ -70,47 +112,84 @@ def forked(role: str, folder: Path) -> tuple[int, socket.socket]:
     return pid, ours
 
 
-def judge(task: Task, source: str, folder: Path, *, goes_on: bool) -> bool:
-    """Whether the candidate is correct as far as this process looks."""
+def judge(task: Task, source: str, folder: Path, stage: str) -> None:
+    """Plays one of the stages that run the candidate; raises where it does not pass."""
     guest_pid, guest = forked("guest", folder)
-    verifier_pid, verifier = forked("verifier", folder)
+    link = GuestLink(Channel(guest), guest_pid, place.answer_bytes())
+    pids, verifier = [guest_pid], None
+    if stage != "call":
+        verifier_pid, end = forked("verifier", folder)
+        verifier = VerifierLink(Channel(end), verifier_pid)
+        pids.append(verifier_pid)
     begin = Begin(
         task=task,
         source=source,
         seed=SEED,
         guest_pid=guest_pid,
-        verifier_pid=verifier_pid,
+        verifier_pid=None if verifier is None else pids[1],
         target=TARGET,
         limits=TimeLimits(),
         exam=False,
     )
     mine, _theirs = socket.socketpair()
-    one = StageJudge(mine, goes_on=goes_on)
-    one.judge(begin, (guest.detach(), verifier.detach()))
-    for pid in (guest_pid, verifier_pid):
+    StageTrial(StageJudge(Channel(mine)), link, verifier, begin, Problem(task)).play(stage)
+    link.close()
+    if verifier is not None:
+        verifier.close()
+    for pid in pids:
         os.waitpid(pid, 0)
-    return one.verdict == (Verdict.CORRECT if goes_on else Verdict.CANCELLED)
 
 
-def compiles(task: Task, source: str, folder: Path) -> bool:
+def compiles(task: Task, source: str, folder: Path, known: Specifications) -> bool:
     """Whether every launch compiles for the target."""
     os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
     prepare(target(TARGET))
     module = import_candidate(folder / "kernel.py", source)
-    cases = Problem(task).specifications(make_plan(task, SEED, source, exam=False).declared)
-    return compile_candidate(module, task.entry_points[0].name, cases, target(TARGET)).error is None
+    entry = task.entry_points[0].name
+    report = compile_candidate(
+        module, entry, known.at_gpu_sizes, target(TARGET), allowed=task.allowed_operators, once=known.once
+    )
+    return report.error is None
+
+
+def samples(task: Task, source: str, folder: Path, known: Specifications) -> bool:
+    """Whether every case could be sampled at `gpu` sizes."""
+    interpreter.prepare(target(TARGET))
+    sampling.install()
+    module = import_candidate(folder / "kernel.py", source)
+    request = Sample(
+        nonce="",
+        source=source,
+        entry_point=task.entry_points[0].name,
+        cases=msgspec.Raw(msgspec.msgpack.encode(known.at_gpu_sizes)),
+        target=TARGET,
+    )
+    dies = hardware(target(TARGET)).dies
+    return all(not sample_case(module, request, spec, dies).why for spec in known.at_gpu_sizes)
+
+
+def specify(task: Task, source: str) -> Specifications:
+    """What `compile` and `estimate` are told."""
+    problem, plan = Problem(task), make_plan(task, SEED, source, exam=False)
+    first = plan.execution[0]
+    inputs = problem.given(first.case, SEED, first.place)
+    return Specifications(problem.specifications(plan.declared), specified(first.case.name, inputs))
 
 
 def main() -> int:
     """Plays one stage; 1 when it does not pass."""
-    stage, name, file = sys.argv[1:]
+    stage, name, file, told = sys.argv[1:]
     task, source = load_task(name), Path(file).read_text(encoding="utf-8")
+    if stage == "specify":
+        Path(told).write_bytes(msgspec.msgpack.encode(specify(task, source)))
+        return 0
     with tempfile.TemporaryDirectory(prefix="wavedeck-fresh-") as folder:
-        if stage == "compile":
-            passed = compiles(task, source, Path(folder))
-        else:
-            passed = judge(task, source, Path(folder), goes_on=stage == "checks")
-    return 0 if passed else 1
+        if stage not in ("compile", "estimate"):
+            judge(task, source, Path(folder), stage)
+            return 0
+        known = msgspec.msgpack.decode(Path(told).read_bytes(), type=Specifications)
+        plays = compiles if stage == "compile" else samples
+        return 0 if plays(task, source, Path(folder), known) else 1
 
 
 if __name__ == "__main__":
