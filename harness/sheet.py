@@ -22,6 +22,7 @@ from .evaluation import (
     StageLeft,
     Verdict,
 )
+from .worker.replay_findings import UNPROVEN
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
 
@@ -54,9 +55,11 @@ class Sheet:
     def interpreted(self, evaluation: Evaluation) -> bool:
         """Takes over what the interpreter said of a candidate that is bound for a GPU; whether the candidate may go on.
 
-        Its proofs count for the GPU too: the source is the same. What the interpreter cannot judge goes on without them.
+        Its proofs count for the GPU too: the source is the same. What the interpreter cannot judge goes on without them, but
+        not what it ran and could not prove: no GPU proves more.
         """
-        unable = evaluation.verdict is Verdict.UNSUPPORTED
+        kind = evaluation.error.kind if evaluation.error is not None else ""
+        unable = evaluation.verdict is Verdict.UNSUPPORTED and kind != UNPROVEN
         if not unable and evaluation.verdict is not Verdict.CORRECT:
             self.fail_open_stages("ended in the interpreter, before the GPU", ok=False)
             return False

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .caller import Run
     from .replays import Outcome
 
+UNPROVEN = "unproven"
+"""Kind of what ran and was right, and of which nobody but the guest says who computed it."""
+
 
 def of_replay(
     run: Run,
@@ -96,7 +99,7 @@ def unproven(outcome: Outcome) -> ErrorReport:
         f"case {outcome.run.case.name}: the outputs are right, but the launches cannot be made again without the host code, so "
         f"nothing proves that the kernels computed them: {outcome.why_not}"
     )
-    return ErrorReport(kind="unproven", message=message)
+    return ErrorReport(kind=UNPROVEN, message=message)
 
 
 def only_these_values(run: Run, error: ErrorReport) -> ErrorReport:

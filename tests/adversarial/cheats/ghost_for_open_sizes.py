@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
+DEVICE = "cpu"
 EXPECT = ("rejected", ("operator", "no_launch"))
 
 

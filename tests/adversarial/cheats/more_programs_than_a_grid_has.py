@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "vector_add"
+DEVICE = "cpu"
 EXPECT = ("compile_error", "compile")
 CASES = ("fp16-ragged",)
 
