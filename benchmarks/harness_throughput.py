@@ -2,10 +2,10 @@
 
     .venv/bin/python -m benchmarks.harness_throughput [KERNELS]
 
-Both judge the same short kernels (KERNELS of them, 24 unless said; each text differs, so nothing is known from before) with the
-same checks, the same number at once, in turns within one run. The other way starts five interpreters for each kernel, which import
-torch and triton: for the call, to compile, to run every case and its replay, for the repeats and theirs, and for the sample at
-`gpu` sizes (`benchmarks/fresh_stage.py`). Then the CPU seconds of both, where the time of this judge goes, and how long a cancelled
+Both judge the same short kernels (KERNELS of them, 24 unless said, the other way two of each task; each text differs, so
+nothing is known from before) with the same checks, the same number at once, in turns within one run. The other way starts
+five interpreters for each kernel, which import torch and triton: for the call, to compile, to run every case and its replay,
+for the repeats and theirs, and for the sample at `gpu` sizes (`benchmarks/fresh_stage.py`). Then the CPU seconds of both, where the time of this judge goes, and how long a cancelled
 evaluation's guest lives.
 """
 
@@ -30,8 +30,6 @@ from suites import Task, baseline_source, load_task
 SHORT = ("vector_add", "softmax", "layer_norm", "rms_norm_residual")
 STAGES_OF_THE_OTHER = ("call", "compile", "execution", "integrity", "estimate")
 KERNELS = 24
-FRESH_SHARE = 4
-"""The other way judges a fourth of the kernels: its rate shows in fewer."""
 SEED = 1
 CANCELS = 10
 ENDLESS = "\n\n_{name} = {name}\n\ndef {name}({signature}):\n    while True: pass\n"
@@ -146,7 +144,10 @@ async def seconds_to_end(pool: DevicePool) -> float:
 
 async def main() -> int:
     """Print both rates, their ratio, the profiles, and the time to end; 1 when a kernel was not correct."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else KERNELS
+    asked = int(sys.argv[1]) if len(sys.argv) > 1 else KERNELS
+    count = max(
+        asked - asked % (2 * len(SHORT)), 2 * len(SHORT)
+    )  # both ways judge every task as often as the others
     at_once = len(os.sched_getaffinity(0))
     async with DevicePool(("cpu",), slots=at_once) as pool:
         await ours(pool, kernels(2 * at_once * len(SHORT)))  # judges load their problems once a session
@@ -154,7 +155,9 @@ async def main() -> int:
         fresh: dict[str, list[float]] = {}
         work = kernels(count)
         half = count // 2
-        shares = [part[: max(len(part) // FRESH_SHARE, 1)] for part in (work[:half], work[half:])]
+        shares = [
+            part[: len(SHORT)] for part in (work[:half], work[half:])
+        ]  # the other way's rate shows in fewer
         for part, share in zip((work[:half], work[half:]), shares, strict=True):
             spent = cpu_of(pool)
             seconds, found = await ours(pool, part)
