@@ -55,7 +55,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         else:
             judge.judge(request, frame.descriptors)
         gc.collect()
-        if judge.problems > loaded:  # what it brought along stays, and is not looked through after each candidate
+        if judge.problems > loaded:  # modules that a problem brought along stay; not looked through again
             loaded = judge.problems
             gc.freeze()
 
