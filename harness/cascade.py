@@ -145,6 +145,8 @@ class _Evaluating:
         self._limits = pool.limits(slot.device)
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
+        self._refusal: ErrorReport | None = None
+        """What the compile stage found to be no honest work; told when nothing else is wrong."""
         plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
         self._cases, self._calls = plan.declared, plan.calls
 
@@ -220,7 +222,7 @@ class _Evaluating:
         compiling = unlike(sheet.facts.get("sandbox", ()), judged.sandbox)
         sheet.facts |= {
             "sandbox": (*judged.sandbox, *compiling),
-            "facts": judged.facts,
+            "facts": (*judged.facts, *sheet.facts.get("facts", ())),
             "margins": judged.margins,
         }
         leftover = await self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT)
@@ -233,6 +235,9 @@ class _Evaluating:
             error = ErrorReport(kind="unsupported", message=message)
         if verdict is Verdict.CORRECT and leftover:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
+            sheet.revise("integrity", error.message)
+        if verdict is Verdict.CORRECT and self._refusal is not None:
+            verdict, error = Verdict.REJECTED, self._refusal
             sheet.revise("integrity", error.message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
         on_cpu = self._slot.device.kind == "cpu"
@@ -321,10 +326,7 @@ class _Evaluating:
             return self._compile_failure(Verdict.COMPILE_ERROR, "compile", judging, first)
         if judging.unsupported is not None:
             return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
-        refusal = judging.refusal(passed)
-        if refusal is not None:
-            self._sheet.leave("compile", refusal.message, ok=False)
-            return Verdict.REJECTED, refusal
+        self._refusal = judging.refusal(passed)
         count = {
             name: len(one.resources)
             for name, one in reports.items()
