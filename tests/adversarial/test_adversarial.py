@@ -143,8 +143,8 @@ async def test_no_cheat_is_correct_and_no_honest_kernel_refused_on_a_gpu(
     if file in ON_GPU or file.parent.name == "honest":
         assert_expected(file, found)
     else:
-        assert found.verdict.counted, found.error
         assert found.verdict is not Verdict.CORRECT
+        assert found.verdict.counted or constant(file, "EXPECT")[0] == str(found.verdict), found.error
 
 
 async def test_every_cheat_has_an_honest_neighbour() -> None:
