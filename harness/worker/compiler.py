@@ -110,7 +110,6 @@ def compile_candidate(
     target: Target,
     *,
     allowed: tuple[str, ...] = (),
-    once: CaseSpec | None = None,
 ) -> CompileReport:
     """
     Run the entry point on zeros of each case's shapes and compile every launch it makes.
@@ -119,7 +118,7 @@ def compile_candidate(
     compile fails it unless its own code catches that (a note then); of an autotuned kernel, configs that Triton's
     autotuner itself drops (too large for the device, a static assertion, refused by ptxas) are marked and fail it only
     when none is left. The first failing case ends the work. `prepare` must have been called before the import.
-    `allowed` are operators that the host may compute with; `once` is run without compiling, for its launches' sake.
+    `allowed` are operators that the host may compute with.
     """
     prepare(target)
     launches: list[tuple[str, Launch]] = []
@@ -169,14 +168,16 @@ def compile_candidate(
         unsupported=unsupported,
         notes=_notes(launches, module, target, told=error[0] if error else ""),
         host_work=host_work,
-        noted=_noted(module, entry_point, once)
-        if once is not None and not error and not unsupported
-        else None,
     )
 
 
-def _noted(module: ModuleType, entry_point: str, case: CaseSpec) -> tuple[Noted, ...] | None:
-    """Launches of a case; what the call raises here, where it compiled before, is for the comparison to tell."""
+def note_launches(module: ModuleType, entry_point: str, case: CaseSpec) -> tuple[Noted, ...] | None:
+    """
+    What one call launches, with nothing compiled; `None` where that may depend on values.
+
+    The module must have been imported for this call alone: what a source makes on first use it launches in its first
+    call alone. What the call raises it raises again where it is compiled, or the comparison tells.
+    """
     work = HostWork(module.__file__ or "", ())
     with capture.record(compiles=False) as made, work, contextlib.suppress(Exception):
         getattr(module, entry_point)(**zero_arguments(case))

@@ -13,7 +13,7 @@ from harness.targets import target as find_target
 from . import linux, sandbox, trace
 from .candidate import broken, close_doors, failed, import_candidate
 from .channel import Channel
-from .compiler import CaseSpec, compile_candidate, prepare
+from .compiler import CaseSpec, compile_candidate, note_launches, prepare
 from .messages import ENCODER, GUEST_REQUESTS, Compile, Compiled, Compiling, GuestReport, Hello, Spawn
 
 CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
@@ -42,6 +42,9 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     working = ENCODER.encode(Compiling(nonce=request.nonce))
     prepare(target, lambda: channel.send(working))
     try:
+        noted = note_launches(
+            import_candidate(file, request.source), request.entry_point, CASES.decode(request.once)[0]
+        )
         module = import_candidate(file, request.source)
     except SystemExit:  # it leaves; how the process ended tells
         raise
@@ -53,6 +56,6 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
         CASES.decode(request.cases),
         target,
         allowed=request.allowed,
-        once=CASES.decode(request.once)[0],
     )
+    report = msgspec.structs.replace(report, noted=noted)
     return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))
