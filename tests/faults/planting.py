@@ -157,7 +157,15 @@ async def hunt(
         request = Load(nonce="n", source=source, entry_points=("vector_add",), target="gfx942")
     else:
         cases = msgspec.Raw(msgspec.msgpack.encode(()))
-        request = Compile(nonce="n", source=source, entry_point="vector_add", cases=cases, target="gfx942")
+        request = Compile(
+            nonce="n",
+            source=source,
+            entry_point="vector_add",
+            cases=cases,
+            target="gfx942",
+            allowed=(),
+            once=cases,
+        )
     await channel.send(ENCODER.encode(request))
     with suppress(EOFError, BadFrame, TimeoutError):  # the hunter's words tell, not how its process ends
         await asyncio.wait_for(channel.receive(), 90)

@@ -85,6 +85,7 @@ def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 async def test_nothing_leaks_over_many_evaluations(own_temporary_folder: Path) -> None:
+    others = {one.pid for one in psutil.Process().children(recursive=True)}
     limits = TimeLimits(call_s=10.0, call_cpu_s=1.5, case_s=10.0, case_cpu_s=1.5)
     async with DevicePool(slots=1, limits=limits) as pool:
         early = None
@@ -107,6 +108,5 @@ async def test_nothing_leaks_over_many_evaluations(own_temporary_folder: Path) -
             if late.memory_bytes[name] - size > GROWTH_BYTES
         }
         assert not grown, f"grown by bytes: {grown}"
-    assert not [
-        one for one in psutil.Process().children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE
-    ]
+    left = {one.pid for one in psutil.Process().children(recursive=True)} - others
+    assert not left, f"processes left: {left}"
