@@ -29,7 +29,7 @@ from harness.targets import hardware, target
 from harness.worker import findings, interpreter, place, sampling
 from harness.worker.candidate import import_candidate
 from harness.worker.channel import Channel
-from harness.worker.compiler import CaseSpec, compile_candidate, prepare
+from harness.worker.compiler import CaseSpec, compile_candidate, note_launches, prepare
 from harness.worker.judge import Judge
 from harness.worker.link import GuestLink, VerifierLink
 from harness.worker.messages import Begin, Farewell, JudgeReport, LeftBehind, Spawn
@@ -144,12 +144,13 @@ def compiles(task: Task, source: str, folder: Path, known: Specifications) -> bo
     """Whether every launch compiles for the target."""
     os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
     prepare(target(TARGET))
-    module = import_candidate(folder / "kernel.py", source)
     entry = task.entry_points[0].name
+    noted = note_launches(import_candidate(folder / "kernel.py", source), entry, known.once)
+    module = import_candidate(folder / "kernel.py", source)
     report = compile_candidate(
-        module, entry, known.at_gpu_sizes, target(TARGET), allowed=task.allowed_operators, once=known.once
+        module, entry, known.at_gpu_sizes, target(TARGET), allowed=task.allowed_operators
     )
-    return report.error is None
+    return report.error is None and noted is not None
 
 
 def samples(task: Task, source: str, folder: Path, known: Specifications) -> bool:

@@ -252,7 +252,7 @@ async def test_leaving_the_process_is_a_crash(pool: DevicePool) -> None:
         (
             "if 'Interpreted' not in type(add_kernel).__name__: raise KeyboardInterrupt",
             Verdict.COMPILE_ERROR,
-            "gpu",
+            "KeyboardInterrupt",
         ),
     ],
 )
