@@ -41,6 +41,7 @@ from .worker.messages import (
     JudgeReport,
     Left,
     Proceed,
+    Specified,
     Weighed,
 )
 from .worker.plan import PATIENCE, make_plan
@@ -213,7 +214,7 @@ class _Evaluating:
                     return await self._conclude(report, guest)
                 case Alive():
                     continue
-                case Weighed():
+                case Weighed() | Specified():
                     raise WorkerDied("the judge answered a question that was not asked")
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:

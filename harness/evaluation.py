@@ -184,6 +184,8 @@ class KernelResources(msgspec.Struct, frozen=True):
     """What speaks against this config: `spills`, `too_large` (for the device; the autotuner drops it), `failed`."""
     failure: str = ""
     """Why there is no binary (`failed`) or it cannot run (`too_large`). Without a binary its fields are empty."""
+    code_sha256: str = ""
+    """Of the binary without debug information, in which paths stand: equal for equal code."""
 
 
 class Traffic(msgspec.Struct, frozen=True):

@@ -42,9 +42,9 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     working = ENCODER.encode(Compiling(nonce=request.nonce))
     prepare(target, lambda: channel.send(working))
     try:
-        noted = note_launches(
-            import_candidate(file, request.source), request.entry_point, CASES.decode(request.once)[0]
-        )
+        noted = None
+        for once in CASES.decode(request.once):
+            noted = note_launches(import_candidate(file, request.source), request.entry_point, once)
         module = import_candidate(file, request.source)
     except SystemExit:  # it leaves; how the process ended tells
         raise

@@ -26,6 +26,8 @@ from .messages import (
     Left,
     Proceed,
     Spawn,
+    Specified,
+    Specify,
     Weigh,
     Weighed,
 )
@@ -52,6 +54,8 @@ def main(channel: Channel, spawn: Spawn) -> None:
             continue  # for a trial that is over
         if isinstance(request, Weigh):
             judge.weigh(request)
+        elif isinstance(request, Specify):
+            judge.specify(request)
         else:
             judge.judge(request, frame.descriptors)
         gc.collect()
@@ -106,6 +110,14 @@ class Judge:
             self.tell(Weighed(tried=strength.tried, weaknesses=found))
         except BadProblem as error:
             self.tell(Weighed(tried=0, weaknesses=(), problem=str(error)))
+
+    def specify(self, specify: Specify) -> None:
+        """The arguments of a task's open cases at `gpu` sizes."""
+        try:
+            cases = self._problem(specify.task).specifications(specify.task.open_cases)
+            self.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(cases))))
+        except BadProblem as error:
+            self.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(())), problem=str(error)))
 
     def tell(self, report: JudgeReport) -> None:
         """To the engine."""

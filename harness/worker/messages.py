@@ -115,6 +115,21 @@ class Weighed(msgspec.Struct, frozen=True, tag="weighed"):
     """Why nothing can be judged by the task's own code; empty when something can."""
 
 
+class Specify(msgspec.Struct, frozen=True, tag="specify"):
+    """Tell the arguments of a task's open cases at `gpu` sizes, with no candidate."""
+
+    task: Task
+
+
+class Specified(msgspec.Struct, frozen=True, tag="specified"):
+    """The arguments of a task's open cases."""
+
+    cases: msgspec.Raw
+    """As in `FirstCallPassed`."""
+    problem: str = ""
+    """Why the task's own code does not tell them; empty when it does."""
+
+
 class Entered(msgspec.Struct, frozen=True, tag="entered"):
     """The judge begins a stage."""
 
@@ -173,8 +188,8 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 
 
-JudgeRequest = Begin | Proceed | Weigh
-JudgeReport = Entered | Left | Alive | FirstCallPassed | Judged | Weighed
+JudgeRequest = Begin | Proceed | Weigh | Specify
+JudgeReport = Entered | Left | Alive | FirstCallPassed | Judged | Weighed | Specified
 
 # Judge and guest ---------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ def _compiled(case: str, launch: Launch, target: Target, why: str) -> tuple[Kern
         autotune_index=launch.autotune_index,
         binary=found.binary,
         binary_sha256=hashlib.sha256(binary).hexdigest(),
+        code_sha256=resources.code_digest(binary),
         grid=launch.grid,
         vgprs=found.vgprs,
         agprs=found.agprs,

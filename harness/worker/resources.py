@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 from collections import Counter
@@ -11,8 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 ELF_MAGIC = b"\x7fELF"
+NO_CODE = (".debug", ".rel.debug", ".rela.debug", ".nv_debug", ".symtab", ".strtab", ".shstrtab", ".comment")
+"""Beginnings of names of sections that no device loads."""
 NT_AMDGPU_METADATA = 32
 SHT_NOTE = 7
+SHT_NOBITS = 8
 NV_INFO = 0x70000000
 EIATTR_REGCOUNT = 0x2F
 EIFMT_SVAL = 4
@@ -182,6 +186,15 @@ def _cubin_target(binary: bytes) -> str:
     flags = struct.unpack_from("<I", binary, 48)[0]
     old, new = flags & 0xFF, (flags >> 8) & 0xFF
     return f"sm_{new if binary[8] >= 8 else old}"
+
+
+def code_digest(binary: bytes) -> str:
+    """sha256 of a binary without debug information and symbols, in which paths stand: the same for the same code."""
+    digest = hashlib.sha256()
+    for name, kind, contents in _sections(binary):
+        if kind != SHT_NOBITS and not name.startswith(NO_CODE):
+            digest.update(f"{name} {len(contents)}\n".encode() + contents)
+    return digest.hexdigest()
 
 
 def _sorted(widths: Counter[str]) -> dict[str, int]:

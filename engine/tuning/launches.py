@@ -1,0 +1,229 @@
+"""The kernels of a module and where it launches them, by its syntax tree alone; nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+"""In which names mean something: a function, or the module."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """One `kernel[grid](...)` in the text."""
+
+    call: ast.Call
+    grid: ast.expr
+    scope: Scope
+    """The innermost function that it stands in, or the module."""
+    arguments: dict[str, ast.expr]
+    """By parameter of the kernel or launch option; those given by `*` or `**` are not in it."""
+    open: bool
+    """Whether `**` gives arguments that the text does not name."""
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One `@triton.jit` function that the module launches."""
+
+    name: str
+    function: ast.FunctionDef
+    constants: tuple[str, ...]
+    """Parameters marked `tl.constexpr`."""
+    configs: ast.List | None
+    """Written list of `triton.autotune`."""
+    autotuned: bool
+    config_options: frozenset[str]
+    """Names that the configs give, `num_warps` and its like included."""
+    loops: bool
+    """Whether it, or a kernel function that it calls, has a loop."""
+    dots: bool
+    """Whether one of these has a matrix product."""
+    launches: list[Launch] = field(default_factory=list)
+
+
+def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
+    """Kernels that the module launches, in the order of their definitions."""
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _is_jit(node)}
+    kernels = {name: _kernel(tree, function, functions) for name, function in functions.items()}
+    for launch, name, arguments in _calls(tree, tree):
+        kernel = kernels.get(name)
+        if kernel is not None:
+            launch.arguments = _bound(kernel.function, arguments)
+            kernel.launches.append(launch)
+    return tuple(kernel for kernel in kernels.values() if kernel.launches)
+
+
+def _calls(node: ast.AST, scope: Scope) -> Iterator[tuple[Launch, str, ast.Call]]:
+    """Calls of the form `name[grid](...)` below a node, in order, with the scope that each stands in."""
+    for child in ast.iter_child_nodes(node):
+        inner = child if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Subscript):
+            kernel = child.func.value
+            if isinstance(kernel, ast.Name):
+                unnamed = any(keyword.arg is None for keyword in child.keywords)
+                yield Launch(child, child.func.slice, scope, {}, unnamed), kernel.id, child
+        yield from _calls(child, inner)
+
+
+def _bound(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
+    parameters = [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
+    bound: dict[str, ast.expr] = {}
+    for name, argument in zip(parameters, call.args, strict=False):
+        if isinstance(argument, ast.Starred):
+            break
+        bound[name] = argument
+    return bound | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+
+
+def _kernel(tree: ast.Module, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> Kernel:
+    reached = _reached(function, functions)
+    nodes = [node for one in reached for node in ast.walk(one)]
+    tuning = next((one for one in function.decorator_list if _called(one) == "autotune"), None)
+    configs = _configs(tree, tuning)
+    return Kernel(
+        name=function.name,
+        function=function,
+        constants=tuple(one.arg for one in _parameters(function) if _is_constexpr(one.annotation)),
+        configs=configs,
+        autotuned=tuning is not None,
+        config_options=_options_of(configs),
+        loops=any(isinstance(node, (ast.For, ast.While)) for node in nodes),
+        dots=any(isinstance(node, ast.Attribute) and node.attr in {"dot", "dot_scaled"} for node in nodes),
+    )
+
+
+def _parameters(function: ast.FunctionDef) -> Iterator[ast.arg]:
+    yield from function.args.posonlyargs
+    yield from function.args.args
+    yield from function.args.kwonlyargs
+
+
+def _reached(function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """The function and the kernel functions of the module that it calls, directly or not."""
+    reached = [function]
+    for one in reached:
+        names = {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
+        reached += [other for name, other in functions.items() if name in names and other not in reached]
+    return reached
+
+
+def _is_jit(function: ast.FunctionDef) -> bool:
+    return any(_called(decorator) == "jit" for decorator in function.decorator_list)
+
+
+def _called(decorator: ast.expr) -> str:
+    """`jit` of `triton.jit`, `jit` and `triton.jit(...)`."""
+    node = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_constexpr(annotation: ast.expr | None) -> bool:
+    if isinstance(annotation, ast.Constant):
+        return isinstance(annotation.value, str) and annotation.value.endswith("constexpr")
+    return annotation is not None and _called(annotation) == "constexpr"
+
+
+def _configs(tree: ast.Module, tuning: ast.expr | None) -> ast.List | None:
+    """The list of configs where it is written out: at the decorator, or once at the top of the module."""
+    if not isinstance(tuning, ast.Call):
+        return None
+    written = next((keyword.value for keyword in tuning.keywords if keyword.arg == "configs"), None)
+    value = written if written is not None else next(iter(tuning.args), None)
+    if isinstance(value, ast.Name):
+        value = constant(tree, value.id)
+    if not isinstance(value, ast.List) or any(isinstance(one, ast.Starred) for one in value.elts):
+        return None
+    return value
+
+
+def _options_of(configs: ast.List | None) -> frozenset[str]:
+    if configs is None:
+        return frozenset()
+    named = {
+        keyword.arg for node in ast.walk(configs) if isinstance(node, ast.Call) for keyword in node.keywords
+    }
+    keys = {
+        key.value
+        for node in ast.walk(configs)
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant)
+    }
+    return frozenset(name for name in named | keys if isinstance(name, str))
+
+
+def constant(scope: Scope, name: str) -> ast.expr | None:
+    """What a name stands for in a scope that gives it a value exactly once; `None` where that is not so."""
+    values: list[ast.expr | None] = []
+    for node in own_nodes(scope):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    values += _assigned(target, value, name)
+            case ast.AnnAssign(target=ast.Name(id=found), value=value) if found == name:
+                values.append(value)
+            case ast.Name(id=found, ctx=ast.Store()) if found == name:
+                values.append(None)
+            case ast.Global(names=names) | ast.Nonlocal(names=names) if name in names:
+                return None
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if _claims(node, name):
+                return None
+            case _:
+                continue
+    # Each assignment to a name is met twice: as the statement, and as the name that is stored.
+    given = [value for value in values if value is not None]
+    return given[0] if len(given) == 1 and len(values) == 2 else None
+
+
+def binds(scope: Scope, name: str) -> bool:
+    """Whether a scope gives a name a value of its own, as a parameter or by an assignment."""
+    if not isinstance(scope, ast.Module):
+        arguments = scope.args
+        parameters = (
+            *arguments.posonlyargs,
+            *arguments.args,
+            *arguments.kwonlyargs,
+            *(one for one in (arguments.vararg, arguments.kwarg) if one is not None),
+        )
+        if any(parameter.arg == name for parameter in parameters):
+            return True
+    return any(
+        isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+        for node in own_nodes(scope)
+    )
+
+
+def own_nodes(scope: Scope) -> Iterator[ast.AST]:
+    """Nodes of a scope in order, without those of functions and classes within it."""
+    pending: list[ast.AST] = list(reversed(scope.body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            pending.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def _claims(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, name: str) -> bool:
+    """Whether a function or class is called so, or changes a name of the scope around it."""
+    return node.name == name or any(
+        isinstance(inner, (ast.Global, ast.Nonlocal)) and name in inner.names for inner in ast.walk(node)
+    )
+
+
+def _assigned(target: ast.expr, value: ast.expr, name: str) -> list[ast.expr | None]:
+    """What an assignment gives a name: nothing, or the value, or that it cannot be told."""
+    if isinstance(target, ast.Name):
+        return [value] if target.id == name else []
+    if isinstance(target, (ast.Tuple, ast.List)):
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            return [
+                found
+                for one, given in zip(target.elts, value.elts, strict=True)
+                for found in _assigned(one, given, name)
+            ]
+        if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target)):
+            return [None]
+    return []
