@@ -27,6 +27,8 @@ NAMES = (
 )  # fmt: skip
 """Every layer, in the order in which they are reported."""
 
+_YIELDING = 10
+"""Added to the niceness of a tree that only the warden counts."""
 _NPROC_BY_NAMESPACE = (5, 14)
 """The first Linux that counts a user's processes by user namespace."""
 
@@ -206,7 +208,9 @@ class _Layers:
             return "none can be started"
         counted = f"the warden ends a tree of more than {limits.PROCESSES}"
         if not self._own_count:
-            return counted
+            # What starts processes without end would leave its warden no turn to end it.
+            os.nice(_YIELDING)
+            return f"{counted}, whose processes yield to it"
         tasks = limits.tasks()
         resource.setrlimit(resource.RLIMIT_NPROC, (tasks, tasks))
         return f"the kernel holds them to {tasks} with their threads; {counted}"

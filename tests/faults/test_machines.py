@@ -16,13 +16,14 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its
 BOMB = adding(
     before="""system = [torch][0].os
     try:
-        for _ in range(11):
-            if system.fork() == 0:
-                system.setsid()
+        for _ in range(9):
+            try: child = system.fork()
+            except BlockingIOError: break
+            if child == 0: system.setsid()
         while system.getppid(): system.times()
     except PermissionError: pass"""
 )
-"""Two thousand processes in two thousand sessions, where processes can be started: in the compiling worker at the latest."""
+"""Five hundred processes in five hundred sessions, where processes can be started: in the compiling worker at the latest."""
 
 
 async def test_a_container_that_forbids_namespaces() -> None:
@@ -72,4 +73,4 @@ async def test_a_fork_bomb_ends(refuse: dict[str, str]) -> None:
     found = await machine(refuse=refuse, sources=(BOMB, adding()))
     assert found.verdicts[1] == "correct"
     assert found.verdicts[0] == "compile_error"
-    assert "more than 64 processes" in found.errors[0] or "Resource temporarily" in found.errors[0]
+    assert "more than 64 processes" in found.errors[0]
