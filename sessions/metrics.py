@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from harness.evaluation import KernelResources
 
 UNKNOWN = -math.inf
+Z95 = NormalDist().inv_cdf(0.975)
+"""Standard deviations on either side that hold 95 % of a normal distribution."""
 
 
 class Rank(NamedTuple):
@@ -165,6 +168,41 @@ def mean_pass_at_k(tasks: Sequence[tuple[int, int]], k: int) -> float | None:
     if not tasks or any(samples < k for samples, _ in tasks):
         return None
     return math.fsum(pass_at_k(samples, correct, k) for samples, correct in tasks) / len(tasks)
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float] | None:
+    """Where a share lies with 95 % confidence, 0 to 1 (source: Wilson, JASA 22, 1927; without continuity correction).
+
+    `None` without trials. It holds for independent trials: instances of a task are, attempts within one are not.
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} of {trials} trials is no share")
+    if not trials:
+        return None
+    share, squared = successes / trials, Z95 * Z95
+    middle = share + squared / (2 * trials)
+    half = Z95 * math.sqrt(share * (1 - share) / trials + squared / (4 * trials * trials))
+    whole = 1 + squared / trials
+    # At the ends the bound is exact, which rounding would miss.
+    low = 0.0 if successes == 0 else (middle - half) / whole
+    high = 1.0 if successes == trials else (middle + half) / whole
+    return low, high
+
+
+def difference_interval(first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float] | None:
+    """Where the first share minus the second lies with 95 % confidence, each given as (successes, trials), -1 to 1.
+
+    Source: Newcombe, Statistics in Medicine 17, 1998, 873-890, method 10: the two Wilson intervals, combined. `None`
+    where either has no trials. An interval that holds 0 says that these trials do not resolve which share is greater.
+    """
+    one, other = wilson_interval(*first), wilson_interval(*second)
+    if one is None or other is None:
+        return None
+    share, rival = first[0] / first[1], second[0] / second[1]
+    return (
+        share - rival - math.hypot(share - one[0], other[1] - rival),
+        share - rival + math.hypot(one[1] - share, rival - other[0]),
+    )
 
 
 def _counted(evaluations: Iterable[Evaluation]) -> list[Evaluation]:

@@ -105,3 +105,48 @@ def test_rank_is_never_nan_whatever_is_unknown() -> None:
     bare = msgspec.structs.replace(CORRECT, traffic=(), resources={})
     assert not any(math.isnan(part) for part in rank(bare))
     assert rank(bare) == rank(bare)
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson_interval_as_newcombe_tables_it(successes: int, trials: int, low: float, high: float) -> None:
+    """Newcombe, Statistics in Medicine 17, 1998, 857-872, table I, method 3."""
+    assert metrics.wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 10), 0.6075, 1.0),
+    ],
+)
+def test_difference_interval_as_newcombe_tables_it(
+    first: tuple[int, int], second: tuple[int, int], low: float, high: float
+) -> None:
+    """Newcombe, Statistics in Medicine 17, 1998, 873-890, table II, method 10."""
+    assert metrics.difference_interval(first, second) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(1, 50), st.data())
+def test_intervals_hold_what_was_seen_and_turn_with_their_sides(trials: int, data: st.DataObject) -> None:
+    first, second = (data.draw(st.integers(0, trials)) for _ in range(2))
+    wilson = metrics.wilson_interval(first, trials)
+    assert wilson is not None
+    assert 0 <= wilson[0] <= first / trials <= wilson[1] <= 1
+    there = metrics.difference_interval((first, trials), (second, trials))
+    back = metrics.difference_interval((second, trials), (first, trials))
+    assert there is not None
+    assert back is not None
+    assert there[0] <= (first - second) / trials <= there[1]
+    assert there == pytest.approx((-back[1], -back[0]))
+
+
+def test_no_trials_give_no_interval() -> None:
+    assert metrics.wilson_interval(0, 0) is None
+    assert metrics.difference_interval((0, 0), (1, 2)) is None
+    with pytest.raises(ValueError, match="no share"):
+        metrics.wilson_interval(3, 2)
