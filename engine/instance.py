@@ -51,7 +51,7 @@ class InstanceContext:
         self.key = instance_key(task.id, instance)
         self._shared = shared
         self._recorder = shared.recorder
-        self._instance = instance
+        self._chain = shared.plan.first_chain + instance - 1
         self._number = 0
         self._asked: Counter[Role] = Counter()
         self._fresh = False
@@ -98,7 +98,7 @@ class InstanceContext:
         async with self._shared.calls:
             self._shared.budget.check()
             return await self._ask(
-                name, CallKey(self.task.id, self._instance, self._number, role, number), messages
+                name, CallKey(self.task.id, self._chain, self._number, role, number), messages
             )
 
     async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:

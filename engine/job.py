@@ -102,6 +102,8 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
         price=None,
         limits=Limits(),
         model_calls=MODEL_CALLS,
+        first_chain=started.first_chain,
+        series=started.series,
     )
 
 
@@ -120,6 +122,8 @@ def session_started(plan: SessionPlan) -> SessionStarted:
         review=plan.review,
         budget_usd=plan.budget_usd,
         budget_tokens=plan.budget_tokens,
+        first_chain=plan.first_chain,
+        series=plan.series,
         versions=versions(),
         templates=template_hashes(),
     )

@@ -63,6 +63,10 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     model_calls: int = MODEL_CALLS
     """Requests under way at once, over all instances."""
+    first_chain: int = 1
+    """Of a recording: the chain that instance 1 plays."""
+    series: str = ""
+    """What the session is a part of; see `SessionStarted`."""
 
 
 class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +88,8 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None
     limits: Limits
     model_calls: int
+    first_chain: int = 1
+    series: str = ""
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
@@ -125,6 +131,8 @@ def resolve(
         price=plan.prices.get(plan.model),
         limits=plan.limits,
         model_calls=_at_least("model calls at once", plan.model_calls, 1),
+        first_chain=plan.first_chain,
+        series=plan.series,
     )
 
 
@@ -160,12 +168,14 @@ def _counts(plan: RunPlan, tasks: tuple[Task, ...], recording: Recording | None)
         if not chains:
             held = ", ".join(map(short_task, recording.tasks()))
             raise UsageProblem(f"{plan.model} holds nothing for {task.short_id}; it holds {held}")
-        if instances is not None and instances > chains:
+        left = chains - plan.first_chain + 1
+        if (instances or 1) > left:
+            begun = f" from chain {plan.first_chain} on" if plan.first_chain > 1 else ""
             raise UsageProblem(
-                f"--instances {instances} is more than the {chains} that {plan.model} holds for "
-                f"{task.short_id}; ask for fewer, or for another --model"
+                f"--instances {instances or 1} is more than the {max(0, left)} that {plan.model} holds for "
+                f"{task.short_id}{begun}; ask for fewer, or for another --model"
             )
-    fewest = min(recording.chain_count(task.id) for task in tasks)
+    fewest = min(recording.chain_count(task.id) for task in tasks) - plan.first_chain + 1
     return instances or fewest, iterations or recording.longest_chain()
 
 

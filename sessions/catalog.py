@@ -55,6 +55,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Of its last event."""
     instances: int | None = None
     iterations: int | None = None
+    series: str = ""
+    """What it was started as a part of; empty for one that stands alone."""
     attempts: int = 0
     """Judged ones."""
     solved: tuple[str, ...] = ()
@@ -212,4 +214,5 @@ def _info(
         started=description.started,
         instances=description.instances,
         iterations=description.iterations,
+        series=description.series,
     )

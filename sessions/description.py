@@ -29,6 +29,8 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     review: str
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    first_chain: int = 1
+    series: str = ""
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
 

@@ -79,6 +79,10 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """`auto` or `manual`."""
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    first_chain: int = 1
+    """Of a recording: instance n plays chain `first_chain + n - 1`."""
+    series: str = ""
+    """What the session was started as a part of, as `ablation-20261121-090000-3f2a`; empty for one that stands alone."""
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
     """sha256 of each prompt template, by file name."""

@@ -16,6 +16,7 @@ class CallKey(msgspec.Struct, frozen=True):
     task: str
     """Full name, `suite/task`."""
     instance: int
+    """Of a recording the chain, which is the instance's own number unless the session plays from a later chain on."""
     attempt: int
     """Number within the instance, from 1."""
     role: Role
