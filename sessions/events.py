@@ -183,6 +183,39 @@ class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_propose
     """Where `source` is empty, what was wrong with the reply: `empty`, `truncated`, `no_code_block`, `several_modules`."""
 
 
+class SweepStarted(Event, frozen=True, kw_only=True, tag="sweep_started"):
+    """Launch parameters of an attempt's candidate are swept: its variants are compiled, nothing is judged yet."""
+
+    attempt: str
+
+
+class SweptVariant(msgspec.Struct, frozen=True):
+    """A variant that a sweep would have judged."""
+
+    changes: tuple[str, ...]
+    """`num_warps 4 to 8`, one for each thing that differs from the attempt's candidate."""
+    source: str
+    better: bool
+    """Whether it ranks above the attempt's candidate by what `AttemptSwept.ranked_by` says."""
+
+
+class AttemptSwept(Event, frozen=True, kw_only=True, tag="attempt_swept"):
+    """A sweep over an attempt's launch parameters is over. Durable: its compilations are not made again."""
+
+    attempt: str
+    target: str
+    """What was compiled for."""
+    tried: int
+    """Variants compiled."""
+    pruned: dict[str, int] = {}
+    """How many of them were dropped, by reason in words."""
+    ranked_by: str = ""
+    """In words; whether any of it was measured."""
+    variants: tuple[SweptVariant, ...] = ()
+    """Best first; of what is left, as many as may be judged."""
+    seconds: float = 0.0
+
+
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
     """The judge entered a stage of the cascade."""
 
@@ -313,6 +346,8 @@ AnyEvent = (
     | CallFinished
     | CallFailed
     | CandidateProposed
+    | SweepStarted
+    | AttemptSwept
     | StageStarted
     | StageFinished
     | AttemptJudged
@@ -333,6 +368,7 @@ DURABLE: tuple[type[Event], ...] = (
     CallFinished,
     CallFailed,
     CandidateProposed,
+    AttemptSwept,
     AttemptJudged,
     InstanceFinished,
     WinnerExamined,

@@ -73,7 +73,16 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.CandidateProposed():
             attempt, instance = _attempt(state, event.attempt)
             attempt.source, attempt.strategy = event.source, event.strategy
-            instance.word = "wait"
+            _does(instance, attempt, "wait")
+            return frozenset((instance.key,))
+        case ev.SweepStarted():
+            attempt, instance = _attempt(state, event.attempt)
+            _does(instance, attempt, "tune")
+            return frozenset((instance.key,))
+        case ev.AttemptSwept():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.sweep = event
+            _does(instance, attempt, "wait")
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
@@ -89,6 +98,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             instance.word = "failed" if event.reason in FAILED_REASONS else "done"
             for attempt in instance.attempts:
                 attempt.waiting, attempt.stage, attempt.examining = False, None, None
+                attempt.word = "wait"
             return frozenset((instance.key,))
         case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
             return _apply_decision(state, event)
@@ -125,6 +135,7 @@ def _take_up(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
         for attempt in instance.attempts:
             attempt.calls = [call for call in attempt.calls if not call.live]
             attempt.stage = attempt.examining = None
+            attempt.word = "person" if attempt.waiting else "wait"
             if attempt.evaluation is None:
                 attempt.stages = []
         if instance.finished is None:
@@ -139,7 +150,8 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
     attempt.origin, attempt.base = event.origin, event.base
     if not attempt.started_wall:
         attempt.started_wall = event.wall
-    instance.finished, instance.message, instance.word = None, "", "wait"
+    instance.finished, instance.message = None, ""
+    _does(instance, attempt, "wait")
     return frozenset((instance.key,))
 
 
@@ -158,7 +170,7 @@ def _apply_call(
         case ev.CallStarted():
             fresh = CallState(event.call, name.attempt, event.role, event.model, event.messages, event.mono)
             attempt.calls[attempt.calls.index(call)] = fresh
-            instance.word = WORD_OF_ROLE[event.role]
+            _does(instance, attempt, WORD_OF_ROLE[event.role])
         case ev.ReplyPiece():
             words = call.reasoning_words if event.kind == "reasoning" else call.text_words
             words.add(event.text)
@@ -170,12 +182,12 @@ def _apply_call(
             call.finished, call.failed = True, ""
             call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
             call.seconds, call.temperature = event.seconds, event.temperature
-            instance.word = "wait"
+            _does(instance, attempt, "wait")
             _count(state, event)
             return dirty | {SESSION}
         case ev.CallFailed():
             call.failed = f"{event.reason}: {event.message}"
-            instance.word = "wait"
+            _does(instance, attempt, "wait")
         case _:
             assert_never(event)
     return dirty
@@ -196,7 +208,8 @@ def _apply_judging(
     attempt, instance = _attempt(state, event.attempt)
     match event:
         case ev.StageStarted():
-            attempt.stage = instance.word = event.stage
+            attempt.stage = event.stage
+            _does(instance, attempt, event.stage)
             # A stage that comes again is a judging that started over, on another device perhaps.
             names = [stage.name for stage in attempt.stages]
             if event.stage in names:
@@ -208,7 +221,7 @@ def _apply_judging(
             attempt.stage, attempt.evaluation = None, event.evaluation
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
-            instance.word = "wait"
+            _does(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:
             assert_never(event)
@@ -222,16 +235,24 @@ def _apply_exam(
     attempt, instance = _attempt(state, event.attempt)
     match event:
         case ev.StageStarted():
-            attempt.examining, instance.word = event.stage, "exam"
+            attempt.examining = event.stage
+            _does(instance, attempt, "exam")
         case ev.StageFinished():
             attempt.examining = None
         case ev.WinnerExamined():
             attempt.examining, attempt.exam = None, event.evaluation
-            instance.word = "wait"
+            _does(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:
             assert_never(event)
     return frozenset((instance.key,))
+
+
+def _does(instance: InstanceState, attempt: AttemptState, word: str) -> None:
+    """The attempt does this now, and the instance what its latest attempt at work does."""
+    attempt.word = word
+    busy = (each.word for each in reversed(instance.attempts) if each.word != "wait")
+    instance.word = next(busy, "wait")
 
 
 def _best(instance: InstanceState) -> str | None:
@@ -245,11 +266,13 @@ def _apply_decision(
     attempt, instance = _attempt(state, event.attempt)
     match event:
         case ev.WaitingForPerson():
-            attempt.waiting, instance.word = True, "person"
+            attempt.waiting = True
+            _does(instance, attempt, "person")
         case ev.DecisionMade():
             attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
             if attempt.waiting:
-                attempt.waiting, instance.word = False, "wait"
+                attempt.waiting = False
+                _does(instance, attempt, "wait")
         case ev.DecisionUndone():
             attempt.decision = None
         case _:

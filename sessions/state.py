@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from harness import Evaluation, Stage, Verdict
 
-from .events import Message, Origin, Role, SessionStarted, Usage
+from .events import AttemptSwept, Message, Origin, Role, SessionStarted, Usage
 from .names import split_attempt
 
 
@@ -108,12 +108,16 @@ class AttemptState:
     calls: list[CallState] = field(default_factory=list)
     source: str | None = None
     strategy: str = ""
+    word: str = "wait"
+    """What it does now, in the words of `InstanceState.word`; several attempts of an instance may be under way at once."""
     stage: str | None = None
     """The stage the judge is in, while it is in one."""
     stages: list[Stage] = field(default_factory=list)
     evaluation: Evaluation | None = None
     examining: str | None = None
     """The stage the judge is in on the exam cases, while it is in one."""
+    sweep: AttemptSwept | None = None
+    """What a sweep over its launch parameters found."""
     exam: Evaluation | None = None
     """On the exam cases, at the instance's end; for people alone."""
     decision: Decision | None = None
@@ -176,8 +180,8 @@ class InstanceState:
     task: str
     instance: int
     word: str = "wait"
-    """What it does now: `generate`, `optimize`, `reflect`, a stage's name, `exam`, `wait` (for a slot), `person`, `done`,
-    `failed`."""
+    """What it does now, by its latest attempt that does anything: `generate`, `optimize`, `reflect`, `tune`, a stage's name, `exam`, `wait` (for a slot), `person`,
+    `done`, `failed`."""
     attempts: list[AttemptState] = field(default_factory=list)
     finished: str | None = None
     """Reason of an `InstanceFinished`."""

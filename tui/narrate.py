@@ -55,6 +55,13 @@ class Narrator:
                 return event.call.partition("/")[0], f"no reply ({event.reason}): {event.message}"
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)
+            case ev.AttemptSwept():
+                better = sum(variant.better for variant in event.variants)
+                tried = counted(event.tried, "variant")
+                return (
+                    event.attempt,
+                    f"swept: {tried} compiled for {event.target}, {better} of the best rank above it",
+                )
             case ev.AttemptJudged():
                 return event.attempt, headline(event.evaluation)
             case ev.WinnerExamined():

@@ -85,7 +85,7 @@ def knobs_of(source: str, target: Target) -> tuple[Knob, ...]:
         for name in kernel.constants:
             places = _constant_places(kernel, name, tree, text)
             if places:
-                legal = partial(_legal_constants, name, target)
+                legal = partial(_legal_constants, name, target, kernel)
                 found.append(Found(before + name, places, shapes=True, legal=[legal]))
     knobs += (_knob(one) for one in _merged(found))
     return tuple(knob for knob in knobs if knob.choices)
@@ -183,8 +183,8 @@ def _option_values(option: Option, target: Target, present: Value) -> Sequence[V
     return around(present, 1, most_warps(target)) if isinstance(present, int) else ()
 
 
-def _legal_constants(name: str, target: Target, present: Value) -> Sequence[Value]:
-    return constant_values(name, present, target) if isinstance(present, int) else ()
+def _legal_constants(name: str, target: Target, kernel: Kernel, present: Value) -> Sequence[Value]:
+    return constant_values(name, present, target, dots=kernel.dots) if isinstance(present, int) else ()
 
 
 def _merged(found: Iterable[Found]) -> list[Found]:

@@ -21,7 +21,8 @@ MOST_STAGES = 5
 REACH = 4
 """How many times larger or smaller than now a constant may become."""
 LARGEST_TILE = 1 << 16
-"""Elements along one axis of a tile."""
+LARGEST_DOT_TILE = 256
+"""Elements along one axis of a tile, and of one that goes into a matrix product."""
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -76,7 +77,7 @@ _SIZE_OF_THE_TASK = re.compile(r"DIM|HEAD|HIDDEN|STRIDE|NUM_BLOCKS|N_BLOCKS|BLOC
 """Constants that say what is computed, whatever else is in their name."""
 
 
-def constant_values(name: str, present: int, target: Target) -> tuple[int, ...]:
+def constant_values(name: str, present: int, target: Target, *, dots: bool) -> tuple[int, ...]:
     """What a constant of a kernel may become, nearest first; nothing where its name does not say that it is a free choice."""
     if _XCD.search(name):
         return tuple(value for value in (hardware(target).dies, 1) if value != present)
@@ -87,7 +88,7 @@ def constant_values(name: str, present: int, target: Target) -> tuple[int, ...]:
     if _GROUP.search(name):
         return around(present, 1, 64)
     if _TILE.search(name):
-        return around(present, min(present, 16), LARGEST_TILE)
+        return around(present, min(present, 16), LARGEST_DOT_TILE if dots else LARGEST_TILE)
     return ()
 
 
