@@ -98,6 +98,60 @@ def test_what_an_instance_is_doing_in_a_word() -> None:
     ]
 
 
+def interleaved(count: int) -> list[ev.Event]:
+    """Attempts of one instance that are all under way at once, an event of each in turn; every other one fails."""
+    lanes = [
+        list(story.attempt(f"softmax#1/{n}", Verdict.WRONG if n % 2 else Verdict.CORRECT))
+        for n in range(1, count + 1)
+    ]
+    turns = [lane[turn] for turn in range(max(map(len, lanes))) for lane in lanes if turn < len(lane)]
+    return story.numbered([story.started(), ev.InstanceStarted(task="starter/softmax", instance=1), *turns])
+
+
+def test_attempts_under_way_at_once_do_not_disturb_one_another() -> None:
+    at_once = fold(interleaved(4)).instances["softmax#1"]
+    for attempt in at_once.attempts:
+        verdict = Verdict.WRONG if attempt.number % 2 else Verdict.CORRECT
+        alone = fold(story.numbered(list(story.attempt(attempt.attempt, verdict))))
+        told = alone.attempt(attempt.attempt)
+        for name in ("source", "stages", "evaluation", "word"):
+            assert getattr(attempt, name) == getattr(told, name), name
+        assert [call.text for call in attempt.calls] == [call.text for call in told.calls]
+    assert at_once.word == "wait"
+    assert at_once.best == "softmax#1/2"
+
+
+def test_an_instance_works_as_long_as_one_of_its_attempts_does() -> None:
+    state = SessionState()
+    for event in story.numbered(
+        [
+            ev.InstanceStarted(task="starter/softmax", instance=1),
+            *(ev.AttemptStarted(attempt=f"softmax#1/{n}", origin=ev.Origin.FRESH) for n in (1, 2)),
+            *(
+                ev.CallStarted(
+                    call=f"softmax#1/{n}/generator/1",
+                    attempt=f"softmax#1/{n}",
+                    role=ev.Role.GENERATOR,
+                    model="m",
+                    messages=(),
+                )
+                for n in (1, 2)
+            ),
+            ev.CallFinished(call="softmax#1/2/generator/1", text="done"),
+        ]
+    ):
+        apply(state, event)
+    instance = state.instances["softmax#1"]
+    assert [attempt.word for attempt in instance.attempts] == ["generate", "wait"]
+    assert instance.word == "generate"
+    apply(state, ev.StageStarted(attempt="softmax#1/2", stage="call", device="cpu"))
+    assert instance.word == "call"
+    apply(state, ev.AttemptJudged(attempt="softmax#1/2", evaluation=story.evaluation(Verdict.CORRECT)))
+    assert instance.word == "generate"
+    apply(state, ev.EngineStarted(host="node", pid=2, resumed=True))
+    assert (instance.word, [attempt.word for attempt in instance.attempts]) == ("wait", ["wait", "wait"])
+
+
 def test_dirty_keys_say_what_changed() -> None:
     state = SessionState()
     assert apply(state, story.started()) == {"session"}

@@ -313,12 +313,19 @@ class Teller:
             msgspec.structs.replace(event, seq=number, wall=self.wall, mono=self.wall - STARTED_WALL)
         )
 
-    def open(self, *, review: str = "auto", devices: tuple[str, ...] = ("cpu",), iterations: int = 5) -> None:
+    def open(
+        self,
+        *,
+        review: str = "auto",
+        devices: tuple[str, ...] = ("cpu",),
+        iterations: int = 5,
+        method: str = "geak",
+    ) -> None:
         """The session's first events."""
         self.tell(
             ev.SessionStarted(
                 session=SESSION,
-                method="geak",
+                method=method,
                 model=MODEL,
                 tasks=("starter/softmax", "starter/vector_add"),
                 instances=2,
@@ -458,6 +465,25 @@ def running() -> list[ev.AnyEvent]:
         "softmax#2/2", ev.Role.REFLECTOR, text=None, reasoning="tl.maximum is element-wise; tl.max reduces."
     )
     teller.device("cpu", "softmax#1/4", share=0.87)
+    return teller.told
+
+
+def at_once() -> list[ev.AnyEvent]:
+    """One agent with four attempts begun: two are being written, one is being judged, the last one is wrong already."""
+    teller = Teller()
+    teller.open(method="kernelagent")
+    teller.tell(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    names = [f"softmax#1/{number}" for number in range(1, 5)]
+    for name in names:
+        teller.tell(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH), after_s=0.1)
+    teller.ask(names[1], ev.Role.GENERATOR, text=REPLY.format(source=BROKEN_SOURCE))
+    teller.ask(names[3], ev.Role.GENERATOR, text=REPLY.format(source=WRONG_SOURCE))
+    for name, source in ((names[1], BROKEN_SOURCE), (names[3], WRONG_SOURCE)):
+        teller.tell(ev.CandidateProposed(attempt=name, source=source), after_s=0.1)
+    teller.tell(ev.StageStarted(attempt=names[1], stage="call", device="cpu"), after_s=0.1)
+    teller.tell(ev.AttemptJudged(attempt=names[3], evaluation=wrong()), after_s=0.5)
+    for name in (names[0], names[2]):
+        teller.ask(name, ev.Role.GENERATOR, text=None)
     return teller.told
 
 

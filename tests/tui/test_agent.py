@@ -25,6 +25,7 @@ from sessions.fold import fold
 from sessions.state import Confirmation
 from tests.support.journals import (
     FAST_SOURCE,
+    at_once,
     call_error,
     correct,
     examined,
@@ -90,6 +91,35 @@ def test_picture_of_words_that_stream(size: tuple[int, int], snap_compare: Calla
     assert snap_compare(app, terminal_size=size, run_before=going_to("vector_add#1"))
     assert app.feed is not None
     assert app.feed.state.instances["vector_add#1"].word == "generate"
+
+
+@BOTH
+def test_picture_of_attempts_at_once(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+    app, _ = live(at_once())
+    assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1"))
+    assert app.feed is not None
+    assert [each.word for each in app.feed.state.instances["softmax#1"].attempts] == [
+        "generate",
+        "call",
+        "generate",
+        "wait",
+    ]
+
+
+async def test_what_is_being_made_is_followed_and_every_attempt_can_be_walked_to() -> None:
+    async with opened("softmax#1", events=at_once()) as (pilot, screen, _):
+        assert (screen.number, shown_number(screen)) == (None, 3)
+        seen = []
+        for key in ("right_square_bracket", "left_square_bracket", *["left_square_bracket"] * 2):
+            await pilot.press(key)
+            await pilot.pause()
+            seen.append((screen.number, shown_number(screen)))
+        assert seen == [(4, 4), (None, 3), (2, 2), (1, 1)]
+
+
+def shown_number(screen: AgentScreen) -> int:
+    assert screen.attempt is not None
+    return screen.attempt.number
 
 
 @BOTH

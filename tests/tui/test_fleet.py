@@ -9,6 +9,7 @@ import pytest
 
 from harness import Verdict
 from sessions.events import (
+    AttemptJudged,
     AttemptStarted,
     CallFinished,
     CallRetried,
@@ -24,7 +25,7 @@ from sessions.events import (
 )
 from sessions.fold import apply, fold
 from sessions.state import Decision
-from tests.support.journals import SESSION, Teller, examined, finished, running
+from tests.support.journals import SESSION, Teller, at_once, call_error, examined, finished, running
 from tests.tui.cockpits import NARROW, WIDE, live, until
 from tui.cockpit import views
 from tui.cockpit.grid import Row
@@ -59,6 +60,18 @@ def test_a_failed_attempt_is_no_best() -> None:
 
 def test_a_writing_model_is_seen_to_write() -> None:
     assert row("vector_add#1", running())["doing"] == "generate 0.4k"
+
+
+def test_attempts_at_once_are_counted_and_the_newest_verdict_is_the_last_one_given() -> None:
+    shown = row("softmax#1", at_once())
+    assert shown["doing"] == "2 generate +1"
+    assert shown["last"] == "W wrong"
+    judged_later = AttemptJudged(attempt="softmax#1/2", evaluation=call_error(), seq=999)
+    shown = row("softmax#1", [*at_once(), judged_later])
+    assert shown["doing"].startswith("2 generate 0.")
+    assert shown["last"] == "X call error"
+    told, _ = views.last_verdict(fold([*at_once(), judged_later]).instances["softmax#1"], "gfx942", 80)
+    assert plain(told).startswith("softmax#1/2  X call error")
 
 
 def test_a_retry_is_seen() -> None:

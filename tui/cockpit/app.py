@@ -20,7 +20,7 @@ from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state import AttemptState
 from tui.certainty import exam_sentence, margin_words
-from tui.cockpit import terminal, themes
+from tui.cockpit import attempts, terminal, themes
 from tui.cockpit.decider import Decider, DecisionFailed, SessionDecider
 from tui.cockpit.doors import Doors, doors_of
 from tui.cockpit.feed import Feed
@@ -163,8 +163,9 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         waiting = [each for each in instance.attempts if each.waiting] if instance is not None else []
         if number is None and waiting:
             number = waiting[-1].number
-        newest = instance.attempts[-1].number if instance is not None and instance.attempts else None
-        self.push_screen(AgentScreen(key, None if number == newest else number))
+        newest = attempts.newest(instance) if instance is not None else None
+        followed = newest is not None and number == newest.number
+        self.push_screen(AgentScreen(key, None if followed else number))
 
     # Frames
 

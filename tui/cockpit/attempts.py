@@ -327,10 +327,16 @@ def find_base(instance: InstanceState, attempt: AttemptState) -> AttemptState | 
 
 
 def find(state: SessionState, key: str, number: int | None) -> AttemptState | None:
-    """An instance's attempt of this number, or its newest; `None` when there is none."""
+    """An instance's attempt of this number, or `newest`; `None` when there is none."""
     instance = state.instances.get(key)
     if instance is None or not instance.attempts:
         return None
     if number is None:
-        return instance.attempts[-1]
+        return newest(instance)
     return next((each for each in instance.attempts if each.number == number), instance.attempts[-1])
+
+
+def newest(instance: InstanceState) -> AttemptState | None:
+    """What to watch: the latest attempt that is being made, and where none is the last one; `None` without attempts."""
+    made = [each for each in instance.attempts if each.word not in ("wait", "exam")]
+    return next(reversed(made or instance.attempts), None)

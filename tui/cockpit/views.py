@@ -72,10 +72,15 @@ def target(state: SessionState) -> str | None:
     return state.started.targets[0] if state.started and state.started.targets else None
 
 
-def live_call(instance: InstanceState) -> CallState | None:
-    """The call whose words are arriving."""
-    calls = instance.attempts[-1].calls if instance.attempts else ()
-    return calls[-1] if calls and calls[-1].live else None
+def at_work(instance: InstanceState) -> list[AttemptState]:
+    """The attempts that do something now; with some methods several at once."""
+    return [each for each in instance.attempts if each.word != "wait"]
+
+
+def live_calls(instance: InstanceState) -> list[CallState]:
+    """The calls whose words are arriving."""
+    last = [each.calls[-1] for each in at_work(instance) if each.word in AT_WORK and each.calls]
+    return [call for call in last if call.live]
 
 
 def ordered_instances(state: SessionState) -> list[InstanceState]:
@@ -88,13 +93,18 @@ def ordered_instances(state: SessionState) -> list[InstanceState]:
 
 
 def doing(instance: InstanceState) -> Cell:
-    """The instance's word, with thousands of characters streamed while a model writes."""
-    call = live_call(instance)
-    if call is not None and instance.word in AT_WORK:
-        if call.retries and not (call.text or call.reasoning):
-            return Cell(f"{instance.word} try {call.retries + 1}", "warn")
-        written = len(call.text) + len(call.reasoning)
-        return Cell(f"{instance.word} {written / 1000:.1f}k" if written else instance.word, "busy")
+    """The instance's word, with thousands of characters streamed while a model writes; of several attempts their number."""
+    busy, calls = at_work(instance), live_calls(instance)
+    written = sum(len(call.text) + len(call.reasoning) for call in calls)
+    streamed = f" {written / 1000:.1f}k" if written else ""
+    if len(busy) > 1:
+        same = [each for each in busy if each.word == instance.word]
+        others = f" +{len(busy) - len(same)}" if len(same) < len(busy) else streamed
+        return Cell(f"{len(same)} {instance.word}{others}", "warn" if instance.word == "person" else "busy")
+    if calls:
+        if calls[0].retries and not written:
+            return Cell(f"{instance.word} try {calls[0].retries + 1}", "warn")
+        return Cell(f"{instance.word}{streamed}", "busy")
     if instance.finished and instance.finished != "iterations":
         said = ENDINGS.get(instance.finished, instance.finished.replace("_", " "))
         return Cell(said, "bad" if instance.word == "failed" else "dim")
@@ -104,9 +114,8 @@ def doing(instance: InstanceState) -> Cell:
 
 def agent_row(state: SessionState, instance: InstanceState) -> Row:
     """One instance in one line."""
-    judged = [attempt for attempt in instance.attempts if attempt.evaluation is not None]
-    best = next((each for each in judged if each.attempt == instance.best), None)
-    last = judged[-1] if judged else None
+    best = next((each for each in instance.attempts if each.attempt == instance.best), None)
+    last = last_judged(instance)
     calls = [call for attempt in instance.attempts for call in attempt.calls]
     read = sum(call.usage.input_tokens or 0 for call in calls)
     written = sum(call.usage.output_tokens or 0 for call in calls)
@@ -262,14 +271,18 @@ def _known(value: float, form: str, *, bad: bool = False) -> Cell:
     return Cell(f"{value:{form}}", "bad" if bad else "") if math.isfinite(value) else Cell("-", "dim")
 
 
+def last_judged(instance: InstanceState) -> AttemptState | None:
+    """The attempt whose verdict is the newest: not always the last one, where several are under way at once."""
+    judged = [each for each in instance.attempts if each.evaluation is not None]
+    return max(judged, key=lambda each: (each.judged_seq, each.number), default=None)
+
+
 def last_verdict(instance: InstanceState | None, target: str | None, width: int) -> tuple[Line, Line]:
     """The newest verdict, and in one line more why, or what the attempt set out to do."""
-    judged = [each for each in instance.attempts if each.evaluation is not None] if instance else []
-    if not judged:
+    attempt = last_judged(instance) if instance is not None else None
+    evaluation = attempt.evaluation if attempt is not None else None
+    if attempt is None or evaluation is None:
         return line("no verdict yet", "dim"), ()
-    attempt = judged[-1]
-    evaluation = attempt.evaluation
-    assert evaluation is not None
     said = wording.standing(evaluation, target)
     mark = wording.decision_mark(attempt)
     error = evaluation.error

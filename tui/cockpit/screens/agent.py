@@ -64,7 +64,8 @@ class AgentScreen(SessionScreen):
 The line under the header has a cell an attempt: its number, the letter of its
 verdict (as in the table of agents; `.` none yet), then `+` accepted, `!`
 rejected by a person, `?` waits for you; `*` is the best so far. Brackets stand
-around the one that all panes are about. Behind them: what the agent does now.
+around the one that all panes are about. Behind them: what the agent does now;
+`3 generate +1`: three attempts of it are asked for at once, one does something else.
 """
     PERIOD_S = 0.125
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -304,11 +305,10 @@ around the one that all panes are about. Behind them: what the agent does now.
         if instance is None or attempt is None:
             return
         numbers = [each.number for each in instance.attempts]
-        place = numbers.index(attempt.number) + steps
-        if place >= len(numbers) - 1:
-            self._look_at(None)
-        else:
-            self._look_at(numbers[max(place, 0)])
+        place = max(numbers.index(attempt.number) + steps, 0)
+        newest = attempts.newest(instance)
+        follows = place >= len(numbers) or (newest is not None and numbers[place] == newest.number)
+        self._look_at(None if follows else numbers[place])
 
     def action_other(self, steps: int) -> None:
         """Compare with another attempt."""

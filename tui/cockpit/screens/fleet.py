@@ -33,7 +33,8 @@ Rows never change places. `enter` opens the agent. Where there is room its
 latest words stand below.
 
 doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far;
-        `wait`: for its turn at the model or the judge
+        `wait`: for its turn at the model or the judge; `3 generate +1`: three
+        attempts are asked for at once, one more does something else
 best    its best attempt
         C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases
         C est 1-2.10x roof   not measured: an estimate, between the roofline

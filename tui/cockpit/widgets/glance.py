@@ -40,7 +40,7 @@ class Glance(Vertical):
 
     def tell(self, instance: InstanceState | None, *, target: str | None) -> None:
         """Show an instance; another than before is followed from its end."""
-        newest = instance.attempts[-1] if instance is not None and instance.attempts else None
+        newest = attempts.newest(instance) if instance is not None else None
         key = "" if instance is None else instance.key
         verdict, why = views.last_verdict(instance, target, self.why.size.width)
         self.verdict.show(verdict)
