@@ -7,19 +7,25 @@ asked for twice and no verdict is lost, in whatever moment the engine ended.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from engine.errors import JudgeUnable, ModelError
 from engine.evaluating import NO_VERDICT, evaluated, why_not
+from engine.judging import own_target
 from engine.methods import Review
 from engine.models import CallKey, Reply, Request, Retry, ask
+from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
+from engine.tuning import RANKED_BY, sweep
 from harness import Evaluation
 from sessions.events import (
     AttemptJudged,
     AttemptStarted,
+    AttemptSwept,
     CallFailed,
     CallFinished,
     CallRetried,
@@ -29,11 +35,13 @@ from sessions.events import (
     Notice,
     Origin,
     Role,
+    SweepStarted,
     WaitingForPerson,
 )
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state import AttemptState, CallState
 from suites import Task
+from suites.loader import baseline_source
 
 TEMPERATURE = 1.0
 """GEAK's: parallel instances must differ."""
@@ -48,11 +56,14 @@ class InstanceContext:
         self.corpus = shared.corpus
         self.device = shared.judge.devices[0].name
         self.iterations = shared.plan.iterations
+        self.options = shared.plan.options
         self.key = instance_key(task.id, instance)
         self._shared = shared
         self._recorder = shared.recorder
         self._chain = shared.plan.first_chain + instance - 1
         self._number = 0
+        self._tuned = 0
+        """Attempts that asked no model, and so are none to a recording."""
         self._asked: Counter[Role] = Counter()
         self._fresh = False
         """Whether the attempt has something that its commit may lack."""
@@ -69,6 +80,7 @@ class InstanceContext:
         """See `Context`."""
         await self.settle()
         self._number += 1
+        self._tuned += origin is Origin.TUNE
         self._asked.clear()
         self._fresh = False
         instance = self._recorder.state.instances.get(self.key)
@@ -84,6 +96,43 @@ class InstanceContext:
             await self._recorder.commit_attempt(self._name)
             self._fresh = False
 
+    def start(self) -> str:
+        """See `Context`. `UsageProblem` when the file that was named is gone and the journal does not hold it."""
+        instance = self._recorder.state.instances.get(self.key)
+        first = next((known for known in instance.attempts if known.number == 1), None) if instance else None
+        if first is not None and first.source:
+            return first.source
+        return read_start(Path(self.options.start)) if self.options.start else baseline_source(self.task)
+
+    async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
+        """See `Context`. `HarnessError` when the judge cannot compile."""
+        swept = self._recorder.state.attempt(attempt)
+        if swept.sweep is not None:
+            return swept.sweep
+        await self.settle()
+        self._recorder.record(SweepStarted(attempt=attempt))
+        compiled_for = own_target(self._shared.judge.devices, self.targets)
+        began = time.monotonic()
+        found = await sweep(
+            swept.source or "", self.task.id, compiled_for, self._shared.judge.survey(self.task), most=most
+        )
+        return await self._recorder.record_durable(
+            AttemptSwept(
+                attempt=attempt,
+                target=compiled_for.name,
+                tried=found.tried,
+                pruned=found.pruned,
+                ranked_by=RANKED_BY,
+                variants=found.variants,
+                seconds=time.monotonic() - began,
+            )
+        )
+
+    def tell(self, words: str) -> None:
+        """See `Context`; said once."""
+        if ("info", words) not in self._recorder.state.notices:
+            self._recorder.record(Notice(level="info", message=words))
+
     # The model
 
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
@@ -98,7 +147,7 @@ class InstanceContext:
         async with self._shared.calls:
             self._shared.budget.check()
             return await self._ask(
-                name, CallKey(self.task.id, self._chain, self._number, role, number), messages
+                name, CallKey(self.task.id, self._chain, self._number - self._tuned, role, number), messages
             )
 
     async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:

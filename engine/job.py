@@ -13,7 +13,7 @@ import msgspec
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
-from engine.models import Client, Limits, open_client
+from engine.models import Client, Limits, NoModel, open_client
 from engine.plan import MODEL_CALLS, SESSION_PLAN, SessionPlan
 from engine.prompting import template_hashes
 from engine.retrieval import Corpus, build_corpus
@@ -44,7 +44,9 @@ async def opened(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -
     method = open_method(plan.method)
     tasks = [load_task(name, registry=home.suites) for name in plan.tasks]
     targets = tuple(target(name) for name in plan.targets)
-    client = open_client(plan.model, environ=environ, home_recordings=home.recordings, limits=plan.limits)
+    client: Client = NoModel()
+    if method.asks_model:
+        client = open_client(plan.model, environ=environ, home_recordings=home.recordings, limits=plan.limits)
     try:
         yield Job(plan, method, tasks, targets, corpus_for(tasks, home), client)
     finally:
@@ -103,6 +105,7 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
         limits=Limits(),
         model_calls=MODEL_CALLS,
         first_chain=started.first_chain,
+        options=started.options,
         series=started.series,
     )
 
@@ -124,6 +127,7 @@ def session_started(plan: SessionPlan) -> SessionStarted:
         budget_tokens=plan.budget_tokens,
         first_chain=plan.first_chain,
         series=plan.series,
+        options=plan.options,
         versions=versions(),
         templates=template_hashes(),
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from harness import Device, DevicePool, Evaluation, StageEntered, StageLeft, Target, evaluate
+from engine.tuning import Surveying
+from harness import Device, DevicePool, Evaluation, StageEntered, StageLeft, Target, evaluate, target
+from harness.survey import Survey
 from suites import Task
 
 OnStage = Callable[[StageEntered | StageLeft], None]
@@ -15,6 +17,10 @@ class Judge(Protocol):
     """Whoever gives verdicts; asked for many candidates at once, it makes those wait that it has no place for."""
 
     devices: Sequence[Device]
+
+    def survey(self, task: Task) -> Surveying:
+        """What compiles and samples a task's candidates for the device's own target, and judges nothing."""
+        ...
 
     async def evaluate(
         self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
@@ -35,6 +41,10 @@ class PoolJudge:
         self._targets = targets
         self._seed = seed
 
+    def survey(self, task: Task) -> Surveying:
+        """See `Judge`."""
+        return Survey(self._pool, task, own_target(self.devices, self._targets))
+
     async def evaluate(
         self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
     ) -> Evaluation:
@@ -49,3 +59,9 @@ class PoolJudge:
             rival=rival,
             on_event=on_stage,
         )
+
+
+def own_target(devices: Sequence[Device], targets: Sequence[Target]) -> Target:
+    """What a compile error is fatal on: the devices' own target, on `cpu` the first that is compiled for."""
+    own = devices[0].target
+    return target(own) if own is not None else targets[0]

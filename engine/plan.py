@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from engine.errors import UsageProblem
-from engine.methods import open_method
-from engine.models import Limits, check_model, find_recording
+from engine.methods import METHODS, Method, open_method
+from engine.models import Limits, NoModel, check_model, find_recording
 from harness import Target, target
 from harness.devices import choose_devices
 from harness.targets import DEFAULT_TARGET
+from sessions.events import MethodOptions
 from sessions.home import Home
 from sessions.names import short_task
 from sessions.recording import Recording, load_recording
@@ -45,7 +47,8 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A run as asked for; `None` and empty mean: what is usual."""
 
-    model: str
+    model: str = ""
+    """Empty for a method that asks none."""
     tasks: tuple[str, ...] = ()
     suite: str | None = None
     method: str = "geak"
@@ -63,6 +66,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     model_calls: int = MODEL_CALLS
     """Requests under way at once, over all instances."""
+    options: MethodOptions = MethodOptions()
     first_chain: int = 1
     """Of a recording: the chain that instance 1 plays."""
     series: str = ""
@@ -90,6 +94,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     model_calls: int
     first_chain: int = 1
     series: str = ""
+    options: MethodOptions = MethodOptions()
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
@@ -103,22 +108,19 @@ def resolve(
     A recording says how many instances and iterations there are, and of which tasks. `UsageProblem`, `SuiteError` and
     `HarnessError` say in one line what cannot be.
     """
-    method = open_method(plan.method).name
-    spec = check_model(plan.model, environ=environ, home_recordings=home.recordings)
-    recording = (
-        load_recording(find_recording(spec.name, home.recordings)) if spec.provider == "recorded" else None
-    )
+    method = open_method(plan.method)
+    recording = _model(plan, method, home=home, environ=environ)
     tasks = _tasks(plan, home, recording)
     if not tasks:
         raise UsageProblem("there is no task to run; name one, as `wavedeck run softmax`")
     if plan.review not in REVIEWS:
         raise UsageProblem(f"--review is one of {', '.join(REVIEWS)}, not {plan.review!r}")
     _check_budgets(plan)
-    instances, iterations = _counts(plan, tasks, recording)
+    instances, iterations = _counts(plan, method, tasks, recording)
     return SessionPlan(
-        session=session_name(method, now or datetime.now(UTC)),
-        method=method,
-        model=plan.model,
+        session=session_name(method.name, now or datetime.now(UTC)),
+        method=method.name,
+        model=plan.model if method.asks_model else NoModel.model,
         tasks=tuple(task.id for task in tasks),
         instances=instances,
         iterations=iterations,
@@ -133,6 +135,7 @@ def resolve(
         model_calls=_at_least("model calls at once", plan.model_calls, 1),
         first_chain=plan.first_chain,
         series=plan.series,
+        options=_options(plan.options, method, tasks),
     )
 
 
@@ -157,10 +160,56 @@ def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task
     return tuple(load_task(name, registry=home.suites) for name in recording.tasks())
 
 
-def _counts(plan: RunPlan, tasks: tuple[Task, ...], recording: Recording | None) -> tuple[int, int]:
+def _model(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> Recording | None:
+    """The recording that the model is, where it is one; a model that cannot be asked is a `UsageProblem`."""
+    if not method.asks_model:
+        if plan.model:
+            raise UsageProblem(f"the method {method.name} asks no model; leave --model out")
+        return None
+    spec = check_model(plan.model, environ=environ, home_recordings=home.recordings)
+    return load_recording(find_recording(spec.name, home.recordings)) if spec.provider == "recorded" else None
+
+
+def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> MethodOptions:
+    """The options with paths that hold wherever the engine runs; a `UsageProblem` names one that the method does not take."""
+    for name, value in msgspec.structs.asdict(options).items():
+        if value != getattr(MethodOptions(), name) and name not in method.takes:
+            takers = [known for known in METHODS if name in open_method(known).takes]
+            raise UsageProblem(f"--{name} is an option of {', '.join(takers)}, not of {method.name}")
+    if not options.start:
+        return options
+    if len(tasks) > 1:
+        raise UsageProblem(f"--start is a kernel of one task, and {len(tasks)} are to be run; name its task")
+    start = Path(options.start).absolute()
+    read_start(start)
+    return msgspec.structs.replace(options, start=str(start))
+
+
+def read_start(file: Path) -> str:
+    """The kernel in a file; `UsageProblem` where there is none."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageProblem(f"--start {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageProblem(f"--start {file} is no text in UTF-8") from error
+    if not source.strip():
+        raise UsageProblem(f"--start {file} is empty")
+    return source
+
+
+def _counts(
+    plan: RunPlan, method: Method, tasks: tuple[Task, ...], recording: Recording | None
+) -> tuple[int, int]:
     """Instances and iterations. What a recording holds of each task bounds the instances of all."""
     instances = None if plan.instances is None else _at_least("--instances", plan.instances, 1)
     iterations = None if plan.iterations is None else _at_least("--iterations", plan.iterations, 1)
+    if not method.asks_model:
+        if instances is not None and instances > 1:
+            raise UsageProblem(
+                f"--instances {instances}: {method.name} asks no model, so each would do the same; leave it out"
+            )
+        return 1, iterations or ITERATIONS
     if recording is None:
         return instances or INSTANCES, iterations or ITERATIONS
     for task in tasks:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted
+from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, UsageProblem
 from engine.examining import examine
 from engine.instance import InstanceContext
 from engine.methods import Method
@@ -76,7 +76,7 @@ async def _run(method: Method, context: InstanceContext) -> Ending:
         return Ending("model_failed", f"{error.reason}: {error}")
     except BudgetSpent as error:
         return Ending("budget", str(error))
-    except (JudgeUnable, HarnessError, SuiteError) as error:
+    except (JudgeUnable, HarnessError, SuiteError, UsageProblem) as error:
         return Ending("infra_error", str(error))
     return Ending("iterations")
 

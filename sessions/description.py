@@ -6,7 +6,7 @@ import msgspec
 
 from harness import Verdict
 
-from .events import SCHEMA, SessionStarted
+from .events import SCHEMA, MethodOptions, SessionStarted
 from .state import AttemptState, Confirmation, SessionState
 from .winners import best_of
 
@@ -31,6 +31,7 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     budget_tokens: int | None = None
     first_chain: int = 1
     series: str = ""
+    options: MethodOptions = MethodOptions()
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
 

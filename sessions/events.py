@@ -62,6 +62,17 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     schema: int = SCHEMA
 
 
+class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a method may be told beside counts; each method takes some of them."""
+
+    without: tuple[str, ...] = ()
+    """Modules that are off: of `knowledge`, `one-shot`, `optimizer`, `reflection`."""
+    tune: bool = False
+    """Sweep the launch parameters of each correct attempt."""
+    start: str = ""
+    """File of the kernel to start from; empty: the task's timing baseline."""
+
+
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """First event of a session; the same data as `session.json`."""
 
@@ -83,6 +94,7 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     """Of a recording: instance n plays chain `first_chain + n - 1`."""
     series: str = ""
     """What the session was started as a part of, as `ablation-20261121-090000-3f2a`; empty for one that stands alone."""
+    options: MethodOptions = MethodOptions()
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
     """sha256 of each prompt template, by file name."""

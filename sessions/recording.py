@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from .errors import BadRecording
-from .events import SCHEMA, Role, Usage
+from .events import SCHEMA, Origin, Role, Usage
 from .names import split_call
-from .state import CallState, SessionState
+from .state import AttemptState, CallState, InstanceState, SessionState
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
@@ -184,13 +184,19 @@ def write_recording(state: SessionState, name: str, folder: Path) -> Path:
 def _chains_of(state: SessionState) -> dict[tuple[str, int], list[RecordedReply]]:
     return {
         (instance.task, instance.instance): [
-            _reply(attempt.number, call)
+            _reply(_asked_number(instance, attempt), call)
             for attempt in instance.attempts
             for call in attempt.calls
             if call.finished
         ]
         for instance in state.instances.values()
     }
+
+
+def _asked_number(instance: InstanceState, attempt: AttemptState) -> int:
+    """Its place among the attempts that asked a model: whether a sweep finds something may differ when it is played."""
+    tuned = sum(other.origin is Origin.TUNE for other in instance.attempts if other.number < attempt.number)
+    return attempt.number - tuned
 
 
 def _reply(attempt: int, call: CallState) -> RecordedReply:

@@ -37,6 +37,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     suite: str | None = None
     method: str = "geak"
     model: str | None = None
+    tune: bool = False
+    start: str = ""
     instances: Count | None = None
     iterations: Count | None = None
     devices: Names = ("idle",)
@@ -61,6 +63,7 @@ WISHES = {
     "budget-usd": "an amount of US dollars above 0",
     "budget-tokens": "a whole number, 1 or more",
     "seed": "a whole number from 0 to 2^63 - 1",
+    "tune": "true or false",
     "mouse": "true or false",
     "keys": "a table of names and keys",
     "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and perhaps cached_input',

@@ -8,7 +8,7 @@ from .context import Context, Method, Review
 
 __all__ = ["METHODS", "Context", "Method", "Review", "open_method"]
 
-METHODS = ("geak",)
+METHODS = ("geak", "tune")
 """Names of the methods that can be run."""
 
 
@@ -18,4 +18,8 @@ def open_method(name: str) -> Method:
         from .geak import Geak
 
         return Geak()
+    if name == "tune":
+        from .tune import Tune
+
+        return Tune()
     raise UsageProblem(f"no method is called {name!r}; there are: {', '.join(METHODS)}")

@@ -14,7 +14,7 @@ import msgspec
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Evaluation, Target
-from sessions.events import Message, Origin, Role
+from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role
 from suites import Task
 
 
@@ -36,6 +36,19 @@ class Context(Protocol):
     corpus: Corpus
     """Kernels that may be shown as an example."""
     iterations: int
+    options: MethodOptions
+
+    def start(self) -> str:
+        """The kernel that a method begins with which writes none: the one that a person named, else the timing baseline."""
+        ...
+
+    async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
+        """What a sweep over the launch parameters of a judged attempt finds, at most `most` variants."""
+        ...
+
+    def tell(self, words: str) -> None:
+        """Something that people should know of the instance."""
+        ...
 
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """Begin the next attempt and return its name, as `softmax#2/7`; what follows belongs to it."""
@@ -61,6 +74,10 @@ class Method(Protocol):
     """How attempts are made."""
 
     name: str
+    asks_model: bool
+    """Without one, a session needs no `--model`, and one instance does what all would."""
+    takes: frozenset[str]
+    """Fields of `MethodOptions` that mean something to it."""
 
     async def run(self, context: Context) -> None:
         """Make `context.iterations` attempts."""

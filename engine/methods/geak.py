@@ -6,6 +6,10 @@ iteration ends as `no_code`, counts as a failure, and the reflector is not asked
 A candidate that this device cannot judge (`unsupported`) failed as far as the line goes, and the model is told why; no
 metric counts it. Where nothing can be timed the history ranks by what is known (`sessions.metrics.rank`), and the prompt
 says so.
+
+With `--tune` a sweep over its launch parameters follows each correct attempt (`engine.methods.tune`). A variant that looks
+better becomes one more attempt and enters the history; it asked no model, so it is no iteration, costs no tokens, says
+nothing about the model's own gains, and where it fails nothing is repaired.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from sessions.events import Message, Role
 from .context import Context
 from .history import Ancestor
 from .progress import TRAP, Failure, Move, Progress, Step
+from .tune import better_variant
 
 REPLIES = 2
 """That may be asked for in one iteration until one holds code."""
@@ -36,6 +41,8 @@ class Geak:
     """The method `geak`."""
 
     name = "geak"
+    asks_model = True
+    takes = frozenset({"tune"})
 
     async def run(self, context: Context) -> None:
         """See `Method`."""
@@ -57,7 +64,10 @@ class Geak:
             if evaluation.verdict is Verdict.CORRECT:
                 review = await context.review()
                 if review.accepted:
-                    progress.passed(Ancestor(attempt, found.source, found.strategy, evaluation))
+                    newcomer = Ancestor(attempt, found.source, found.strategy, evaluation)
+                    progress.passed(newcomer)
+                    if context.options.tune:
+                        progress.tuned(await better_variant(context, newcomer, best or newcomer))
                     continue
                 rejection = review.why
             failure = Failure(attempt, found.source, found.strategy, evaluation, step.base, rejection)

@@ -91,6 +91,11 @@ class Progress:
         self.last = newcomer
         self.without_gain = 0 if self.history.add(newcomer) else self.without_gain + 1
 
+    def tuned(self, variant: Ancestor | None) -> None:
+        """A sweep over the latest correct candidate found this: no step of the model's, so it only enters the history."""
+        if variant is not None:
+            self.history.add(variant)
+
     def failed(self, failure: Failure) -> None:
         """A candidate did not pass: it is what is repaired next."""
         self.line, self.escaping, self.unusable = failure, False, ""

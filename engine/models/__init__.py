@@ -1,5 +1,6 @@
 """Language models: one seam, four kinds of client. Importing this loads no provider's SDK."""
 
+from .absent import NoModel
 from .asking import Retry, ask
 from .client import CallKey, Client, Limits, Piece, Reply, Request
 from .opening import open_client
@@ -12,6 +13,7 @@ __all__ = [
     "Client",
     "Limits",
     "ModelSpec",
+    "NoModel",
     "Piece",
     "RecordedClient",
     "Reply",

@@ -12,7 +12,7 @@ from harness.survey import Compiled, Sampled
 from sessions.metrics import rank
 
 RANKED_BY = (
-    "the roofline estimate, bytes requested, spills and occupancy; nothing was timed, so the order is a guess"
+    "roofline estimate, bytes requested, spills and occupancy; none of it was timed, so the choice is a guess"
 )
 
 RESOLUTION = 0.05

@@ -17,6 +17,7 @@ from engine.retrieval import Corpus
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
 from engine.shared import Shared
+from engine.tuning import Surveying
 from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
@@ -24,6 +25,7 @@ from sessions.journal import read_journal
 from suites import Task, load_task
 
 from .evaluations import correct, failed
+from .surveys import ToldSurvey
 
 BRISK = Limits(tries=3, wait_low_s=0.0, wait_high_s=0.0)
 USED = Usage(input_tokens=100, output_tokens=10, cached_tokens=0)
@@ -53,6 +55,11 @@ class ToldJudge:
         """How many of the next evaluations end with `infra_error`."""
         self.exam: Callable[[str], Evaluation] = _as_told
         """What an exam says of a source."""
+        self.surveying: Surveying = ToldSurvey()
+
+    def survey(self, task: Task) -> Surveying:
+        """See `Judge`."""
+        return self.surveying
 
     async def evaluate(
         self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False

@@ -9,7 +9,7 @@ from engine.methods import Review
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Evaluation, Target, target
-from sessions.events import Message, Origin, Role
+from sessions.events import Message, MethodOptions, Origin, Role
 from suites import load_task
 
 from .engines import ToldJudge, answer_of
@@ -42,6 +42,7 @@ class ScriptedContext:
         self.device = "cpu"
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
+        self.options = MethodOptions()
         self.attempts: list[Told] = []
         self._verdicts = verdicts
         self._why = why

@@ -12,8 +12,10 @@ import click
 
 from engine.environment import detach_risks
 from engine.launch import start
+from engine.methods import METHODS, open_method
 from engine.models.spec import PROVIDERS
 from engine.plan import RunPlan
+from sessions.events import MethodOptions
 from sessions.home import Home, home_from
 from tui.commands.ending import tell_until_end
 from tui.commands.options import complete_tasks, targets_option
@@ -27,7 +29,7 @@ RECORDED = "recorded:starter"
 @click.command(name="run")
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
 @click.option("--suite", help="Take every task of this suite. [starter]")
-@click.option("--method", help="How attempts are made. [geak]")
+@click.option("--method", help=f"How attempts are made: {', '.join(METHODS)}. [geak]")
 @click.option(
     "--model",
     metavar="P:NAME",
@@ -37,6 +39,13 @@ RECORDED = "recorded:starter"
     "--instances", type=int, metavar="N", help="Independent chains on each task. [4, or what is recorded]"
 )
 @click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or what is recorded]")
+@click.option(
+    "--tune",
+    is_flag=True,
+    default=None,
+    help="geak: sweep the launch parameters of each correct attempt too.",
+)
+@click.option("--start", metavar="FILE", help="tune: the kernel to sweep. [the task's timing baseline]")
 @click.option("--devices", metavar="NAMES", help="Where to judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
 @click.option("--review", metavar="HOW", help="auto, or manual: build on accepted attempts alone. [auto]")
@@ -101,11 +110,14 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         budget_tokens=settings.budget_tokens,
         seed=settings.seed,
         prices=settings.prices,
+        options=MethodOptions(tune=settings.tune, start=settings.start),
     )
 
 
 def model_of(settings: Settings, origins: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """The model that was asked for; the shipped recording where none was, whatever keys there are: nothing is spent unasked."""
+    """The model that was asked for, none for a method without; the shipped recording where none was, whatever keys there are: nothing is spent unasked."""
+    if not open_method(settings.method).asks_model:
+        return settings.model or "" if origins.get("model", "").startswith("--") else ""
     if settings.model is not None:
         origin = origins["model"]
         if not origin.startswith("--"):

@@ -1,0 +1,105 @@
+"""`tune`: no model. A sweep of a kernel's launch parameters, the best variants judged one after the other.
+
+Attempt 1 is the start itself, unchanged, so the best attempt never does worse than it. Each later attempt is a variant that
+the sweep names (`engine.tuning.sweep`), best first, judged by the whole judge like any other candidate; one iteration is one
+evaluated candidate, and the sweep compiles many more than it proposes. What a verdict teaches is used: changes whose variant
+was not correct are passed over in others. Where attempts are timed, the sweep is made again around the best one once half of
+the iterations are spent. Where nothing is timed, only variants are judged that look better than the start by estimate and
+resources; each says that this is a guess, and the method ends early when there are no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.tuning import strategy_of_start, strategy_of_variant
+from harness import Verdict
+from sessions.events import AttemptSwept, Origin, SweptVariant
+
+from .context import Context
+from .history import Ancestor
+
+SPARE = 2
+"""Variants that a sweep names for each that can be judged: some are passed over."""
+
+
+class Tune:
+    """The method `tune`."""
+
+    name = "tune"
+    asks_model = False
+    takes = frozenset({"start"})
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        source = context.start()
+        strategy = strategy_of_start(
+            context.options.start or f"the timing baseline of {context.task.short_id}"
+        )
+        attempt = await context.attempt(Origin.TUNE, None)
+        evaluation = await context.judge(source, strategy, rival=None)
+        if evaluation.verdict is not Verdict.CORRECT:
+            context.tell(f"{attempt} is {evaluation.verdict}, and only a correct kernel can be tuned")
+            return
+        best = Ancestor(attempt, source, strategy, evaluation)
+        timed = evaluation.speedup is not None
+        left = context.iterations - 1
+        half = -(-left // 2)
+        tried = {source}
+        for most in (half, left - half) if timed else (left,):
+            best = await best_of_sweep(context, best, most, tried, timed=timed)
+
+
+async def best_of_sweep(
+    context: Context, start: Ancestor, most: int, tried: set[str], *, timed: bool
+) -> Ancestor:
+    """The best of a start and of at most `most` variants that a sweep over it names. `tried` holds sources, and grows."""
+    if most < 1:
+        return start
+    swept = await context.sweep(start.attempt, most=SPARE * most)
+    best, judged = start, 0
+    failed: list[frozenset[str]] = []
+    for variant in worth_judging(swept, timed=timed):
+        changes = frozenset(variant.changes)
+        if variant.source in tried or any(changes >= known for known in failed):
+            continue
+        if judged == most:
+            break
+        tried.add(variant.source)
+        judged += 1
+        found = await judged_variant(context, start.attempt, swept, variant, rival=best)
+        if found is None:
+            failed.append(changes)
+        elif found.rank > best.rank:
+            best = found
+    if not judged and not timed:
+        context.tell(
+            f"{start.attempt}: none of {swept.tried} variants looks better; ranked by {swept.ranked_by}"
+        )
+    return best
+
+
+async def judged_variant(
+    context: Context, base: str, swept: AttemptSwept, variant: SweptVariant, *, rival: Ancestor
+) -> Ancestor | None:
+    """A variant as the next attempt; `None` where the judge, or in manual review a person, did not let it pass."""
+    strategy = strategy_of_variant(swept, variant)
+    attempt = await context.attempt(Origin.TUNE, base)
+    evaluation = await context.judge(variant.source, strategy, rival=rival.source)
+    if evaluation.verdict is not Verdict.CORRECT or not (await context.review()).accepted:
+        return None
+    return Ancestor(attempt, variant.source, strategy, evaluation)
+
+
+async def better_variant(context: Context, correct: Ancestor, best: Ancestor) -> Ancestor | None:
+    """The best variant of an attempt that passed, as one more attempt; `None` where none looks better, or it did not pass."""
+    swept = await context.sweep(correct.attempt, most=1)
+    variant = next(worth_judging(swept, timed=False), None)
+    if variant is None:
+        return None
+    return await judged_variant(context, correct.attempt, swept, variant, rival=best)
+
+
+def worth_judging(swept: AttemptSwept, *, timed: bool) -> Iterator[SweptVariant]:
+    """Variants that an attempt may be spent on: where the judge times, all of them; else those that look better."""
+    return (variant for variant in swept.variants if timed or variant.better)
