@@ -208,7 +208,7 @@ class SweptVariant(msgspec.Struct, frozen=True):
     """`num_warps 4 to 8`, one for each thing that differs from the attempt's candidate."""
     source: str
     better: bool
-    """Whether it ranks above the attempt's candidate by what `AttemptSwept.ranked_by` says."""
+    """Whether it stands above the attempt's candidate by what `AttemptSwept.ranked_by` says, each of its changes needed."""
 
 
 class AttemptSwept(Event, frozen=True, kw_only=True, tag="attempt_swept"):
@@ -224,7 +224,7 @@ class AttemptSwept(Event, frozen=True, kw_only=True, tag="attempt_swept"):
     ranked_by: str = ""
     """In words; whether any of it was measured."""
     variants: tuple[SweptVariant, ...] = ()
-    """Best first; of what is left, as many as may be judged."""
+    """Those that look better first, each part best first; of what is left, as many as may be judged."""
     seconds: float = 0.0
 
 

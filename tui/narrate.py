@@ -60,7 +60,7 @@ class Narrator:
                 tried = counted(event.tried, "variant")
                 return (
                     event.attempt,
-                    f"swept: {tried} compiled for {event.target}, {better} of the best rank above it",
+                    f"swept for {event.target}: {tried} compiled, {better} to be judged look better",
                 )
             case ev.AttemptJudged():
                 return event.attempt, headline(event.evaluation)

@@ -159,9 +159,7 @@ def _constant_places(kernel: Kernel, name: str, tree: ast.Module, text: Text) ->
         written = list(literals(value, launch.scope, tree))
         if not written:
             return {}
-        if written == [value]:
-            written += in_grid(launch, written[0].value, tree)  # type: ignore[arg-type]  # a whole number
-        nodes += written
+        nodes += (*written, *in_grid(launch, {node.value for node in written}, tree))
     return {place.key: place for place in (_literal(node, text) for node in nodes)}
 
 

@@ -80,7 +80,7 @@ _SIZE_OF_THE_TASK = re.compile(r"DIM|HEAD|HIDDEN|STRIDE|NUM_BLOCKS|N_BLOCKS|BLOC
 def constant_values(name: str, present: int, target: Target, *, dots: bool) -> tuple[int, ...]:
     """What a constant of a kernel may become, nearest first; nothing where its name does not say that it is a free choice."""
     if _XCD.search(name):
-        return tuple(value for value in (hardware(target).dies, 1) if value != present)
+        return tuple(value for value in dict.fromkeys((hardware(target).dies, 1)) if value != present)
     if _STAGES.search(name):
         return tuple(value for value in (present + 1, present - 1, present + 2) if 1 <= value <= MOST_STAGES)
     if _SIZE_OF_THE_TASK.search(name) or not is_power_of_two(present):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from .launches import Launch, Scope, binds, constant
 
@@ -48,8 +48,8 @@ def literals(value: ast.expr, scope: Scope, tree: ast.Module, depth: int = DEPTH
             return
 
 
-def in_grid(launch: Launch, number: int, tree: ast.Module) -> tuple[ast.Constant, ...]:
-    """Where a launch's grid is worked out with this number written out, so that both must change together."""
+def in_grid(launch: Launch, numbers: Container[object], tree: ast.Module) -> tuple[ast.Constant, ...]:
+    """Where a launch's grid is worked out with one of these numbers written out, so that both must change together."""
     grid = launch.grid
     if isinstance(grid, ast.Name):
         home: Scope = launch.scope if binds(launch.scope, grid.id) else tree
@@ -57,7 +57,7 @@ def in_grid(launch: Launch, number: int, tree: ast.Module) -> tuple[ast.Constant
     return tuple(
         node
         for node in ast.walk(grid)
-        if isinstance(node, ast.Constant) and type(node.value) is int and node.value == number
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value in numbers
     )
 
 

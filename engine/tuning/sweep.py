@@ -65,7 +65,7 @@ class Findings:
     tried: int
     pruned: dict[str, int]
     variants: tuple[SweptVariant, ...]
-    """Best first."""
+    """Those that look better than the start first; of these and of the others the best first."""
 
 
 @dataclass(slots=True)
@@ -155,11 +155,19 @@ async def sweep(source: str, task: str, target: Target, survey: Surveying, *, mo
         best = max([best, *(variant.standing for variant in left)])
         beam = await running.generation(list(combined(beam[:BEAM], singles)))
         left = best_first([*left, *(variant for variant in beam if not variant.fault)])
+    named = [(one, _looks_better(one, left, now)) for one in left]
+    named.sort(key=lambda pair: not pair[1])
     variants = tuple(
-        SweptVariant(worded(knobs, one.changes), running.changed(one.changes), better=one.standing > now)
-        for one in left[:most]
+        SweptVariant(worded(knobs, one.changes), running.changed(one.changes), better=better)
+        for one, better in named[:most]
     )
     return Findings(running.tried, dict(sorted(running.pruned.items())), variants)
+
+
+def _looks_better(one: Variant, left: Sequence[Variant], start: Standing) -> bool:
+    """Above the start, and above whatever has only some of its changes: the others must be worth something too."""
+    lesser = (other.standing for other in left if other.changes < one.changes)
+    return one.standing > start and all(one.standing > standing for standing in lesser)
 
 
 def single_changes(knobs: Sequence[Knob]) -> Iterator[Changes]:
