@@ -36,6 +36,7 @@ COMMANDS = {
     "eval": Listed("evaluate", "Judge one kernel file."),
     "suites": Listed("suites", "List, show, add and check suites of tasks."),
     "report": Listed("report", "Tell sessions' metrics, as a table, Markdown, JSON or CSV."),
+    "ablate": Listed("ablate", "Run geak with modules switched off, row by row, and tell what each adds."),
     "record": Listed("record", "Make a recording of a finished session."),
     "doctor": Listed("doctor", "Say what this machine has and what follows from it."),
 }

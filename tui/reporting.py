@@ -111,8 +111,8 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         fast_2=fast_p(evaluations, 2.0),
         speedup_mean=speedup_mean(evaluations),
         speedup_geomean=speedup_geomean(evaluations),
-        input_tokens=_known_sum([each.input_tokens for each in used]),
-        output_tokens=_known_sum([each.output_tokens for each in used]),
+        input_tokens=known_sum([each.input_tokens for each in used]),
+        output_tokens=known_sum([each.output_tokens for each in used]),
         cost_usd=sum(costs) if costs else None,
     )
 
@@ -143,7 +143,8 @@ def _confirmed(instances: Sequence[InstanceState]) -> int | None:
     return sum(word is Confirmation.CONFIRMED for _, word in said) if said else None
 
 
-def _known_sum(counts: Sequence[int | None]) -> int | None:
+def known_sum(counts: Sequence[int | None]) -> int | None:
+    """The sum of the known ones; `None` where none is."""
     known = [each for each in counts if each is not None]
     return sum(known) if known else None
 
@@ -212,11 +213,18 @@ def as_markdown(sessions: Sequence[Sequence[Row]]) -> str:
     blocks = []
     for each in sessions:
         lines = [f"### {each[0].session}", "", f"{each[0].method} with {each[0].model}, k = {each[0].k}", ""]
-        lines.append("| " + " | ".join(column.title for column in HEADS) + " |")
-        lines.append("|" + "|".join("---:" if column.right else "---" for column in HEADS) + "|")
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in each]
-        blocks.append("\n".join(lines))
+        blocks.append("\n".join([*lines, markdown_table(HEADS, [cells(row) for row in each])]))
     return "\n\n".join(blocks)
+
+
+def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    """A table as GitHub's Markdown."""
+    lines = [
+        "| " + " | ".join(column.title for column in columns) + " |",
+        "|" + "|".join("---:" if column.right else "---" for column in columns) + "|",
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
+    ]
+    return "\n".join(lines)
 
 
 def as_csv(sessions: Sequence[Sequence[Row]]) -> str:

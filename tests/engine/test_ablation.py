@@ -1,0 +1,220 @@
+"""What an ablation runs, which chains its rows play, and by what an interrupted one is found again."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.ablation import CONTRIBUTIONS, ROWS, Ablation, AblationRow, row_sessions, settle
+from engine.errors import UsageProblem
+from engine.job import plan_of, read_plan, session_started
+from engine.launch import write_plan
+from engine.methods.geak import Geak
+from engine.plan import RunPlan, SessionPlan, resolve
+from engine.prompting import Setting, knowledge_for
+from engine.retrieval import build_corpus
+from harness import Verdict
+from sessions import Home, Recorder
+from sessions.events import (
+    EngineStarted,
+    InstanceFinished,
+    InstanceStarted,
+    MethodOptions,
+    Role,
+    SessionFinished,
+)
+from suites import load_suite
+from tests.support.scripted_context import ScriptedContext
+
+KEY = {"ANTHROPIC_API_KEY": "key"}
+MODULES = {"knowledge", "one-shot", "optimizer", "reflection"}
+
+
+def asked(**fields: object) -> RunPlan:
+    known = {"model": "anthropic:test", "tasks": ("vector_add",), "instances": 2, "iterations": 3}
+    return RunPlan(**(known | fields))  # type: ignore[arg-type]
+
+
+def settled(home: Home, *, anew: bool = False, **fields: object) -> Ablation:
+    return settle(asked(**fields), home=home, environ=KEY, anew=anew)
+
+
+def record(home: Home, ablation: Ablation, number: int, *, finished: bool = True) -> SessionPlan:
+    """A session of a row, as its engine leaves it."""
+    plan = resolve(ablation.row_plan(ROWS[number - 1]), home=home, environ=KEY)
+    with Recorder.begin(home, session_started(plan)) as recorder:
+        recorder.record(EngineStarted(host="here", pid=1))
+        recorder.record(InstanceStarted(task="starter/vector_add", instance=1))
+        if finished:
+            recorder.record(InstanceFinished(task="starter/vector_add", instance=1, reason="iterations"))
+            recorder.record(SessionFinished())
+    return plan
+
+
+def write_chains(home: Home, count: int, task: str = "vector_add") -> None:
+    """`recorded:small` with so many chains of a task."""
+    folder = home.recordings / "small"
+    lines = ['schema = 1\nname = "small"\nmodel = "anthropic:test"\ndate = "2026-01-01"\nsession = "s"']
+    for chain in range(1, count + 1):
+        lines.append(f'[[chains]]\ntask = "starter/{task}"\nchain = {chain}\nattempts = 2')
+        file = folder / "chains" / "starter" / task / f"{chain}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    (folder / "recording.toml").write_text("\n".join(lines))
+
+
+@pytest.fixture
+def home(isolated_home: Path) -> Home:
+    home = Home(isolated_home)
+    home.ensure()
+    return home
+
+
+def test_rows_add_one_module_at_a_time_and_leave_each_out_once() -> None:
+    on = {row.number: MODULES - set(row.without) for row in ROWS}
+    assert len({frozenset(each) for each in on.values()}) == len(ROWS)
+    assert [len(on[number]) for number in (1, 2, 3, 4)] == [1, 2, 3, 4]
+    assert on[1] < on[2] < on[3] < on[4]
+    assert {frozenset(MODULES - on[number]) for number in (3, 5, 6, 7)} == {
+        frozenset({module}) for module in MODULES
+    }
+    for each in CONTRIBUTIONS:
+        assert on[each.on] - on[each.off] == {each.module}
+        assert on[each.off] < on[each.on]
+
+
+def test_all_rows_share_everything_but_the_modules(home: Home) -> None:
+    ablation = settled(home, review="manual", suite="starter")
+    plans = [resolve(ablation.row_plan(row), home=home, environ=KEY) for row in ROWS]
+    assert [set(each.options.without) for each in plans] == [set(row.without) for row in ROWS]
+    assert {each.series for each in plans} == {ablation.name}
+    assert {(each.method, each.review, each.instances, each.iterations) for each in plans} == {
+        ("geak", "auto", 2, 3)
+    }
+    assert len({(each.seed, each.tasks, each.devices, each.targets) for each in plans}) == 1
+
+
+def test_rows_play_one_stretch_of_chains_after_the_other(home: Home) -> None:
+    write_chains(home, 15)
+    ablation = settled(home, model="recorded:small", instances=2)
+    plans = [resolve(ablation.row_plan(row), home=home, environ={}) for row in ROWS]
+    assert [each.first_chain for each in plans] == [1, 3, 5, 7, 9, 11, 13]
+    assert settled(home, model="recorded:small", instances=None).checked.instances == 2
+    assert plan_of(session_started(plans[3])).first_chain == 7, (
+        "a resume from the events alone finds the same chains"
+    )
+
+
+@pytest.mark.parametrize(("instances", "needed"), [(2, 14), (None, 7)])
+def test_too_few_chains_say_how_many_are_needed(home: Home, instances: int | None, needed: int) -> None:
+    write_chains(home, needed - 1)
+    with pytest.raises(UsageProblem, match=rf"needs {needed} chains of vector_add, .* holds {needed - 1}"):
+        settled(home, model="recorded:small", instances=instances)
+
+
+def test_a_recording_without_the_task_says_what_it_holds(home: Home) -> None:
+    write_chains(home, 7, task="softmax")
+    with pytest.raises(UsageProblem, match="holds nothing for vector_add; it holds softmax"):
+        settled(home, model="recorded:small")
+
+
+def test_an_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
+    first = settled(home)
+    record(home, first, 1)
+    record(home, first, 2, finished=False)
+    again = settled(home)
+    assert again.name == first.name
+    assert again.plan.seed == first.plan.seed, "the judge's inputs stay those of the rows that are done"
+    assert {number: str(each.state) for number, each in again.sessions.items()} == {
+        1: "finished",
+        2: "crashed",
+    }
+    assert row_sessions(home, first.name).keys() == {1, 2}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"model": "anthropic:other"},
+        {"instances": 3},
+        {"iterations": 4},
+        {"tasks": ("softmax",)},
+        {"targets": ("gfx90a",)},
+        {"budget_tokens": 1000},
+        {"seed": 1234567},
+    ],
+)
+def test_other_settings_are_another_ablation(home: Home, other: dict[str, object]) -> None:
+    first = settled(home)
+    record(home, first, 1)
+    assert settled(home, **other).sessions == {}
+
+
+def test_sessions_made_with_other_prompts_are_not_gone_on_with(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = settled(home)
+    plan = resolve(first.row_plan(ROWS[0]), home=home, environ=KEY)
+    old = msgspec.structs.replace(session_started(plan), templates={"first.j2": "0" * 64})
+    Recorder.begin(home, old).close()
+    assert settled(home).sessions == {}
+
+
+def test_anew_leaves_what_is_there_alone(home: Home) -> None:
+    first = settled(home)
+    record(home, first, 1)
+    fresh = settled(home, anew=True)
+    assert fresh.name != first.name
+    assert fresh.sessions == {}
+
+
+def test_the_newest_session_of_a_row_counts(home: Home) -> None:
+    ablation = settled(home)
+    for second in (1, 2):
+        plan = resolve(
+            ablation.row_plan(ROWS[0]),
+            home=home,
+            environ=KEY,
+            now=datetime(2026, 1, 2, 3, 4, second, tzinfo=UTC),
+        )
+        Recorder.begin(home, session_started(plan)).close()
+    assert row_sessions(home, ablation.name)[1].name == plan.session
+
+
+def test_a_plan_on_disk_keeps_series_and_chains(home: Home) -> None:
+    write_chains(home, 7)
+    plan = resolve(
+        settled(home, model="recorded:small", instances=1).row_plan(ROWS[6]), home=home, environ={}
+    )
+    live = home.live(plan.session)
+    live.folder.mkdir(parents=True)
+    write_plan(live, plan)
+    assert read_plan(live) == plan
+
+
+EXAMPLE = "A correct kernel for another task"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"row {row.number}")
+def test_what_a_row_switches_off_is_off_and_nothing_else(row: AblationRow) -> None:
+    context = ScriptedContext("wrong", "correct", "correct")
+    context.options = MethodOptions(without=row.without)
+    context.corpus = build_corpus(load_suite("starter"), [context.task])
+    asyncio.run(Geak().run(context))
+    calls = [call for attempt in context.attempts for call in attempt.calls]
+    roles = {role for role, _ in calls}
+    assert (Role.REFLECTOR in roles) == ("reflection" not in row.without)
+    assert (Role.OPTIMIZER in roles) == ("optimizer" not in row.without)
+    assert any(EXAMPLE in messages[-1].content for _, messages in calls) == ("one-shot" not in row.without)
+    heads = [messages[0].content for role, messages in calls if role is not Role.REFLECTOR]
+    page = knowledge_for(Setting(context.task, context.targets))[0].splitlines()[0]
+    assert all((page in head) == ("knowledge" not in row.without) for head in heads)
+    assert [attempt.evaluation.verdict for attempt in context.attempts if attempt.evaluation][:2] == [
+        Verdict.WRONG,
+        Verdict.CORRECT,
+    ]
+    assert len(context.attempts) == (2 if "optimizer" in row.without else 3)
