@@ -12,6 +12,7 @@ from typing import Protocol
 
 from harness import Evaluation, KernelResources, Target, Traffic, Verdict
 from harness.estimate import estimate
+from harness.evaluation import Estimate, GridFit, SampledTraffic
 from sessions.metrics import rank
 from suites import Case, Task, task_cost
 
@@ -24,6 +25,11 @@ NARROW_BITS = 64
 """Loads of fewer bits a lane leave bandwidth unused."""
 MUCH_TRAFFIC = 1.5
 """Requested over minimal bytes from which the ratio is worth a word."""
+MUCH_IDLE = 0.25
+"""Share of a device's places that a grid leaves empty from which it is worth a word."""
+CLOSE = 0.8
+"""Share of a tolerance in use from which it is worth a word."""
+NOTES = 6
 
 
 class JudgedCandidate(Protocol):
@@ -94,21 +100,62 @@ class ErrorFacts:
     trace: str
     mismatch: tuple[str, ...]
     """What kind of wrong it is, one sentence each."""
+    notes: tuple[str, ...]
+    """Odd things that the judge saw beside the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficFacts:
-    """Bytes of one case as the interpreter counted them, at its small sizes."""
+    """Bytes of one case: sampled at its `gpu` sizes, or counted by the interpreter at its `cpu` sizes. All are bounds."""
 
     case: str
     requested_bytes: int
     unique_bytes: int
+    """At most."""
     minimal_bytes: int
+    distinct: str
+    """The bounds on distinct bytes, in words."""
+    die_bytes: int | None = None
+    """Distinct bytes of each die, all dies together, at most; `None` where nothing was sampled."""
+    sampled: str = ""
+    """`11 of 1024 programs`; empty where every one was counted."""
 
     @property
     def ratio(self) -> float | None:
         """Requested over minimal."""
         return self.requested_bytes / self.minimal_bytes if self.minimal_bytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineFacts:
+    """How far one case is from its roofline."""
+
+    estimate: Estimate
+    small: bool
+    """Whether it is of the interpreter's sizes."""
+    measured_us: float | None
+    """Latency on the device; `None` where nothing was timed."""
+
+    @property
+    def spread(self) -> float | None:
+        """Upper over lower bound."""
+        return self.estimate.high_us / self.estimate.low_us if self.estimate.low_us > 0 else None
+
+    @property
+    def distance(self) -> float | None:
+        """Measured latency over the lower bound; 1 is the roofline itself."""
+        if self.measured_us is None or self.estimate.low_us <= 0:
+            return None
+        return self.measured_us / self.estimate.low_us
+
+
+@dataclass(frozen=True, slots=True)
+class FitFacts:
+    """How one grid fills a target's reference device."""
+
+    target: str
+    kernel: str
+    fit: GridFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +174,14 @@ class Measurements:
     summary: str
     """One line."""
     evaluation: Evaluation
+    roofline: tuple[RooflineFacts, ...]
     traffic: tuple[TrafficFacts, ...]
+    sampled: bool
+    """Whether `traffic` was sampled at `gpu` sizes."""
     resources: tuple[ResourceFacts, ...]
     resources_left_out: int
+    fits: tuple[FitFacts, ...]
+    fits_left_out: int
     standouts: tuple[str, ...]
     """What in these figures is worth acting on, one sentence each."""
 
@@ -184,6 +236,7 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
         line_text=lines[error.line - 1].strip() if in_source and error.line else "",
         trace="\n".join(error.trace.splitlines()[-TRACE_LINES:]),
         mismatch=mismatch_words(evaluation),
+        notes=evaluation.notes[:NOTES],
     )
 
 
@@ -224,31 +277,103 @@ def mismatch_words(evaluation: Evaluation) -> tuple[str, ...]:
 def measurements(candidate: JudgedCandidate) -> Measurements:
     """What is known of a correct candidate's performance."""
     evaluation = candidate.evaluation
-    traffic = tuple(
-        TrafficFacts(
-            case=each.case,
-            requested_bytes=each.requested_read_bytes + each.requested_write_bytes,
-            unique_bytes=each.unique_read_bytes + each.unique_write_bytes,
-            minimal_bytes=each.minimal_bytes,
-        )
-        for each in evaluation.traffic
-    )
-    resources = grouped(evaluation)
+    traffic = traffic_facts(evaluation)
+    resources, fits = grouped(evaluation), grid_fits(evaluation)
     return Measurements(
         summary=achieved(evaluation),
         evaluation=evaluation,
+        roofline=roofline(evaluation),
         traffic=traffic,
+        sampled=bool(evaluation.sampled),
         resources=resources[:RESOURCE_ROWS],
         resources_left_out=max(0, len(resources) - RESOURCE_ROWS),
+        fits=fits[:RESOURCE_ROWS],
+        fits_left_out=max(0, len(fits) - RESOURCE_ROWS),
         standouts=tuple(standouts(evaluation, traffic)),
     )
+
+
+def traffic_facts(evaluation: Evaluation) -> tuple[TrafficFacts, ...]:
+    """Bytes by case: those sampled at `gpu` sizes, else those that the interpreter counted."""
+    if evaluation.sampled:
+        return tuple(map(sampled_facts, evaluation.sampled))
+    facts = []
+    for each in evaluation.traffic:
+        unique = each.unique_read_bytes + each.unique_write_bytes
+        facts.append(
+            TrafficFacts(
+                case=each.case,
+                requested_bytes=each.requested_read_bytes + each.requested_write_bytes,
+                unique_bytes=unique,
+                minimal_bytes=each.minimal_bytes,
+                distinct=byte_words(unique),
+            )
+        )
+    return tuple(facts)
+
+
+def sampled_facts(traffic: SampledTraffic) -> TrafficFacts:
+    """Of one case at its `gpu` sizes."""
+    low, high = traffic.unique_low_bytes, traffic.unique_high_bytes
+    whole = traffic.sampled >= traffic.programs
+    return TrafficFacts(
+        case=traffic.case,
+        requested_bytes=traffic.requested_read_bytes + traffic.requested_write_bytes,
+        unique_bytes=high,
+        minimal_bytes=traffic.minimal_bytes,
+        distinct=byte_words(high) if low == high else f"{byte_words(low)} to {byte_words(high)}",
+        die_bytes=traffic.die_bytes,
+        sampled="" if whole else f"{traffic.sampled} of {traffic.programs} programs",
+    )
+
+
+def byte_words(amount: int) -> str:
+    """`536.9 MB`: decimal units, four digits; small amounts to the byte."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if amount >= 10 * size:
+            return f"{amount / size:.4g} {unit}"
+    return f"{amount} B"
+
+
+def roofline(evaluation: Evaluation) -> tuple[RooflineFacts, ...]:
+    """Bounds by target and case; beside those of the device's own target, which comes first, what was measured."""
+    own = evaluation.estimate[0].target if evaluation.estimate else ""
+    measured = {each.case: each.candidate_ms * 1000 for each in evaluation.latency}
+    return tuple(
+        RooflineFacts(
+            estimate=each,
+            small=each.case in evaluation.not_sampled,
+            measured_us=measured.get(each.case) if each.target == own else None,
+        )
+        for each in evaluation.estimate
+    )
+
+
+def grid_fits(evaluation: Evaluation) -> tuple[FitFacts, ...]:
+    """Of every launch that can run, the same grid once; first those whose emptiness costs most, as far as is known."""
+    costs = case_us(evaluation)
+    found: dict[tuple[object, ...], FitFacts] = {}
+    for target, kernels in evaluation.resources.items():
+        for kernel in kernels:
+            for fit in kernel.fits:
+                found.setdefault((target, kernel.kernel, fit), FitFacts(target, kernel.kernel, fit))
+    return tuple(
+        sorted(found.values(), key=lambda each: -each.fit.idle * costs.get((each.target, each.fit.case), 0.0))
+    )
+
+
+def case_us(evaluation: Evaluation) -> dict[tuple[str, str], float]:
+    """The least that each case takes on each target, in microseconds, by the roofline."""
+    return {(each.target, each.case): each.low_us for each in evaluation.estimate}
 
 
 def achieved(evaluation: Evaluation) -> str:
     """What a correct kernel achieved, on one line: measured where it was, and else what is known."""
     if evaluation.speedup is not None:
         devices = ", ".join(sorted({each.device for each in evaluation.latency})) or evaluation.device
-        return f"{evaluation.speedup:.3f}x the timing baseline, measured on {devices}"
+        words = f"{evaluation.speedup:.3f}x the timing baseline, measured on {devices}"
+        far = [distance for each in roofline(evaluation) if (distance := each.distance) and not each.small]
+        return f"{words}; {fmean_log(far):.2f} times the roofline's estimated bound" if far else words
     parts = []
     ratios = [
         each.high_us / each.low_us for each in evaluation.estimate if min(each.low_us, each.high_us) > 0
@@ -257,8 +382,9 @@ def achieved(evaluation: Evaluation) -> str:
         parts.append(
             f"estimate, not a measurement: upper over lower roofline bound {fmean_log(ratios):.2f}, mean over cases"
         )
-    requested = sum(each.requested_read_bytes + each.requested_write_bytes for each in evaluation.traffic)
-    minimal = sum(each.minimal_bytes for each in evaluation.traffic)
+    traffic = traffic_facts(evaluation)
+    requested = sum(each.requested_bytes for each in traffic)
+    minimal = sum(each.minimal_bytes for each in traffic)
     if minimal:
         parts.append(f"requests {requested / minimal:.2f} times the minimal bytes")
     kernels = [kernel for rows in evaluation.resources.values() for kernel in rows]
@@ -299,9 +425,10 @@ def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[s
     worst = max((each for each in traffic if each.ratio), key=lambda each: each.ratio or 0.0, default=None)
     if worst and worst.ratio and worst.ratio >= MUCH_TRAFFIC:
         again = worst.requested_bytes / max(1, worst.unique_bytes)
+        least = "at least " if evaluation.sampled else ""
         words.append(
             f"Case {worst.case} requests {worst.ratio:.2f} times the minimal bytes; "
-            f"each distinct byte is requested {again:.2f} times on average."
+            f"each distinct byte is requested {least}{again:.2f} times on average."
         )
     kernels = [(target, kernel) for target, rows in evaluation.resources.items() for kernel in rows]
     for target, kernel in kernels:
@@ -316,6 +443,14 @@ def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[s
             )
             break
     words += narrow_loads(kernels)
+    words += empty_places(evaluation)
+    words += close_calls(evaluation)
+    words += [
+        f"{name} of `{kernel.kernel}` on {target}: {kernel.failure}"
+        for target, kernel in kernels
+        if kernel.failure and (name := config_name(kernel))
+    ][:NOTES]
+    words += evaluation.notes[:NOTES]
     if any(each.dot_flops for each in evaluation.traffic):
         for target, kernel in kernels:
             if (
@@ -340,6 +475,42 @@ def narrow_loads(kernels: Sequence[tuple[str, KernelResources]]) -> list[str]:
         f"In {', '.join(dict.fromkeys(named))} the widest global load of `{name}` on {target} is {widest} bits a lane "
         "(128 is possible): offsets are not seen to be contiguous and aligned there, or the block is too small."
         for (target, name, widest), named in cases.items()
+    ]
+
+
+def config_name(kernel: KernelResources) -> str:
+    """`Config BLOCK=64 num_warps=4`."""
+    return "Config " + " ".join(f"{name}={value}" for name, value in kernel.config.items())
+
+
+def empty_places(evaluation: Evaluation) -> list[str]:
+    """The grid of the first target whose empty places cost most, where they are many."""
+    own = next(iter(evaluation.resources), "")
+    costs = case_us(evaluation)
+    # Where a microsecond is the least, launching is what costs, and no grid changes that.
+    found = [
+        each
+        for each in grid_fits(evaluation)
+        if each.target == own and each.fit.idle >= MUCH_IDLE and costs.get((own, each.fit.case), 0.0) >= 1
+    ]
+    if not found:
+        return []
+    kernel, fit = found[0].kernel, found[0].fit
+    if fit.workgroups < fit.compute_units:
+        words = f"Case {fit.case} launches {fit.workgroups} workgroups of `{kernel}` on {fit.compute_units} units of {own}"
+        return [f"{words}: the others do nothing."]
+    rounds = f"{fit.rounds} rounds, the last of them" if fit.rounds > 1 else "one round, which is"
+    words = f"Case {fit.case} fills {own} with `{kernel}` in {rounds} {fit.tail_idle:.0%} empty"
+    return [f"{words}; over all, {fit.idle:.0%} of the places have no work."]
+
+
+def close_calls(evaluation: Evaluation) -> list[str]:
+    """The output that uses most of its tolerance, where it is much."""
+    worst = max(evaluation.margins, key=lambda each: each.used, default=None)
+    if worst is None or worst.used < CLOSE:
+        return []
+    return [
+        f"Output `{worst.output}` of case {worst.case} uses {worst.used:.0%} of its tolerance: any less precision fails."
     ]
 
 

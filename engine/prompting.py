@@ -13,14 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from engine.candidate import FENCE, Unusable
 from engine.facts import (
+    ErrorFacts,
     FailedCandidate,
     JudgedCandidate,
     achieved,
+    byte_words,
     case_facts,
     error_facts,
     lost_ground,
@@ -30,7 +33,7 @@ from engine.facts import (
 )
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
-from harness import Target, TimeLimits, hardware
+from harness import Target, TimeLimits, Verdict, hardware
 from harness.static import SLOW_IN_INTERPRETER
 from sessions.events import Message
 from suites import Task
@@ -51,6 +54,10 @@ class Setting:
     """What launches are compiled for; the first is the one that can fail a candidate on device `cpu`."""
     device: str = "cpu"
     """Where candidates are judged: `cpu`, or a GPU in words."""
+    short: bool = False
+    """For a context that is too long: no example, and of the history only the best and the latest (`trimmed`)."""
+    knowledge: bool = True
+    """Whether the system message holds pages of knowledge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +69,29 @@ class Example:
     source: str
 
 
+class Place(NamedTuple):
+    """Which of several candidates, that are written independently at one point, this one is."""
+
+    number: int
+    """From 1."""
+    of: int
+
+
 def first_prompt(
-    setting: Setting, *, example: Example | None = None, unusable: str = ""
+    setting: Setting, *, example: Example | None = None, unusable: str = "", place: Place | None = None
 ) -> tuple[Message, ...]:
-    """For a generator that has nothing yet. `unusable`: why the iteration before brought no code; empty when it did."""
-    return prompt(setting, "first.j2", example=example, unusable=unusable)
+    """For a generator that has nothing yet. `unusable`: why the iteration before brought no code; empty when it did.
+
+    `place`: candidates written side by side each start from another idea; `None` where there is one.
+    """
+    return prompt(
+        setting,
+        "first.j2",
+        example=None if setting.short else example,
+        unusable=unusable,
+        approach=place.number if place else None,
+        approaches=place.of if place else None,
+    )
 
 
 def repair_prompt(
@@ -74,7 +99,7 @@ def repair_prompt(
     *,
     failed: FailedCandidate,
     failures: int,
-    trap: int,
+    trap: int | None,
     before: JudgedCandidate | None = None,
     best: JudgedCandidate | None = None,
     example: Example | None = None,
@@ -82,20 +107,19 @@ def repair_prompt(
 ) -> tuple[Message, ...]:
     """For a generator whose last candidate failed: code, error, reflection, and what must not be lost.
 
-    `failures` in a row on this line, of `trap` at which it is dropped. `before` is what the failed one was derived from;
+    `failures` in a row on this line, of `trap` at which it is dropped; `None` where it never is. `before` is what the failed one was derived from;
     when it came less far, that is said. `best` is the best correct kernel so far.
     """
     return prompt(
         setting,
         "repair.j2",
         failed=failed,
-        # A person turned it down: the judge has no error to tell.
-        error=None if failed.rejection is not None else error_facts(failed),
+        error=error_of(failed),
         failures=failures,
         trap=trap,
         lost_ground=lost_ground(before, failed) if before else "",
         best=best,
-        example=example,
+        example=None if setting.short else example,
         unusable=unusable,
     )
 
@@ -113,7 +137,66 @@ def optimize_prompt(
     `last` is the latest correct candidate: when it is not the best, that is said. From `without_gain` of
     `ROUNDS_BEFORE_CHANGE` on another strategy is asked for. `ValueError` for an empty history.
     """
-    return prompt(setting, "optimize.j2", **optimizer_facts(history, last, without_gain), unusable=unusable)
+    facts = optimizer_facts(setting, history, last, without_gain)
+    return prompt(setting, "optimize.j2", **facts, unusable=unusable)
+
+
+def descend_prompt(
+    setting: Setting,
+    *,
+    history: Sequence[JudgedCandidate],
+    parent: JudgedCandidate,
+    lineage: Sequence[FailedCandidate],
+    place: Place,
+    without_gain: int = 0,
+    unusable: str = "",
+) -> tuple[Message, ...]:
+    """For one descendant of `parent`, which is in `history` (ascending, best last), written beside its siblings.
+
+    `lineage`: what this line of descent has tried, oldest first, correct or not, each with its reflection. From
+    `ROUNDS_BEFORE_CHANGE` rounds `without_gain` on another strategy is asked for. `ValueError` for an empty history.
+    """
+    facts = optimizer_facts(setting, history, parent, without_gain)
+    tried = [
+        (each, None if each.evaluation.verdict is Verdict.CORRECT else error_of(each))
+        for each in (lineage[-1:] if setting.short else lineage)
+    ]
+    return prompt(
+        setting,
+        "descend.j2",
+        **facts,
+        parent=parent,
+        lineage=tried,
+        descendant=place.number,
+        descendants=place.of,
+        unusable=unusable,
+    )
+
+
+def refine_prompt(
+    setting: Setting,
+    *,
+    attempts: Sequence[FailedCandidate],
+    example: Example | None = None,
+    unusable: str = "",
+) -> tuple[Message, ...]:
+    """For a worker with attempts of its own, oldest first, none of which passed: the latest in full, the others told.
+
+    `ValueError` where there is none.
+    """
+    if not attempts:
+        raise ValueError("there is no attempt to refine")
+    *earlier, failed = attempts
+    return prompt(
+        setting,
+        "refine.j2",
+        failed=failed,
+        error=error_of(failed),
+        earlier=[] if setting.short else [(each, error_of(each)) for each in earlier],
+        lost_ground=lost_ground(earlier[-1], failed) if earlier else "",
+        example=None if setting.short else example,
+        unusable=unusable,
+    )
 
 
 def escape_prompt(
@@ -128,10 +211,14 @@ def escape_prompt(
 
     `given_up` holds the last candidate of each line that was dropped; it may be empty where no reply held code.
     """
-    facts = optimizer_facts(history, None, 0) if history else {}
-    ideas = [(line, error_facts(line) if line.rejection is None else None) for line in given_up]
+    facts = optimizer_facts(setting, history, None, 0) if history else {}
     return prompt(
-        setting, "escape.j2", given_up=ideas, example=example, unusable=unusable, **({"history": []} | facts)
+        setting,
+        "escape.j2",
+        given_up=[(line, error_of(line)) for line in given_up],
+        example=None if setting.short else example,
+        unusable=unusable,
+        **({"history": []} | facts),
     )
 
 
@@ -139,8 +226,12 @@ def reflect_prompt(
     setting: Setting, *, failed: FailedCandidate, best: JudgedCandidate | None = None
 ) -> tuple[Message, ...]:
     """For the reflector: what caused the failure, and how to mend it. A person's rejection is a failure too."""
-    error = None if failed.rejection is not None else error_facts(failed)
-    return prompt(setting, "reflect.j2", failed=failed, error=error, best=best)
+    return prompt(setting, "reflect.j2", failed=failed, error=error_of(failed), best=best)
+
+
+def error_of(candidate: FailedCandidate) -> ErrorFacts | None:
+    """The judge's error; `None` for one that a person turned down, of which the judge has none to tell."""
+    return None if candidate.rejection is not None else error_facts(candidate)
 
 
 def corrective_prompt(asked: Sequence[Message], reply: str, unusable: Unusable) -> tuple[Message, ...]:
@@ -175,7 +266,7 @@ def system_text(setting: Setting) -> str:
         templates()
         .get_template("system.j2")
         .render(
-            knowledge=knowledge_for(setting),
+            knowledge=knowledge_for(setting) if setting.knowledge else [],
             targets=setting.targets,
             device=setting.device,
         )
@@ -201,15 +292,23 @@ def knowledge_for(setting: Setting) -> list[str]:
     return [text.strip() for text in written]
 
 
+def trimmed(history: Sequence[JudgedCandidate], last: JudgedCandidate | None) -> Sequence[JudgedCandidate]:
+    """What is kept of a history in a prompt that has to be short: the best, and `last` where the history holds it."""
+    best = history[-1]
+    return [each for each in history if each is best or (last and each.attempt == last.attempt)]
+
+
 def optimizer_facts(
-    history: Sequence[JudgedCandidate], last: JudgedCandidate | None, without_gain: int
+    setting: Setting, history: Sequence[JudgedCandidate], last: JudgedCandidate | None, without_gain: int
 ) -> dict[str, object]:
-    """What both optimizing prompts tell."""
+    """What the optimizing prompts tell."""
     if not history:
         raise ValueError("there is no correct candidate to optimize")
     best = history[-1]
+    kept = trimmed(history, last) if setting.short else history
     return {
-        "history": [(candidate, measurements(candidate)) for candidate in history],
+        "history": [(candidate, measurements(candidate)) for candidate in kept],
+        "left_out": len(history) - len(kept),
         "best": best,
         "timed": best.evaluation.speedup is not None,
         "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
@@ -235,7 +334,14 @@ def templates() -> Environment:
         # Prompts are Markdown for a model; nothing here becomes HTML.
         autoescape=False,
     )
-    environment.filters |= {"fenced": fenced, "sizes": sizes, "number": number, "quoted": quoted}
+    environment.filters |= {
+        "fenced": fenced,
+        "sizes": sizes,
+        "number": number,
+        "quoted": quoted,
+        "bytes": byte_words,
+        "percent": percent,
+    }
     return environment
 
 
@@ -261,6 +367,11 @@ def number(value: float | None) -> str:
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """`94.7 %`."""
+    return f"{share * 100:.3g} %"
 
 
 def tidy(text: str) -> str:

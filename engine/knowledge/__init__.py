@@ -1,6 +1,8 @@
 """What the generator is told besides the task: Markdown files here, chosen by target and by the task's category.
 
-Each file begins with TOML between lines of `+++`: `order`, `sources`, and where it is not for all, `targets` and `categories`.
+Each file begins with TOML between lines of `+++`: `order`, `sources`, and where it is not for all, `targets` and `categories`,
+or `fallback = true` for what is told where no page names the task's category. A new category needs no code: it is
+named in the pages that fit it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ class Page(NamedTuple):
     """For which targets, once each; empty: not about a target."""
     categories: tuple[str, ...]
     """For which categories of tasks; empty: for all."""
+    fallback: bool
+    """For tasks of a category that no page names."""
     sources: tuple[str, ...]
     text: str
 
@@ -47,6 +51,7 @@ def read_page(file: Path) -> Page:
         order=int(fields["order"]),
         targets=tuple(fields.get("targets", ())),
         categories=tuple(fields.get("categories", ())),
+        fallback=bool(fields.get("fallback", False)),
         sources=tuple(fields["sources"]),
         text=text.strip() + "\n",
     )
@@ -54,4 +59,9 @@ def read_page(file: Path) -> Page:
 
 def pages_for(category: str) -> tuple[Page, ...]:
     """The pages for a task of this category; those about a target are told apart by their `targets`."""
-    return tuple(page for page in pages() if not page.categories or category in page.categories)
+    named = any(category in page.categories for page in pages())
+    return tuple(
+        page
+        for page in pages()
+        if (category in page.categories if page.categories else not page.fallback or not named)
+    )
