@@ -146,8 +146,8 @@ class _Evaluating:
         self._limits = pool.limits(slot.device)
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
-        self._refusal: ErrorReport | None = None
-        """What the compile stage found to be no honest work; told when nothing else is wrong."""
+        self._compiled: TargetReport | None = None
+        """Of the first target: what it shows to be no honest work is told when nothing else is wrong."""
         plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
         self._cases, self._calls = plan.declared, plan.calls
 
@@ -237,9 +237,11 @@ class _Evaluating:
         if verdict is Verdict.CORRECT and leftover:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
-        if verdict is Verdict.CORRECT and self._refusal is not None:
-            verdict, error = Verdict.REJECTED, self._refusal
-            sheet.revise("integrity", error.message)
+        if verdict is Verdict.CORRECT and self._compiled is not None:
+            refusal = self._compiled.refusal(judged.launched)
+            if refusal is not None:
+                verdict, error = refusal
+                sheet.revise("integrity", refusal[1].message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
         on_cpu = self._slot.device.kind == "cpu"
         if verdict is Verdict.CORRECT:
@@ -327,7 +329,7 @@ class _Evaluating:
             return self._compile_failure(Verdict.COMPILE_ERROR, "compile", judging, first)
         if judging.unsupported is not None:
             return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
-        self._refusal = judging.refusal(passed)
+        self._compiled = judging
         count = {
             name: len(one.resources)
             for name, one in reports.items()

@@ -7,6 +7,7 @@ import math
 import os
 import secrets
 import signal
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,7 +17,7 @@ from suites.task import Task
 from . import limits
 from .device import Target
 from .errors import WorkerDied
-from .evaluation import ErrorReport, KernelResources, Layer
+from .evaluation import ErrorReport, KernelResources, Layer, Verdict
 from .frames import AsyncChannel
 from .limits import TimeLimits
 from .pool import DevicePool
@@ -33,6 +34,8 @@ from .worker.messages import (
     FirstCallPassed,
     Hello,
 )
+from .worker.noted import Launched, difference
+from .worker.replay_findings import UNPROVEN
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
@@ -44,14 +47,7 @@ class HostWorkFound(msgspec.Struct, frozen=True):
     case: str
     operator: str = ""
     line: int | None = None
-
-
-class Noted(msgspec.Struct, frozen=True):
-    """See `harness.worker.compiler`."""
-
-    kernel: str
-    line: int
-    grid: tuple[int, int, int]
+    reads: bool = False
 
 
 class TargetReport(msgspec.Struct, frozen=True):
@@ -65,27 +61,35 @@ class TargetReport(msgspec.Struct, frozen=True):
     trace: str = ""
     timed_out: bool = False
     host_work: HostWorkFound | None = None
-    noted: tuple[Noted, ...] | None = None
+    noted: tuple[Launched, ...] = ()
 
-    def refusal(self, passed: FirstCallPassed) -> ErrorReport | None:
-        """Why what is compiled is not what ran, as the compiling worker tells; `None` when it is."""
+    def refusal(self, launched: Sequence[Launched]) -> tuple[Verdict, ErrorReport] | None:
+        """
+        Why what is compiled is not what ran and `launched` that, as the compiling worker tells; `None` when it is.
+
+        Where Python read values, which the compiling worker does not have, nothing can be said.
+        """
         work = self.host_work
         if work is not None and work.operator:
             message = f"case {work.case} at its gpu sizes: the tensor operator `{work.operator}` computes outside the Triton kernels"
-            return ErrorReport(kind="operator", message=message, line=work.line)
+            return Verdict.REJECTED, ErrorReport(kind="operator", message=message, line=work.line)
         if work is not None:
             message = f"case {work.case} at its gpu sizes: no Triton kernel is launched"
-            return ErrorReport(kind="no_launch", message=message)
-        if self.noted is None or passed.launched is None:
-            return None
-        compiled = tuple((one.kernel, one.line, one.grid) for one in self.noted)
-        if compiled == passed.launched:
-            return None
-        message = (
-            f"the first case launches {_listed(passed.launched)} where kernels are interpreted and {_listed(compiled)} where they "
-            "are compiled; a source must do the same everywhere"
-        )
-        return ErrorReport(kind="other_launches", message=message)
+            return _unlike("no_launch", message, reads=work.reads)
+        compiled = {one.case: one for one in self.noted}
+        for ran in launched:
+            there = compiled.get(ran.case)
+            if there is not None and (wrong := difference(ran, there)):
+                message = f"case {ran.case}: {wrong}; a source must do the same everywhere"
+                return _unlike("other_launches", message, reads=ran.reads or there.reads)
+        return None
+
+
+def _unlike(kind: str, message: str, *, reads: bool) -> tuple[Verdict, ErrorReport]:
+    if not reads:
+        return Verdict.REJECTED, ErrorReport(kind=kind, message=message)
+    why = "Python reads elements of tensors, so that may be their doing: what is compiled cannot be held beside what ran"
+    return Verdict.UNSUPPORTED, ErrorReport(kind=UNPROVEN, message=f"{message} ({why})")
 
 
 _TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder(TargetReport)
@@ -224,10 +228,6 @@ def _on_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
         for argument in one["arguments"]:
             argument["dtype"] = here.get(argument["dtype"], argument["dtype"])
     return msgspec.Raw(msgspec.msgpack.encode(specified))
-
-
-def _listed(launches: tuple[tuple[str, int, tuple[int, int, int]], ...]) -> str:
-    return ", ".join(f"`{name}` (line {line}) over {grid}" for name, line, grid in launches[:4]) or "nothing"
 
 
 def last_line(child: Child) -> str:

@@ -76,7 +76,7 @@ class Survey:
         `WorkerDied` when a process of ours was lost, `HarnessError` when the task's own code fails.
         """
         cases = await self._specifications()
-        passed = FirstCallPassed(cases=cases, once=_NOTHING, launched=None)
+        passed = FirstCallPassed(cases=cases, once=_NOTHING)
 
         async def one(source: str) -> Compiled:
             async with self._places:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 import triton
 from triton.runtime import jit
 from triton.runtime.errors import OutOfResources
@@ -25,8 +26,10 @@ from triton.runtime.errors import OutOfResources
 from harness.device import Target
 from harness.targets import hardware
 
-from . import shim
+from . import naming, noted, shim
 from .options import dropped, refusal, unknown
+from .records import Function, Value, View
+from .stub import stub
 
 MAX_THREADS = 1024
 """Of a workgroup, on every target."""
@@ -58,6 +61,8 @@ class Launch:
     """What the compiler printed."""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    """Arguments and options, where launches are noted alone."""
 
 
 _recording: list[Launch] | None = None
@@ -95,6 +100,8 @@ def _compile_launches(target: Target) -> None:
     compile_or_launch = jit.JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        if warmup and noting.only:
+            return stub(target, options)
         if warmup or _recording is None:
             asked = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
             _compile(self, compile_or_launch, args, options, asked)
@@ -109,6 +116,7 @@ def _compile_launches(target: Target) -> None:
         )
         _recording.append(launch)
         if noting.only:
+            launch.values = _values(self, bound, options)
             return None
         try:
             options = _accepted(options, bound, target, launch)
@@ -139,6 +147,28 @@ def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     sizes = [int(size) for size in (grid(bound) if callable(grid) else grid)]
     x, y, z = (*sizes, 1, 1, 1)[:3]
     return x, y, z
+
+
+def _values(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str, ...]:
+    """As a guest's record tells them. What no record can hold is told by its type: a guest with it makes no record."""
+
+    def told(given: Any) -> Value:
+        try:
+            return naming.value(given, _view, _function)
+        except naming.CannotName:
+            return type(given).__name__
+
+    named = {name: told(value) for name, value in options.items() if name not in kernel.signature.parameters}
+    return noted.values({name: told(value) for name, value in bound.items()}, named)
+
+
+def _view(tensor: torch.Tensor) -> View:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return View(storage=0, dtype=dtype, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), offset=0)
+
+
+def _function(kernel: Any) -> Function:
+    return Function(name=kernel.fn.__code__.co_name, line=_line(kernel))
 
 
 def _constants(kernel: Any, bound: Mapping[str, Any]) -> dict[str, str]:

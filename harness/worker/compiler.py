@@ -27,6 +27,7 @@ from harness.evaluation import KernelResources
 from . import capture, configs
 from .capture import ForeignOption, Launch
 from .host_work import HostWork
+from .noted import MOST, Launched, Noted
 from .resource_table import table
 
 MESSAGE_CHARACTERS = 600
@@ -61,14 +62,8 @@ class HostWorkFound(msgspec.Struct, frozen=True):
     operator: str = ""
     """That computed on the host; empty where no kernel was launched at all."""
     line: int | None = None
-
-
-class Noted(msgspec.Struct, frozen=True):
-    """One launch, as far as it must be the same wherever the source runs."""
-
-    kernel: str
-    line: int
-    grid: tuple[int, int, int]
+    reads: bool = False
+    """Python read tensors' elements in that call, which are none of a case's here."""
 
 
 class CompileReport(msgspec.Struct, frozen=True):
@@ -85,8 +80,8 @@ class CompileReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     host_work: HostWorkFound | None = None
     """Of the first case in which the host did the kernels' work at `gpu` sizes."""
-    noted: tuple[Noted, ...] | None = None
-    """Launches of the case that was to be run once without compiling; `None` where they may depend on values."""
+    noted: tuple[Launched, ...] = ()
+    """Of each case that was to be run once without compiling, in order."""
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:
@@ -146,8 +141,8 @@ def compile_candidate(
             break
         if work.operator:
             host_work = host_work or HostWorkFound(case.case, work.operator, work.line)
-        elif not made and not work.reads:
-            host_work = host_work or HostWorkFound(case.case)
+        elif not made:
+            host_work = host_work or HostWorkFound(case.case, reads=work.reads)
     compiled = any(launch.failure is None for _, launch in launches)
     if not compiled and error is None and unsupported is None:
         case_name, failed = next(
@@ -171,19 +166,26 @@ def compile_candidate(
     )
 
 
-def note_launches(module: ModuleType, entry_point: str, case: CaseSpec) -> tuple[Noted, ...] | None:
+def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec]) -> tuple[Launched, ...]:
     """
-    What one call launches, with nothing compiled; `None` where that may depend on values.
+    What one call of each case launches, with nothing compiled.
 
-    The module must have been imported for this call alone: what a source makes on first use it launches in its first
-    call alone. What the call raises it raises again where it is compiled, or the comparison tells.
+    The module must have been imported for these calls alone: what a source makes on first use it launches in its first
+    call alone. What a call raises it raises again where it is compiled, or the comparison tells.
     """
-    work = HostWork(module.__file__ or "", ())
-    with capture.record(compiles=False) as made, work, contextlib.suppress(Exception):
-        getattr(module, entry_point)(**zero_arguments(case))
-    if work.reads:
-        return None
-    return tuple(Noted(one.kernel, one.line, one.grid) for one in made if one.grid is not None)
+    found = []
+    for case in cases:
+        work = HostWork(module.__file__ or "", ())
+        with capture.record(compiles=False) as made, work, contextlib.suppress(Exception):
+            getattr(module, entry_point)(**zero_arguments(case))
+        launches = [one for one in made if one.grid is not None]
+        first = tuple(
+            Noted(one.kernel, one.line, one.grid, one.values)
+            for one in launches[:MOST]
+            if one.grid is not None
+        )
+        found.append(Launched(case=case.case, first=first, count=len(launches), reads=work.reads))
+    return tuple(found)
 
 
 def zero_arguments(case: CaseSpec) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from .candidate import broken, close_doors, failed, import_candidate
 from .channel import Channel
 from .compiler import CaseSpec, compile_candidate, note_launches, prepare
 from .messages import ENCODER, GUEST_REQUESTS, Compile, Compiled, Compiling, GuestReport, Hello, Spawn
+from .noted import Launched
 
 CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
 
@@ -42,8 +43,8 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     working = ENCODER.encode(Compiling(nonce=request.nonce))
     prepare(target, lambda: channel.send(working))
     try:
-        noted = None
-        for once in CASES.decode(request.once):
+        noted: tuple[Launched, ...] = ()
+        if once := CASES.decode(request.once):
             noted = note_launches(import_candidate(file, request.source), request.entry_point, once)
         module = import_candidate(file, request.source)
     except SystemExit:  # it leaves; how the process ended tells

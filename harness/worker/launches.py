@@ -18,8 +18,9 @@ from triton.runtime import autotuner, interpreter
 
 from harness.device import Target
 
-from . import gaps, shim
+from . import gaps
 from .observing import current
+from .stub import stub
 from .traffic import LaunchRecord
 
 
@@ -126,7 +127,7 @@ def _hook_launches(target: Target) -> None:
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if warmup:
-            return _compiled_stub(target, kwargs)
+            return stub(target, kwargs)
         observation = current()
         if observation is not None:
             parameters = inspect.signature(self.fn).parameters
@@ -205,29 +206,3 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         if isinstance(dtype, torch.dtype):
             gaps.refuse_narrow(dtype)
         yield from _tensors(value.base)
-
-
-def _compiled_stub(target: Target, options: Mapping[str, Any]) -> SimpleNamespace:
-    """
-    What `kernel.warmup` gives under the interpreter, where nothing is compiled.
-
-    Persistent kernels size their grid by it; any grid is right, so modest numbers do. They are shown nowhere.
-    """
-    metadata = SimpleNamespace(
-        shared=1024,
-        num_warps=options.get("num_warps", 4),
-        num_stages=options.get("num_stages", 2),
-        num_ctas=1,
-    )
-    return SimpleNamespace(
-        n_regs=64,
-        n_spills=0,
-        n_max_threads=1024,
-        metadata=metadata,
-        asm={},
-        function=0,
-        num_warps=metadata.num_warps,
-        shared=metadata.shared,
-        target=shim.gpu_target(target),
-        _init_handles=lambda: None,
-    )

@@ -13,6 +13,7 @@ from harness.limits import TimeLimits
 from harness.signatures import Parameter
 from suites.task import Task
 
+from .noted import Launched
 from .records import Record, Table
 
 # Engine and fork server --------------------------------------------------------------------------------------------
@@ -155,9 +156,7 @@ class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
     cases: msgspec.Raw
     """Argument specifications of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling guest."""
     once: msgspec.Raw
-    """Of the first case, at the sizes at which it ran (a tuple of one)."""
-    launched: tuple[tuple[str, int, tuple[int, int, int]], ...] | None
-    """What that call launched: kernels by name and line, and grids; `None` where it may depend on values or was not seen."""
+    """Of the same cases in the order of their calls, at the sizes at which they run here."""
 
 
 class CaseTraffic(msgspec.Struct, frozen=True):
@@ -184,6 +183,8 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     sandbox: tuple[Layer, ...]
     facts: tuple[Fact, ...]
     margins: tuple[Margin, ...] = ()
+    launched: tuple[Launched, ...] = ()
+    """What the declared cases launched, of those of which there is a whole record."""
     guest_ended: bool = False
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 
@@ -262,7 +263,7 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     allowed: tuple[str, ...]
     """Operators that may compute on the host."""
     once: msgspec.Raw
-    """Specification of the first case at the sizes at which it ran, for its launches to be noted."""
+    """Specifications at the sizes at which the cases are run elsewhere, for their launches to be noted."""
 
 
 GPU_FAULT = "gpu_fault"

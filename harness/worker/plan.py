@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ class Step:
     again: bool = False
     """The tensors of the step before, where that is possible."""
     config: int = 0
-    """Of autotuned kernels: cases are judged with the first, each repeat with the next."""
+    """Of autotuned kernels: declared cases are judged with the first, each later call with the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Plan:
         return tuple(step.case.case for step in self.execution if not step.case.hidden)
 
     @property
+    def configs(self) -> int:
+        """How many configs of an autotuned kernel run at least once, where it is launched in every call."""
+        return 1 + max(step.config for step in (*self.execution, *self.repeats))
+
+    @property
     def calls(self) -> int:
         """How many there are."""
         return len(self.execution) + len(self.repeats)
@@ -57,8 +63,13 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
     draw = Draw(seed, task.id, source, "exam" if exam else "open")
     cases = exam_cases(task, draw) if exam else open_cases(task, draw)
     first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
-    execution = tuple(Step(case, first[case.name]) for case in cases)
-    return Plan(execution, _repeats(cases, first, draw))
+    hidden = itertools.count(1)
+    execution = tuple(
+        Step(case, first[case.name], config=next(hidden) if case.hidden else 0) for case in cases
+    )
+    repeats = _repeats(cases, first, draw)
+    numbered = zip(repeats, hidden, strict=False)
+    return Plan(execution, tuple(dataclasses.replace(step, config=config) for step, config in numbered))
 
 
 def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -> tuple[Step, ...]:
@@ -87,7 +98,7 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
         Step(small, place, hold=at % 2 == 0, again=at % 2 == 1 and places[at - 1] != place)
         for at, place in enumerate(places)
     ]
-    return tuple(dataclasses.replace(step, config=at) for at, step in enumerate(steps, start=1))
+    return tuple(steps)
 
 
 def _others(place: int, draw: Draw, name: str) -> list[int]:

@@ -15,7 +15,7 @@ from triton.runtime import interpreter
 
 from harness import limits
 
-from . import naming, operators
+from . import naming, noted, operators
 from .naming import CannotName
 from .records import (
     MAX_STEPS,
@@ -38,7 +38,7 @@ TABLE_BYTES = 16 << 20
 _NUMPY = torch.Tensor.numpy
 """Before the guest counts who reads: what the recorder reads is not the candidate's doing. Called past torch's modes only,
 which would look the method up again."""
-_LOWEST_ADDRESS = 1 << 32
+_LOWEST_ADDRESS = noted.LOWEST_ADDRESS
 """Below it an integer is taken for a number."""
 
 _current: Recorder | None = None

@@ -168,14 +168,6 @@ class Record(msgspec.Struct, frozen=True):
     """What the call did more of than a record holds, so that the record ends there; empty when it is whole."""
 
 
-def launched(record: Record | None) -> tuple[tuple[str, int, tuple[int, int, int]], ...] | None:
-    """Kernels by name and line, and grids; `None` where Python had looked at values, or nobody made a record."""
-    if record is None or record.excess or any(isinstance(step, HostRead) for step in record.steps):
-        return None
-    launches = (step for step in record.steps if isinstance(step, Launch))
-    return tuple((one.kernel.name, one.kernel.line, one.grid) for one in launches)
-
-
 class Table(msgspec.Struct, frozen=True):
     """A tensor that the import of the candidate left, before there were inputs."""
 

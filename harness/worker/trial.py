@@ -24,9 +24,9 @@ from .messages import (
     Load,
     Loaded,
 )
+from .noted import Launched, launched
 from .plan import Step, make_plan
 from .problem import BadProblem, Problem, specified
-from .records import launched
 from .replays import Replays
 from .seeds import POOL
 from .vault import Given
@@ -78,8 +78,7 @@ class Trial:
                 self._judge.tell(
                     FirstCallPassed(
                         cases=self._specifications(),
-                        once=msgspec.Raw(msgspec.msgpack.encode((specified(first.case.name, first.inputs),))),
-                        launched=launched(first.returned.record),
+                        once=self._specifications_here(),
                     )
                 )
                 if not self._judge.wait_for_go():
@@ -215,7 +214,8 @@ class Trial:
             raise Stop(Verdict.WRONG, unfit)
         mismatch = self._answers.mismatch(run)
         if mismatch is not None:
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, _sizes(run)))
+            when = ", ".join(filter(None, (_sizes(run), self._config(run))))
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, when))
 
     def _repeated(self, run: Run) -> None:
         """`Stop` when a call is wrong whose case was right before."""
@@ -231,13 +231,17 @@ class Trial:
         if before and not self._tuned(run):
             raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
         if self._tuned(run):
-            told = f"with config {run.step.config} of autotuned kernels, counted from 0"
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, told))
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, self._config(run)))
         raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _tuned(self, run: Run) -> bool:
-        """Whether the source autotunes, so that repeats run with other configs than cases did."""
+        """Whether the source autotunes, so that this call runs with another config than declared cases do."""
         return run.step.config > 0 and "autotune" in self._begin.source
+
+    def _config(self, run: Run) -> str:
+        return (
+            f"with config {run.step.config} of autotuned kernels, counted from 0" if self._tuned(run) else ""
+        )
 
     def _refuse(self, finding: ErrorReport | None) -> None:
         if finding is not None:
@@ -245,6 +249,17 @@ class Trial:
 
     def _specifications(self) -> msgspec.Raw:
         return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
+
+    def _specifications_here(self) -> msgspec.Raw:
+        """Of the declared cases, at the sizes and with the strides that they are called with."""
+        steps = [step for step in self._plan.execution if not step.case.hidden]
+        found = tuple(specified(step.case.name, self._given(step).inputs) for step in steps)
+        return msgspec.Raw(msgspec.msgpack.encode(found))
+
+    def _launched(self) -> tuple[Launched, ...]:
+        declared = (run for run in self._runs if not run.step.case.hidden)
+        told = (launched(run.case.name, run.returned.record) for run in declared)
+        return tuple(one for one in told if one is not None)
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure
@@ -263,6 +278,7 @@ class Trial:
             sandbox=self._sandbox,
             facts=(*findings.facts(self._runs, self._replays.outcomes, self._left), *known),
             margins=self._answers.margins,
+            launched=self._launched(),
         )
 
 
