@@ -1,0 +1,338 @@
+"""The method `tune`, and `geak --tune`: what becomes an attempt, in which order, and what a resumed session makes again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.errors import UsageProblem
+from engine.models import NoModel, RecordedClient, Reply, Request, ScriptedClient
+from engine.plan import RunPlan, SessionPlan, resolve
+from engine.reviewing import Decisions
+from harness import Evaluation, Verdict
+from harness.survey import Compiled
+from sessions import Home, fold, resume
+from sessions.events import (
+    AnyEvent,
+    AttemptSwept,
+    CallStarted,
+    EngineStarted,
+    MethodOptions,
+    Origin,
+    Role,
+    SessionFinished,
+)
+from sessions.journal import read_journal
+from sessions.recording import load_recording, write_recording
+from sessions.state import AttemptState, SessionState
+from suites import Task, baseline_source, load_task
+from tests.support.engines import ToldJudge, plan, play, run, shared
+from tests.support.evaluations import correct, failed
+from tests.support.surveys import ToldSurvey, compiled
+
+BASELINE = baseline_source(load_task("vector_add"))
+"""BLOCK 1024 and no option given: BLOCK, num_warps and waves_per_eu can be swept."""
+
+
+def block_of(source: str) -> int:
+    return int(re.findall(r"block = (\d+)", source)[0])
+
+
+def warps_of(source: str) -> int:
+    found = re.search(r"num_warps=(\d+)", source)
+    return int(found[1]) if found else 4
+
+
+class Judging(ToldJudge):
+    """Says of each source what a function does, and lets sweeps see more occupancy with more warps and larger blocks."""
+
+    def __init__(self, verdict: str = "correct", *, timed: bool = False, wrong: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.surveying = self.survey_told = ToldSurvey(self._compiled)
+        self.exam = lambda _: correct()
+        self._verdict, self._timed, self._wrong = verdict, timed, wrong
+
+    async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
+        if rest.get("exam"):
+            return await super().evaluate(source, task, **rest)  # type: ignore[arg-type]
+        self.evaluated.append(source)
+        if self._verdict != "correct":
+            return failed(Verdict(self._verdict))
+        if block_of(source) in self._wrong:
+            return failed()
+        # Fastest with 16 warps and blocks of 4096.
+        distance = abs(warps_of(source) - 16) / 16 + abs(block_of(source) - 4096) / 4096
+        return correct(speedup=1.5 - 0.3 * distance if self._timed else None)
+
+    @staticmethod
+    def _compiled(source: str) -> Compiled:
+        return compiled(source, occupancy=min(8.0, warps_of(source) * block_of(source) / 2048))
+
+
+TUNE = plan("20260101-000000-tune-0000", method="tune", model="none", iterations=5)
+
+
+async def tuned(home: Path, judge: Judging, of: SessionPlan = TUNE) -> tuple[SessionState, list[AnyEvent]]:
+    events: list[AnyEvent] = [*await play(Home(home), NoModel(), of=of, judge=judge)]  # type: ignore[list-item]
+    return fold(events), events
+
+
+def notices(state: SessionState) -> str:
+    return "\n".join(words for _, words in state.notices)
+
+
+def only(state: SessionState) -> list[AttemptState]:
+    return state.instances["vector_add#1"].attempts
+
+
+async def test_it_starts_with_the_baseline_unchanged_and_derives_every_variant_from_it(
+    tmp_path: Path,
+) -> None:
+    judge = Judging()
+    state, events = await tuned(tmp_path, judge)
+    first, *variants = only(state)
+    assert (first.source, first.base, first.origin) == (BASELINE, None, Origin.TUNE)
+    assert 0 < len(variants) <= 4
+    for variant in variants:
+        assert (variant.origin, variant.base) == (Origin.TUNE, "vector_add#1/1")
+        assert variant.source != BASELINE
+        assert re.search(r"(num_warps|BLOCK) \d+ to \d+", variant.strategy)
+        assert "none of it was timed, so the choice is a guess" in variant.strategy
+        assert (
+            f"{first.sweep.tried if first.sweep else 0} variants of vector_add#1/1 were compiled"
+            in variant.strategy
+        )
+    assert judge.evaluated == [attempt.source for attempt in only(state)], "each by the whole judge, once"
+    assert not [event for event in events if isinstance(event, CallStarted)], "no model was asked"
+
+
+async def test_the_best_is_never_worse_than_the_start(tmp_path: Path) -> None:
+    for name, wrong in (("some", ()), ("none", (256, 512, 2048, 4096))):
+        state, _ = await tuned(tmp_path / name, Judging(timed=True, wrong=wrong))
+        speedups = {
+            attempt.attempt: attempt.evaluation.speedup for attempt in only(state) if attempt.evaluation
+        }
+        best = state.instances["vector_add#1"].best
+        assert best is not None
+        assert (speedups[best] or 0) >= (speedups["vector_add#1/1"] or 0)
+
+
+async def test_where_attempts_are_timed_half_of_them_go_around_the_best_so_far(tmp_path: Path) -> None:
+    judge = Judging(timed=True)
+    state, events = await tuned(
+        tmp_path, judge, plan(TUNE.session, method="tune", model="none", iterations=9)
+    )
+    swept = [event.attempt for event in events if isinstance(event, AttemptSwept)]
+    assert swept[0] == "vector_add#1/1"
+    bases = [attempt.base for attempt in only(state)[1:]]
+    assert len(bases) == 8, "every iteration is spent where a measurement comes of it"
+    assert bases[:4] == ["vector_add#1/1"] * 4
+    assert {*bases[4:]} == {swept[1]}
+    first = max(
+        only(state)[:5], key=lambda attempt: attempt.evaluation.speedup or 0 if attempt.evaluation else 0
+    )
+    assert swept[1] == first.attempt
+    assert len({attempt.source for attempt in only(state)}) == 9, "no source twice"
+
+
+async def test_a_change_that_was_wrong_is_passed_over_in_others(tmp_path: Path) -> None:
+    of = plan(TUNE.session, method="tune", model="none", iterations=20)
+    right, _ = await tuned(tmp_path / "right", Judging(timed=True), of)
+    assert sum("BLOCK 1024 to 4096" in attempt.strategy for attempt in only(right)) > 1
+    state, _ = await tuned(tmp_path / "wrong", Judging(timed=True, wrong=(4096,)), of)
+    alone = next(attempt for attempt in only(state) if attempt.strategy.startswith("BLOCK 1024 to 4096."))
+    assert alone.verdict is Verdict.WRONG
+    assert not any("BLOCK 1024 to 4096" in attempt.strategy for attempt in only(state)[alone.number :])
+
+
+async def test_it_ends_early_and_says_so_where_nothing_looks_better(tmp_path: Path) -> None:
+    judge = Judging()
+    judge.surveying = ToldSurvey()
+    state, _ = await tuned(tmp_path, judge)
+    assert len(only(state)) == 1
+    assert "vector_add#1/1: none of" in notices(state)
+    assert state.instances["vector_add#1"].finished == "iterations"
+
+
+async def test_a_start_that_is_wrong_is_not_swept(tmp_path: Path) -> None:
+    judge = Judging("wrong")
+    state, events = await tuned(tmp_path, judge)
+    assert len(only(state)) == 1
+    assert "vector_add#1/1 is wrong, and only a correct kernel can be tuned" in notices(state)
+    assert not judge.survey_told.compiles
+    assert not [event for event in events if isinstance(event, AttemptSwept)]
+
+
+async def test_it_starts_from_the_file_that_was_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(BASELINE.replace("1024", "512"), encoding="utf-8")
+    of = plan(TUNE.session, method="tune", model="none", options=MethodOptions(start=str(file)))
+    state, _ = await tuned(tmp_path / "home", Judging(), of)
+    assert only(state)[0].source == file.read_text(encoding="utf-8")
+    assert str(file) in only(state)[0].strategy
+
+
+async def test_resumed_at_any_line_it_meets_the_same_attempts_and_sweeps_no_attempt_twice(
+    tmp_path: Path,
+) -> None:
+    whole = Home(tmp_path / "whole")
+    undisturbed, events = await tuned(whole.root, Judging(timed=True))
+    lines = whole.live(TUNE.session).journal.read_bytes().splitlines(keepends=True)
+    for count in range(2, len(events), 4):
+        home = Home(tmp_path / f"cut-{count}")
+        live = home.live(TUNE.session)
+        live.folder.mkdir(parents=True)
+        live.journal.write_bytes(b"".join(lines[:count]))
+        known = [
+            event.attempt for event in read_journal(live.journal).events if isinstance(event, AttemptSwept)
+        ]
+        judge = Judging(timed=True)
+        with resume(home, TUNE.session) as recorder:
+            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+            await run(shared(recorder, TUNE, NoModel(), judge, Decisions()))
+            recorder.record(SessionFinished())
+            state = recorder.state
+            assert [each.source for each in only(state)] == [each.source for each in only(undisturbed)]
+            assert [each.strategy for each in only(state)] == [each.strategy for each in only(undisturbed)]
+            swept = [
+                event.attempt
+                for event in read_journal(live.journal).events
+                if isinstance(event, AttemptSwept)
+            ]
+        assert len(swept) == len({*swept}), "answered from the journal"
+        assert bool(judge.survey_told.compiles) == (len(swept) > len(known))
+        assert {words for _, words in state.notices} == {words for _, words in undisturbed.notices}
+
+
+# geak --tune
+
+GEAK = plan(iterations=3, options=MethodOptions(tune=True))
+
+
+def writing(*verdicts: str) -> ScriptedClient:
+    """A model whose candidate number n is the baseline with a mark: its number, and the verdict it is to get."""
+
+    def answer(request: Request) -> Reply:
+        key = request.key
+        if key.role is Role.REFLECTOR:
+            return Reply(text="Cause.")
+        source = f"# {verdicts[key.attempt - 1]} {key.attempt}\n{BASELINE}"
+        return Reply(text=f"## Strategy\n\nIdea {key.attempt}.\n\n```python\n{source}```\n")
+
+    return ScriptedClient(answer=answer)
+
+
+class Marked(Judging):
+    """As `Judging`, but of a source whose first line says `wrong`, and of a variant of one that says `fragile`."""
+
+    async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
+        word = source[2:].partition(" ")[0]
+        if not rest.get("exam") and (
+            word == "wrong" or (word == "fragile" and (block_of(source), warps_of(source)) != (1024, 4))
+        ):
+            self.evaluated.append(source)
+            return failed()
+        return await super().evaluate(source, task, **rest)
+
+
+async def geak(
+    home: Path, *verdicts: str, timed: bool = True, of: SessionPlan = GEAK
+) -> tuple[SessionState, ScriptedClient]:
+    client = writing(*verdicts)
+    events = await play(Home(home), client, of=of, judge=Marked(timed=timed))
+    return fold(events), client  # type: ignore[arg-type]
+
+
+def lineage(state: SessionState) -> list[tuple[str, str | None]]:
+    return [
+        (str(attempt.origin), attempt.base and attempt.base.rpartition("/")[2]) for attempt in only(state)
+    ]
+
+
+async def test_a_variant_follows_each_correct_attempt_and_is_no_iteration(tmp_path: Path) -> None:
+    state, client = await geak(tmp_path, "correct", "wrong", "correct")
+    assert lineage(state) == [
+        ("fresh", None),
+        ("tune", "1"),
+        ("optimize", "2"),
+        ("repair", "3"),
+        ("tune", "4"),
+    ], "the model goes on from the variant, and writes as many candidates as it would have"
+    plain, client_alone = await geak(tmp_path / "plain", "correct", "wrong", "correct", of=plan(iterations=3))
+    assert len(only(plain)) == 3
+    assert len(client.requests) == len(client_alone.requests), "no call more"
+    variant = only(state)[1]
+    assert not variant.calls
+    assert "num_warps=16" in client.requests[1].messages[-1].content, "the optimizer sees the variant"
+
+
+async def test_a_variant_that_fails_is_not_repaired(tmp_path: Path) -> None:
+    state, client = await geak(
+        tmp_path, "fragile", "correct", of=plan(iterations=2, options=MethodOptions(tune=True))
+    )
+    assert [attempt.verdict for attempt in only(state)][:2] == [Verdict.CORRECT, Verdict.WRONG]
+    assert lineage(state)[:3] == [("fresh", None), ("tune", "1"), ("optimize", "1")]
+    assert {request.key.role for request in client.requests} == {Role.GENERATOR, Role.OPTIMIZER}
+
+
+async def test_a_recording_plays_whether_or_not_a_sweep_finds_something(tmp_path: Path) -> None:
+    made, _ = await geak(tmp_path / "made", "correct", "wrong", "correct")
+    folder = write_recording(made, "tuned", tmp_path / "recordings")
+    recording = load_recording(folder)
+    assert recording.longest_chain() == 3, "attempts that asked a model"
+    for tune in (True, False):
+        of = plan(iterations=3, options=MethodOptions(tune=tune))
+        events = await play(
+            Home(tmp_path / f"again-{tune}"), RecordedClient(recording), of=of, judge=Marked(timed=True)
+        )
+        again = fold(events)  # type: ignore[arg-type]
+        assert again.instances["vector_add#1"].finished == "iterations"
+        assert [attempt.source for attempt in only(again) if attempt.calls] == [
+            attempt.source for attempt in only(made) if attempt.calls
+        ]
+
+
+# What may be asked for
+
+
+def resolved(home: Path, **asked: object) -> SessionPlan:
+    fields = {"tasks": ("softmax",), "method": "tune", "devices": ("cpu",), **asked}
+    return resolve(RunPlan(**fields), home=Home(home), environ={})  # type: ignore[arg-type]
+
+
+def test_it_needs_no_model_and_runs_once(tmp_path: Path) -> None:
+    found = resolved(tmp_path)
+    assert (found.model, found.instances, found.iterations) == ("none", 1, 10)
+
+
+def test_the_start_is_found_wherever_the_engine_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(BASELINE)
+    monkeypatch.chdir(tmp_path)
+    assert resolved(tmp_path, options=MethodOptions(start="mine.py")).options.start == str(
+        tmp_path / "mine.py"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"model": "anthropic:test"}, "asks no model; leave --model out"),
+        ({"instances": 3}, "each would do the same; leave it out"),
+        ({"options": MethodOptions(tune=True)}, "--tune is an option of geak.*, not of tune"),
+        ({"options": MethodOptions(start="gone.py")}, "gone.py cannot be read: No such file"),
+        ({"options": MethodOptions(start="/dev/null")}, "is empty"),
+        (
+            {"tasks": ("softmax", "matmul"), "options": MethodOptions(start="a.py")},
+            "a kernel of one task, and 2",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_line_with_the_remedy(
+    tmp_path: Path, asked: dict[str, object], words: str
+) -> None:
+    with pytest.raises(UsageProblem, match=words) as told:
+        resolved(tmp_path, **asked)
+    assert "\n" not in str(told.value)
