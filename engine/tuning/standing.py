@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from harness import Evaluation, KernelResources, Target, Verdict
 from harness.evaluation import SCHEMA
 from harness.survey import Compiled, Sampled
@@ -39,7 +41,8 @@ class Code(NamedTuple):
 class Standing(NamedTuple):
     """What decides between two variants that nobody timed, most important first; greater is better.
 
-    The order is that of `sessions.metrics.rank`, but for two things. What was only sampled is compared in steps of
+    The order is that of `sessions.metrics.rank`, but for three things. Scalar registers that spill do not count: they go to
+    lanes of vector registers, not to memory. What was only sampled is compared in steps of
     `RESOLUTION`. Where matrix instructions do the work occupancy does not count: two waves a SIMD are often right there.
     """
 
@@ -59,7 +62,9 @@ def standing(task: str, target: Target, compiled: Compiled, sampled: Sampled) ->
         call=True,
         execution=True,
         stages=(),
-        resources={target.name: compiled.resources},
+        resources={
+            target.name: tuple(msgspec.structs.replace(row, sgpr_spills=None) for row in compiled.resources)
+        },
         sampled=sampled.traffic,
         estimate=sampled.estimate,
     )
@@ -86,12 +91,9 @@ def fault(compiled: Compiled, start: Compiled) -> str:
 
 
 def spilled(resources: Sequence[KernelResources]) -> int:
-    """Registers spilled, and bytes where a target counts those, by all that was compiled and runs."""
+    """Vector registers spilled, and bytes where a target counts those, by all that was compiled and runs."""
     return sum(
-        count or 0
-        for row in resources
-        if not row.failure
-        for count in (row.vgpr_spills, row.sgpr_spills, row.spill_bytes)
+        count or 0 for row in resources if not row.failure for count in (row.vgpr_spills, row.spill_bytes)
     )
 
 

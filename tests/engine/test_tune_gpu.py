@@ -1,0 +1,42 @@
+"""`tune` on a real GPU: its best attempt is never slower than the baseline that it starts from, by what the judge measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.judging import PoolJudge
+from engine.models import NoModel
+from harness import DevicePool, Verdict, target
+from sessions import Home, fold
+from suites import baseline_source, load_task
+from tests.support.engines import plan, play
+from tests.support.gpu import DEVICE, gpu_pool, needs_gpu
+
+__all__ = ["gpu_pool"]
+pytestmark = [pytest.mark.gpu, pytest.mark.judge, needs_gpu, pytest.mark.asyncio(loop_scope="session")]
+
+
+@pytest.mark.parametrize("name", ["softmax", "vector_add", "matmul"])
+async def test_the_best_beats_or_equals_the_baseline(gpu_pool: DevicePool, tmp_path: Path, name: str) -> None:
+    of = plan(
+        "20260101-000000-tune-0000", method="tune", model="none", tasks=(f"starter/{name}",), iterations=5
+    )
+    device = gpu_pool.devices[0]
+    assert device.target is not None
+    judge = PoolJudge(gpu_pool, targets=[target(device.target)], seed=1)
+    state = fold(await play(Home(tmp_path), NoModel(), of=of, judge=judge))  # type: ignore[arg-type]
+    instance = state.instances[f"{name}#1"]
+    start = instance.attempts[0]
+    best = state.attempt(instance.best or "")
+    assert start.source == baseline_source(load_task(name))
+    assert start.evaluation is not None
+    assert best.evaluation is not None
+    assert (start.verdict, best.verdict) == (Verdict.CORRECT, Verdict.CORRECT)
+    assert start.sweep is not None
+    assert start.sweep.target == device.target, "compiled for what it runs on"
+    if start.evaluation.speedup is None:
+        pytest.skip(f"the judge measured no latency on {DEVICE}, so nothing can be said of speed")
+    assert best.evaluation.speedup is not None
+    assert best.evaluation.speedup >= start.evaluation.speedup
