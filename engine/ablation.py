@@ -80,6 +80,8 @@ class Ablation:
     """The same with every default filled in."""
     sessions: Mapping[int, SessionInfo]
     """By number of the row, the newest."""
+    outdated: str = ""
+    """An ablation with the same settings that was made with other prompts, where there is none with these."""
 
     def row_plan(self, row: AblationRow) -> RunPlan:
         """What the session of a row is asked to do. Of a recording, row r plays the r-th stretch of as many chains as instances."""
@@ -104,9 +106,11 @@ def settle(
     if recording is not None:
         plan = msgspec.structs.replace(plan, instances=_instances(plan, home, environ, recording))
     checked = resolve(plan, home=home, environ=environ)
-    found = None if anew else _newest_series(checked, home, seed_asked=asked.seed is not None)
+    fitting = () if anew else _fitting_series(checked, home, seed_asked=asked.seed is not None)
+    found = next((each for each in fitting if each.templates == template_hashes()), None)
+    outdated = fitting[0].name if fitting and found is None else ""
     if found is None:
-        found = _Found(_fresh_name(now or datetime.now(UTC)), checked.seed, {})
+        found = _Found(_fresh_name(now or datetime.now(UTC)), checked.seed, {}, {})
     settled = msgspec.structs.replace(
         plan,
         tasks=checked.tasks,
@@ -117,7 +121,9 @@ def settle(
         targets=checked.targets,
         seed=found.seed,
     )
-    return Ablation(found.name, settled, msgspec.structs.replace(checked, seed=found.seed), found.sessions)
+    return Ablation(
+        found.name, settled, msgspec.structs.replace(checked, seed=found.seed), found.sessions, outdated
+    )
 
 
 def row_sessions(home: Home, name: str) -> dict[int, SessionInfo]:
@@ -152,11 +158,12 @@ class _Found(NamedTuple):
 
     name: str
     seed: int
+    templates: dict[str, str]
     sessions: Mapping[int, SessionInfo]
 
 
-def _newest_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> _Found | None:
-    """The newest ablation with these settings."""
+def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> tuple[_Found, ...]:
+    """The ablations with these settings, newest first, whatever their prompts."""
     wanted = (checked.method, checked.model, checked.tasks, checked.instances, checked.iterations)
     series: dict[str, list[SessionInfo]] = {}
     for each in list_sessions(home):
@@ -168,11 +175,13 @@ def _newest_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> _Fo
             each.iterations,
         ):
             series.setdefault(each.series, []).append(each)
+    found = []
     for name in sorted(series, reverse=True):
         started = {each.name: _started(home, each) for each in series[name]}
         if all(_same(each, checked, seed_asked=seed_asked) for each in started.values()):
-            return _Found(name, next(iter(started.values())).seed, _by_row(series[name], started))
-    return None
+            first = next(iter(started.values()))
+            found.append(_Found(name, first.seed, first.templates, _by_row(series[name], started)))
+    return tuple(found)
 
 
 def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) -> bool:
@@ -188,7 +197,6 @@ def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) ->
     return (
         all(getattr(started, name) == getattr(checked, name) for name in names)
         and msgspec.structs.replace(started.options, without=()) == checked.options
-        and started.templates == template_hashes()
     )
 
 

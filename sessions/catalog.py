@@ -16,6 +16,7 @@ from .events import (
     CandidateProposed,
     DeviceSampled,
     Event,
+    MethodOptions,
     ReplyPiece,
     StageFinished,
     StageStarted,
@@ -57,6 +58,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int | None = None
     series: str = ""
     """What it was started as a part of; empty for one that stands alone."""
+    options: MethodOptions = MethodOptions()
     attempts: int = 0
     """Judged ones."""
     solved: tuple[str, ...] = ()
@@ -215,4 +217,5 @@ def _info(
         instances=description.instances,
         iterations=description.iterations,
         series=description.series,
+        options=description.options,
     )

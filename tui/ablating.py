@@ -69,7 +69,7 @@ class ToldRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldContribution(msgspec.Struct, frozen=True, kw_only=True):
-    """What a module adds to the share of instances that are solved, -1 to 1; `None` where a row has no instances."""
+    """What a module adds to the share of instances that are solved, -1 to 1; `None` where a row is not finished."""
 
     module: str
     to: str
@@ -213,7 +213,9 @@ def _confirmed(instances: Sequence[InstanceState]) -> int | None:
 
 
 def _contribution(module: str, to: str, on: ToldRow, off: ToldRow) -> ToldContribution:
-    interval = difference_interval((on.correct, on.instances), (off.correct, off.instances))
+    interval = None
+    if on.state == off.state == Standing.FINISHED:
+        interval = difference_interval((on.correct, on.instances), (off.correct, off.instances))
     if interval is None or on.execution_accuracy is None or off.execution_accuracy is None:
         return ToldContribution(module=module, to=to, row_on=on.row, row_off=off.row)
     low, high = interval
@@ -293,7 +295,7 @@ def contribution_cells(each: ToldContribution) -> tuple[str, ...]:
     """A module's row."""
     rows = f"{each.row_on} - {each.row_off}"
     if each.difference is None or each.low is None or each.high is None:
-        return each.module, each.to, rows, UNKNOWN, UNKNOWN, "a row has no instances"
+        return each.module, each.to, rows, UNKNOWN, UNKNOWN, "not known yet"
     said = f"{points(each.low)} to {points(each.high)}"
     return each.module, each.to, rows, points(each.difference), said, "" if each.resolved else "not resolved"
 

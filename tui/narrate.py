@@ -13,6 +13,7 @@ from sessions.events import AnyEvent
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
 from .judgement import headline, mismatch
+from .method_words import method_words
 from .plain import UNKNOWN, count, duration, indented, money
 
 LABEL_WIDTH = 20
@@ -40,7 +41,7 @@ class Narrator:
         match event:
             case ev.SessionStarted():
                 return "session", (
-                    f"{event.session}: {event.method} with {event.model}, "
+                    f"{event.session}: {method_words(event.method, event.options)} with {event.model}, "
                     f"{counted(len(event.tasks), 'task')}, {counted(event.instances, 'instance')} each, "
                     f"up to {counted(event.iterations, 'attempt')}"
                 )
@@ -131,7 +132,8 @@ def log(state: SessionState) -> Iterator[str]:
     """The whole session as text: attempts in order, each with its calls, its change and its verdict."""
     started = state.started
     if started is not None:
-        yield f"session {started.session}: {started.method} with {started.model}, seed {started.seed}"
+        method = method_words(started.method, started.options)
+        yield f"session {started.session}: {method} with {started.model}, seed {started.seed}"
         yield f"tasks {', '.join(started.tasks)}; devices {', '.join(started.devices)}; targets {', '.join(started.targets)}"
     for level, message in state.notices:
         yield f"{level}: {one_line(message)}"

@@ -23,6 +23,7 @@ from sessions.names import short_task
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
+from .method_words import option_words
 from .plain import UNKNOWN, Column, count, money, table
 
 ALL = "all"
@@ -34,6 +35,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     session: str
     method: str
+    options: str = ""
+    """Of the method, those that are not the usual ones, in words."""
     model: str
     task: str
     attempts: int
@@ -90,6 +93,7 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
     return Row(
         session=state.started.session if state.started else "",
         method=state.started.method if state.started else "",
+        options=option_words(state.started.options) if state.started else "",
         model=state.started.model if state.started else "",
         task=name,
         attempts=len(counted),
@@ -199,11 +203,16 @@ def ratio(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.2f}x"
 
 
+def above(row: Row) -> str:
+    """What a session was, to stand above its table."""
+    options = f" ({row.options})" if row.options else ""
+    return f"{row.method}{options} with {row.model}, k = {row.k}"
+
+
 def as_table(sessions: Sequence[Sequence[Row]]) -> str:
     """A table a session, with what it was above."""
     return "\n\n".join(
-        f"{each[0].session}: {each[0].method} with {each[0].model}, k = {each[0].k}\n"
-        + table(HEADS, [cells(row) for row in each], indent=2)
+        f"{each[0].session}: {above(each[0])}\n" + table(HEADS, [cells(row) for row in each], indent=2)
         for each in sessions
     )
 
@@ -212,7 +221,7 @@ def as_markdown(sessions: Sequence[Sequence[Row]]) -> str:
     """The same as GitHub's Markdown."""
     blocks = []
     for each in sessions:
-        lines = [f"### {each[0].session}", "", f"{each[0].method} with {each[0].model}, k = {each[0].k}", ""]
+        lines = [f"### {each[0].session}", "", f"{above(each[0])}", ""]
         blocks.append("\n".join([*lines, markdown_table(HEADS, [cells(row) for row in each])]))
     return "\n\n".join(blocks)
 

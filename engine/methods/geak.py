@@ -7,6 +7,10 @@ A candidate that this device cannot judge (`unsupported`) failed as far as the l
 metric counts it. Where nothing can be timed the history ranks by what is known (`sessions.metrics.rank`), and the prompt
 says so.
 
+Each module can be switched off (`--without`), as in the paper's ablation. Without knowledge the system message holds no page
+of it; without one-shot no prompt shows an example; without reflection nobody is asked why a candidate failed, and a repair
+goes by code and error alone; without the optimizer a correct candidate ends the instance, since nobody would make it faster.
+
 With `--tune` a sweep over its launch parameters follows each correct attempt (`engine.methods.tune`). A variant that looks
 better becomes one more attempt and enters the history; it asked no model, so it is no iteration, costs no tokens, says
 nothing about the model's own gains, and where it fails nothing is repaired.
@@ -42,17 +46,19 @@ class Geak:
 
     name = "geak"
     asks_model = True
-    takes = frozenset({"tune"})
+    takes = frozenset({"without", "tune"})
 
     async def run(self, context: Context) -> None:
         """See `Method`."""
-        setting = Setting(context.task, context.targets, context.device)
+        without = context.options.without
+        setting = Setting(context.task, context.targets, context.device, knowledge="knowledge" not in without)
+        corpus = context.corpus if "one-shot" not in without else Corpus(())
         progress = Progress()
         for iteration in range(1, context.iterations + 1):
             step = progress.next_step()
             best = progress.history.best
             attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
-            found = await propose(context, step.role, next_prompt(setting, context.corpus, progress, step))
+            found = await propose(context, step.role, next_prompt(setting, corpus, progress, step))
             if isinstance(found, Unusable):
                 await context.judge("", "", rival=None, unusable=found.reason)
                 progress.brought_no_code(found.message)
@@ -68,11 +74,13 @@ class Geak:
                     progress.passed(newcomer)
                     if context.options.tune:
                         progress.tuned(await better_variant(context, newcomer, best or newcomer))
+                    if "optimizer" in without:
+                        return
                     continue
                 rejection = review.why
             failure = Failure(attempt, found.source, found.strategy, evaluation, step.base, rejection)
             progress.failed(failure)
-            if iteration < context.iterations:
+            if iteration < context.iterations and "reflection" not in without:
                 asked = reflect_prompt(setting, failed=failure, best=progress.history.best)
                 failure.reflection = (await context.ask(Role.REFLECTOR, asked)).text
 

@@ -161,7 +161,8 @@ def test_sessions_made_with_other_prompts_are_not_gone_on_with(
     plan = resolve(first.row_plan(ROWS[0]), home=home, environ=KEY)
     old = msgspec.structs.replace(session_started(plan), templates={"first.j2": "0" * 64})
     Recorder.begin(home, old).close()
-    assert settled(home).sessions == {}
+    fresh = settled(home)
+    assert (fresh.sessions, fresh.outdated) == ({}, first.name)
 
 
 def test_anew_leaves_what_is_there_alone(home: Home) -> None:

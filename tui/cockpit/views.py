@@ -20,6 +20,7 @@ from tui.certainty import exam_word, left, margin_words, worst_first
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, cells, clean, fit, joined, line, shorten
+from tui.method_words import method_words
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
@@ -329,7 +330,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (0, (Span(name, "key"),)),
         (1, (word,)),
         (2, tuple(extra)),
-        (5, line(f"{started.method} {started.model}") if started else ()),
+        (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
         (4, line(wording.clock(since)) if started else ()),
         (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),
         (6, line(wording.tokens(state.input_tokens, state.output_tokens))),

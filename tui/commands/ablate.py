@@ -94,6 +94,10 @@ def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bo
     say(
         f"{ablation.name}: {'goes on' if ablation.sessions else 'begins'}; each of {len(ROWS)} rows is a session"
     )
+    if ablation.outdated:
+        say(
+            f"{ablation.outdated} has the same settings and was made with other prompts, so it is not gone on with"
+        )
     course = Course(home, ablation)
     code = course.run()
     told = course.told()

@@ -16,6 +16,7 @@ from sessions.names import short_task
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, say
+from tui.method_words import method_words, option_words
 from tui.narrate import counted
 from tui.next_step import next_command
 from tui.plain import UNKNOWN, Column, emit, emit_json, interactive, money, table
@@ -61,6 +62,7 @@ def sessions_table(known: Sequence[SessionInfo]) -> str:
         Column("best", right=True, if_known=True),
         Column("cost", right=True, if_known=True),
         Column("model"),
+        Column("options", if_known=True),
     ]
     return table(columns, [_row(each) for each in known])
 
@@ -76,6 +78,7 @@ def _row(each: SessionInfo) -> tuple[str, ...]:
         UNKNOWN if best is None else f"{best:.2f}x",
         money(each.cost_usd),
         each.model,
+        option_words(each.options) or UNKNOWN,
     )
 
 
@@ -126,9 +129,12 @@ def show_command(session: str, *, as_json: bool) -> None:
         return
     emit(f"{name}: {info.state}")
     if info.started is not None:
+        method = method_words(info.method, info.options)
         emit(
-            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {info.method} with {info.model}"
+            f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {method} with {info.model}"
         )
+        if info.series:
+            emit(f"a part of {info.series}")
     if journal.skipped:
         say(left_out(journal))
     emit("")

@@ -1,0 +1,288 @@
+"""The ablation's table, its going on where it was, and the whole way from a model to a recording and back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from engine.ablation import ROWS, Ablation, settle
+from engine.job import session_started
+from engine.plan import RunPlan, resolve
+from harness import Verdict
+from sessions import Home, Recorder, fold
+from sessions import events as ev
+from sessions.catalog import journal_of, list_sessions
+from sessions.home import read_engine_info
+from tests.conftest import SOAK
+from tests.support.live_engines import right, wrong
+from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
+from tests.tui import stored
+from tests.tui.running import Shell, one_line
+from tests.tui.test_run import LIMIT_S, start, wait_for
+from tui.cockpit import views
+from tui.cockpit.lines import Span, plain
+from tui.diagnostics import ExitCode
+from tui.narrate import Narrator, log
+
+ASKED = ("vector_add", "--model", "anthropic:test", "--instances", "2", "--iterations", "3")
+OUTCOMES = {1: "WW", 2: "WC", 3: "CC", 4: "CC", 5: "CW", 6: "CC", 7: "WX"}
+"""By row, the verdict of each instance: correct, wrong, call error."""
+VERDICTS = {"C": Verdict.CORRECT, "W": Verdict.WRONG, "X": Verdict.CALL_ERROR}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none-that-works")
+
+
+def settled(home: Home) -> Ablation:
+    home.ensure()
+    plan = RunPlan(model="anthropic:test", tasks=("vector_add",), instances=2, iterations=3)
+    return settle(plan, home=home, environ=os.environ)
+
+
+def record(
+    home: Home,
+    ablation: Ablation,
+    number: int,
+    outcomes: str,
+    *,
+    finished: bool = True,
+    speedup: float | None = None,
+    reply: str = "x",
+) -> str:
+    """A row's session, with a fixed verdict an instance."""
+    plan = resolve(ablation.row_plan(ROWS[number - 1]), home=home, environ=os.environ)
+    with Recorder.begin(home, session_started(plan)) as recorder:
+        recorder.record(ev.EngineStarted(host="here", pid=1))
+        for instance, outcome in enumerate(outcomes, start=1):
+            name = f"vector_add#{instance}/1"
+            recorder.record(ev.InstanceStarted(task="starter/vector_add", instance=instance))
+            recorder.record(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH))
+            call = f"{name}/generator/1"
+            recorder.record(
+                ev.CallStarted(call=call, attempt=name, role=ev.Role.GENERATOR, model="m", messages=())
+            )
+            recorder.record(ev.CallFinished(call=call, text=reply, usage=ev.Usage(1000, 100, 0)))
+            verdict = VERDICTS[outcome]
+            timed = speedup if verdict is Verdict.CORRECT else None
+            recorder.record(
+                ev.AttemptJudged(
+                    attempt=name, evaluation=stored.evaluation(verdict, speedup=timed, message="no")
+                )
+            )
+            recorder.record(
+                ev.InstanceFinished(task="starter/vector_add", instance=instance, reason="iterations")
+            )
+        if finished:
+            recorder.record(ev.SessionFinished())
+    return plan.session
+
+
+@pytest.fixture
+def whole(home: Home) -> dict[int, str]:
+    """An ablation whose rows are all finished; its sessions by row."""
+    ablation = settled(home)
+    return {number: record(home, ablation, number, outcomes) for number, outcomes in OUTCOMES.items()}
+
+
+def test_a_finished_ablation_is_told_again_and_runs_nothing(
+    shell: Shell, whole: dict[int, str], home: Home
+) -> None:
+    done = shell("ablate", *ASKED)
+    assert done.code == ExitCode.DONE, done.err
+    rows = {line.split()[0]: line.split() for line in done.out.splitlines() if re.match(r"\s+\d  o", line)}
+    assert rows["1"][1:8] == ["off", "off", "off", "on", "2", "100%", "0%"]
+    assert rows["4"][1:9] == ["on", "on", "on", "on", "2", "100%", "100%", "34%-100%"]
+    assert rows["7"][1:8] == ["on", "on", "on", "off", "2", "50%", "0%"]
+    assert all(session in done.out for session in whole.values())
+    assert "nothing is timed on device cpu" in done.out
+    assert f"wavedeck record {' '.join(whole.values())} NAME" in done.err
+    assert len(list_sessions(home)) == len(ROWS)
+
+
+def test_what_a_module_adds_is_resolved_only_where_the_interval_says_so(
+    shell: Shell, whole: dict[int, str]
+) -> None:
+    told = json.loads(shell("ablate", *ASKED, "--json").out)
+    by_rows = {(each["row_on"], each["row_off"]): each for each in told["contributions"]}
+    assert (by_rows[4, 3]["module"], by_rows[4, 3]["difference"], by_rows[4, 3]["resolved"]) == (
+        "optimizer",
+        0,
+        False,
+    )
+    reflection = by_rows[4, 7]
+    assert reflection["difference"] == 1
+    assert reflection["low"] == pytest.approx(0.0696, abs=1e-3)
+    assert reflection["resolved"]
+    assert not by_rows[2, 1]["resolved"], "one of two against none of two says little"
+
+
+def test_every_format_tells_the_same_rows(shell: Shell, whole: dict[int, str]) -> None:
+    table = list(csv.DictReader(io.StringIO(shell("ablate", *ASKED, "--format", "csv").out)))
+    assert [row["session"] for row in table] == list(whole.values())
+    assert [row["correct"] for row in table] == [str(each.count("C")) for each in OUTCOMES.values()]
+    assert table[0]["speedup_mean"] == "", "what was not measured is empty"
+    assert (table[0]["input_tokens"], table[0]["output_tokens"]) == ("2000", "200")
+    markdown = shell("ablate", *ASKED, "--format", "md").out
+    assert "| row | knowledge | one-shot | optimizer | reflection | n |" in markdown
+    assert all(f"| {session} |" in markdown for session in whole.values())
+
+
+def test_measured_speedups_are_told(shell: Shell, home: Home) -> None:
+    ablation = settled(home)
+    for number, outcomes in OUTCOMES.items():
+        record(home, ablation, number, outcomes, speedup=2.0)
+    told = json.loads(shell("ablate", *ASKED, "--json").out)
+    assert [row["speedup_mean"] for row in told["rows"]] == [None, 2.0, 2.0, 2.0, 2.0, 2.0, None]
+
+
+def test_too_few_chains_are_wrong_usage(shell: Shell, home: Home) -> None:
+    stored.vector_add_recording(home, "mine")
+    done = shell("ablate", "vector_add", "--model", "recorded:mine", "--instances", "2")
+    assert done.code == ExitCode.USAGE
+    assert re.search(r"needs 14 chains of vector_add, and recorded:mine holds \d", one_line(done))
+
+
+def test_what_is_off_is_said_wherever_a_session_is(shell: Shell, whole: dict[int, str], home: Home) -> None:
+    said = "without optimizer"
+    shown = json.loads(shell("sessions", "show", whole[3], "--json").out)
+    assert shown["started"]["options"]["without"] == ["optimizer"]
+    assert shown["session"]["series"].startswith("ablation-")
+    page = shell("sessions", "show", whole[3]).out
+    assert f"geak ({said}) with" in page
+    assert "a part of ablation-" in page
+    listed = {line.split()[0]: line for line in shell("sessions").out.splitlines()}
+    assert listed[whole[3]].endswith(said)
+    assert "without" not in listed[whole[4]]
+    assert f"geak ({said}) with anthropic:test, k = 2" in shell("report", whole[3], whole[4]).out
+    reported = json.loads(shell("report", whole[3], whole[4], "--format", "json").out)
+    assert [row["options"] for row in reported] == [said, ""]
+    events = journal_of(home, whole[3]).events
+    assert any(f"geak ({said}) with" in line for line in log(fold(events)))
+    assert f"geak ({said}) with" in Narrator().tell(events[0])[0]
+    header = views.header(fold(events), name="s", word=Span("running"), extra=(), width=160)
+    assert f"geak ({said}) anthropic:test" in plain(header)
+
+
+# With engines and the judge
+
+
+@pytest.fixture
+def engines(home: Home) -> Iterator[None]:
+    """Ends what a test left running."""
+    yield
+    for live in home.live_sessions():
+        info = read_engine_info(live)
+        if info is not None and live.running:
+            os.kill(info.pid, signal.SIGKILL)
+
+
+def answer(seen: Seen) -> Answer:
+    """A model that is wrong at first, and right once it is told its own reflection."""
+    if "Do not write the module" in seen.prompt:
+        return says("The sign.")
+    return says(right() if "The sign." in seen.prompt else wrong())
+
+
+def asking(server: ModelServer) -> tuple[str, ...]:
+    return (
+        "vector_add",
+        "--model",
+        f"openai:test@{server.openai_url}",
+        "--instances",
+        "1",
+        "--iterations",
+        "2",
+    )
+
+
+def rows_before(home: Home, model: str, last: int) -> None:
+    """An ablation whose first rows are there: each solved its instance at once."""
+    home.ensure()
+    plan = RunPlan(model=model, tasks=("vector_add",), instances=1, iterations=2)
+    ablation = settle(plan, home=home, environ=os.environ)
+    for number in range(1, last + 1):
+        record(home, ablation, number, "C", reply=right())
+
+
+def from_model_to_recording(shell: Shell, home: Home, *, there: int) -> None:
+    """Run an ablation, record it and run it again from the recording; the first rows of both may be there already."""
+    with model_server(answer=answer) as server:
+        rows_before(home, f"openai:test@{server.openai_url}", there)
+        done = shell("ablate", *asking(server), "--json")
+        assert done.code == ExitCode.DONE, done.err
+    told = json.loads(done.out)
+    assert [row["correct"] for row in told["rows"]] == [1, 1, 1, 1, 1, 1, 0]
+    sessions = [row["session"] for row in told["rows"]]
+    recorded = shell("record", *sessions, "whole")
+    assert recorded.code == ExitCode.DONE, recorded.err
+    rows_before(home, "recorded:whole", there)
+    again = shell("ablate", "--model", "recorded:whole", "--json")
+    assert again.code == ExitCode.DONE, again.err
+    replayed = json.loads(again.out)
+    assert (replayed["tasks"], replayed["instances"], replayed["iterations"]) == (told["tasks"], 1, 2)
+    for before, after in zip(told["rows"], replayed["rows"], strict=True):
+        same = before.keys() - {"session"}
+        assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert told["contributions"] == replayed["contributions"]
+    told_again = shell("ablate", "--model", "recorded:whole", "--json")
+    assert told_again.out == again.out, "nothing is run twice"
+
+
+@pytest.mark.judge
+def test_from_a_model_to_a_recording_and_the_same_table_again(
+    shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
+    from_model_to_recording(shell, home, there=5)
+
+
+@pytest.mark.judge
+@pytest.mark.skipif(not SOAK, reason="14 sessions with engines of their own: make soak")
+def test_the_same_with_every_row_run(
+    shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
+    from_model_to_recording(shell, home, there=0)
+
+
+@pytest.mark.judge
+def test_a_failed_row_says_so_and_an_interrupted_one_is_gone_on_with(
+    shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last row meets a model that refuses its key, then one that says nothing and is not waited for, then one that answers."""
+    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
+    model = [refuses(401, message="no such key")]
+    with model_server(answer=lambda seen: model[0] if model else answer(seen)) as server:
+        rows_before(home, f"openai:test@{server.openai_url}", 6)
+        failed = shell("ablate", *asking(server), "--json")
+        assert failed.code == ExitCode.FAILED
+        last = json.loads(failed.out)["rows"][-1]
+        assert (last["state"], last["instances"], last["execution_accuracy"]) == ("failed", 0, None)
+        assert json.loads(failed.out)["contributions"][-1]["difference"] is None
+        assert "no such key" in failed.err
+        assert "the same command goes on where it was" in failed.err
+
+        model[0] = hangs("", after=-1)
+        asked = len(server.requests)
+        waiting = start("ablate", *asking(server), "--json")
+        wait_for(lambda: len(server.requests) > asked)
+        waiting.send_signal(signal.SIGINT)
+        out, err = waiting.communicate(timeout=LIMIT_S)
+        assert waiting.returncode == ExitCode.INTERRUPTED, err
+        row = json.loads(out)["rows"][-1]
+        assert (row["session"], row["state"]) == (last["session"], "stopped")
+
+        model.clear()
+        done = shell("ablate", *asking(server), "--json")
+        assert done.code == ExitCode.DONE, done.err
+        row = json.loads(done.out)["rows"][-1]
+        assert (row["session"], row["state"], row["instances"]) == (last["session"], "finished", 1)
