@@ -6,7 +6,8 @@ import json
 import re
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +53,7 @@ class RecordingFacts(msgspec.Struct, frozen=True):
     model: str
     date: str
     session: str
+    """Or several, with commas between them."""
     chains: tuple[ChainEntry, ...]
     templates: dict[str, str] = {}
 
@@ -143,27 +145,43 @@ def _read_chain(path: Path) -> tuple[RecordedReply, ...]:
 
 
 def write_recording(state: SessionState, name: str, folder: Path) -> Path:
-    """Make `folder/name` from a finished session's replies, whole or not at all; returns its path.
+    """`record_sessions` of one session."""
+    return record_sessions((state,), name, folder)
 
-    `BadRecording` when the session is not finished or has no reply, or the name is taken or cannot be a folder's.
+
+def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> Path:
+    """Make `folder/name` from finished sessions' replies, whole or not at all; returns its path.
+
+    Chains are numbered on from session to session: instance n of a later one is chain n behind all instances of the earlier
+    ones on that task. `BadRecording` when one is not finished, or they had other models or prompts, or hold no reply, or the
+    name is taken or cannot be a folder's.
     """
     if not NAME.fullmatch(name):
         raise BadRecording(f"{name!r} cannot name a recording; use small letters, digits, dots and dashes")
-    started = state.started
-    if started is None or not state.finished:
+    begun = [state.started for state in states if state.started is not None]
+    if not states or len(begun) < len(states) or not all(state.finished for state in states):
         raise BadRecording("only a finished session becomes a recording; resume it to its end first")
+    started = begun[0]
+    for each in begun[1:]:
+        for what in ("model", "templates"):
+            if getattr(each, what) != getattr(started, what):
+                words = {"model": "another model", "templates": "other prompts"}[what]
+                raise BadRecording(
+                    f"{each.session} was made with {words} than {started.session}; a recording has one"
+                )
     target = folder / name
     if target.exists():
         raise BadRecording(f"there is a recording {name} already ({target}); choose another name")
-    chains = _chains_of(state)
+    sessions = ", ".join(each.session for each in begun)
+    chains = _chains_of(states)
     if not any(chains.values()):
-        raise BadRecording(f"session {started.session} holds no reply to record")
+        raise BadRecording(f"session {sessions} holds no reply to record")
     facts = RecordingFacts(
         schema=SCHEMA,
         name=name,
         model=started.model,
         date=datetime.fromtimestamp(started.wall, UTC).isoformat(timespec="seconds"),
-        session=started.session,
+        session=sessions,
         chains=tuple(
             ChainEntry(task, chain, max((reply.attempt for reply in replies), default=0))
             for (task, chain), replies in sorted(chains.items())
@@ -181,16 +199,20 @@ def write_recording(state: SessionState, name: str, folder: Path) -> Path:
     return target
 
 
-def _chains_of(state: SessionState) -> dict[tuple[str, int], list[RecordedReply]]:
-    return {
-        (instance.task, instance.instance): [
-            _reply(_asked_number(instance, attempt), call)
-            for attempt in instance.attempts
-            for call in attempt.calls
-            if call.finished
-        ]
-        for instance in state.instances.values()
-    }
+def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[RecordedReply]]:
+    chains: dict[tuple[str, int], list[RecordedReply]] = {}
+    before: Counter[str] = Counter()
+    for state in states:
+        for instance in state.instances.values():
+            chains[instance.task, before[instance.task] + instance.instance] = [
+                _reply(_asked_number(instance, attempt), call)
+                for attempt in instance.attempts
+                for call in attempt.calls
+                if call.finished
+            ]
+        if state.started is not None:
+            before.update(dict.fromkeys(state.started.tasks, state.started.instances))
+    return chains
 
 
 def _asked_number(instance: InstanceState, attempt: AttemptState) -> int:

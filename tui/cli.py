@@ -37,7 +37,7 @@ COMMANDS = {
     "suites": Listed("suites", "List, show, add and check suites of tasks."),
     "report": Listed("report", "Tell sessions' metrics, as a table, Markdown, JSON or CSV."),
     "ablate": Listed("ablate", "Run geak with modules switched off, row by row, and tell what each adds."),
-    "record": Listed("record", "Make a recording of a finished session."),
+    "record": Listed("record", "Make a recording of finished sessions."),
     "doctor": Listed("doctor", "Say what this machine has and what follows from it."),
 }
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sessions import events as ev
-from sessions import fold, load_recording, write_recording
+from sessions import SessionState, fold, load_recording, write_recording
 from sessions.errors import BadRecording
+from sessions.recording import record_sessions
 from tests.sessions import story
 
 TASK = "starter/softmax"
@@ -115,3 +116,45 @@ def test_a_damaged_recording_is_named(recorded: Path, file: str, old: str, new: 
 def test_a_folder_that_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(BadRecording, match="does not exist"):
         load_recording(tmp_path)
+
+
+OTHER = "20250102-040506-geak-0a1c"
+
+
+def story_of(session: str, mark: str, **changes: object) -> SessionState:
+    """A finished session of two instances whose replies hold a mark and the instance's number."""
+    events = [story.started(session, **changes)]
+    for number in (1, 2):
+        name = f"softmax#{number}/1"
+        events += [
+            ev.InstanceStarted(task=TASK, instance=number),
+            ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH),
+            *story.call(name, ev.Role.GENERATOR, f"{mark} {number}"),
+        ]
+    return fold(story.numbered([*events, ev.SessionFinished()]))
+
+
+def test_chains_are_numbered_on_from_session_to_session(tmp_path: Path) -> None:
+    states = [story_of(story.SESSION, "first"), story_of(OTHER, "second")]
+    recording = load_recording(record_sessions(states, "both", tmp_path))
+    said = [recording.reply(TASK, chain, 1, ev.Role.GENERATOR, 1) for chain in (1, 2, 3, 4)]
+    assert [each.text for each in said if each] == ["first 1", "first 2", "second 1", "second 2"]
+    assert recording.facts.session == f"{story.SESSION}, {OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"), [({"model": "openai:other"}, "another model"), ({"templates": {}}, "other prompts")]
+)
+def test_sessions_of_one_recording_have_one_model_and_one_set_of_prompts(
+    tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
+    states = [story_of(story.SESSION, "first"), story_of(OTHER, "second", **changes)]
+    with pytest.raises(BadRecording, match=f"{OTHER} was made with {words} than {story.SESSION}"):
+        record_sessions(states, "both", tmp_path)
+    assert not (tmp_path / "both").exists()
+
+
+def test_one_session_that_is_not_finished_spoils_it_all(tmp_path: Path) -> None:
+    running = fold(story.whole()[:-1])
+    with pytest.raises(BadRecording, match="only a finished session"):
+        record_sessions([story_of(OTHER, "whole"), running], "both", tmp_path)
