@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sessions import events as ev
 from sessions import SessionState, fold, load_recording, write_recording
+from sessions import events as ev
 from sessions.errors import BadRecording
 from sessions.recording import record_sessions
 from tests.sessions import story
