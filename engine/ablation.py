@@ -101,7 +101,9 @@ def settle(
     The same are tasks, model, instances, iterations, seed (where one is asked for), devices, targets, budgets, options and
     prompt templates. `UsageProblem` says what cannot be, as when a recording holds too few chains.
     """
-    plan = msgspec.structs.replace(asked, method=METHOD, review="auto")
+    plan = msgspec.structs.replace(
+        asked, method=METHOD, review="auto", options=msgspec.structs.replace(asked.options, without=())
+    )
     recording = _recording(plan, home)
     if recording is not None:
         plan = msgspec.structs.replace(plan, instances=_instances(plan, home, environ, recording))

@@ -18,6 +18,7 @@ from sessions.names import short_task
 from sessions.state import Confirmation
 from sessions.winners import best_of
 
+from .method_words import option_words
 from .plain import UNKNOWN, Column, count, money, table
 from .reporting import known_sum, markdown_table, ratio, share
 
@@ -89,6 +90,8 @@ class ToldAblation(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = 1
     ablation: str
     method: str
+    options: str
+    """Of all rows, those that are not the usual ones, in words."""
     model: str
     tasks: tuple[str, ...]
     instances: int
@@ -122,6 +125,7 @@ def told_ablation(
     return ToldAblation(
         ablation=ablation.name,
         method=plan.method,
+        options=option_words(plan.options),
         model=plan.model,
         tasks=plan.tasks,
         instances=plan.instances,
@@ -335,8 +339,9 @@ def legend(told: ToldAblation) -> list[str]:
 def heading(told: ToldAblation) -> str:
     """What was run, in one line."""
     tasks = ", ".join(map(short_task, told.tasks))
+    options = f" ({told.options})" if told.options else ""
     return (
-        f"{told.ablation}: {told.method} with {told.model} on {', '.join(told.devices)}, seed {told.seed}; "
+        f"{told.ablation}: {told.method}{options} with {told.model} on {', '.join(told.devices)}, seed {told.seed}; "
         f"{tasks}; instances {told.instances}, iterations {told.iterations}"
     )
 

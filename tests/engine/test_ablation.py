@@ -88,7 +88,9 @@ def test_rows_add_one_module_at_a_time_and_leave_each_out_once() -> None:
 
 
 def test_all_rows_share_everything_but_the_modules(home: Home) -> None:
-    ablation = settled(home, review="manual", suite="starter")
+    ablation = settled(
+        home, review="manual", suite="starter", method="tune", options=MethodOptions(without=("reflection",))
+    )
     plans = [resolve(ablation.row_plan(row), home=home, environ=KEY) for row in ROWS]
     assert [set(each.options.without) for each in plans] == [set(row.without) for row in ROWS]
     assert {each.series for each in plans} == {ablation.name}

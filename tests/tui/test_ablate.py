@@ -242,7 +242,7 @@ def test_from_a_model_to_a_recording_and_the_same_table_again(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
-    from_model_to_recording(shell, home, there=5)
+    from_model_to_recording(shell, home, there=6)
 
 
 @pytest.mark.judge

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from engine.ablation import ROWS, Ablation, AblationRow, row_sessions, settle
+from engine.ablation import METHOD, ROWS, Ablation, AblationRow, row_sessions, settle
 from engine.errors import EngineError
 from engine.launch import resume, start
 from harness import HarnessError
@@ -89,7 +90,8 @@ def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bo
         say(remark)
     home = home_from(os.environ)
     home.ensure()
-    asked = plan(configured.settings, tasks, model_of(configured.settings, configured.origins, os.environ))
+    settings = msgspec.structs.replace(configured.settings, method=METHOD)
+    asked = plan(settings, tasks, model_of(settings, configured.origins, os.environ))
     ablation = settle(asked, home=home, environ=os.environ, anew=anew)
     say(
         f"{ablation.name}: {'goes on' if ablation.sessions else 'begins'}; each of {len(ROWS)} rows is a session"
