@@ -19,7 +19,7 @@ from sessions.state import Confirmation
 from sessions.winners import best_of
 
 from .method_words import option_words
-from .plain import UNKNOWN, Column, count, money, table
+from .plain import UNKNOWN, Column, count, money, table, wrapped
 from .reporting import known_sum, markdown_table, ratio, share
 
 NOT_RUN = "not run"
@@ -323,6 +323,9 @@ def legend(told: ToldAblation) -> list[str]:
         "95 %: Wilson's interval of exec; of a difference of exec, in points, Newcombe's. One that holds 0 resolves nothing.",
         "Attempts: correct ones of those judged. Verdicts are of the open cases; intervals are about these tasks alone.",
     ]
+    partial = [str(row.row) for row in told.rows if row.instances and row.state != Standing.FINISHED]
+    if partial:
+        lines.append(f"Not finished, with the figures of what is there: row {', '.join(partial)}.")
     correct = sum(row.correct for row in told.rows)
     timed = sum(row.timed for row in told.rows)
     if correct and not timed:
@@ -349,11 +352,11 @@ def heading(told: ToldAblation) -> str:
 def as_table(told: ToldAblation) -> str:
     """Rows, modules and sessions, one table below the other."""
     parts = [
-        heading(told),
+        wrapped(heading(told)),
         table(ROW_HEADS, [row_cells(row) for row in told.rows], indent=2),
         table(CONTRIBUTION_HEADS, [contribution_cells(each) for each in told.contributions], indent=2),
         table(SESSION_HEADS, [session_cells(row) for row in told.rows], indent=2),
-        "\n".join(legend(told)),
+        wrapped("\n".join(legend(told))),
     ]
     return "\n\n".join(parts)
 

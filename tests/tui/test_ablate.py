@@ -28,6 +28,7 @@ from tests.tui.running import Shell, one_line
 from tests.tui.test_run import LIMIT_S, start, wait_for
 from tui.cockpit import views
 from tui.cockpit.lines import Span, plain
+from tui.cockpit.screens.home import session_row
 from tui.diagnostics import ExitCode
 from tui.narrate import Narrator, log
 
@@ -162,6 +163,8 @@ def test_what_is_off_is_said_wherever_a_session_is(shell: Shell, whole: dict[int
     listed = {line.split()[0]: line for line in shell("sessions").out.splitlines()}
     assert listed[whole[3]].endswith(said)
     assert "without" not in listed[whole[4]]
+    infos = {each.name: each for each in list_sessions(home)}
+    assert said in [cell.text for cell in session_row(infos[whole[3]]).cells]
     assert f"geak ({said}) with anthropic:test, k = 2" in shell("report", whole[3], whole[4]).out
     reported = json.loads(shell("report", whole[3], whole[4], "--format", "json").out)
     assert [row["options"] for row in reported] == [said, ""]

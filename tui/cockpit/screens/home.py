@@ -19,6 +19,7 @@ from tui.cockpit.lines import Line, Span, line
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.table import LineTable
+from tui.method_words import option_words
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
@@ -33,6 +34,7 @@ COLUMNS = (
     Column("attempts", 8, 8, right=True, drop=4),
     Column("best", 14, 22, drop=5),
     Column("model", 12, 28, drop=7),
+    Column("options", 12, 40, drop=9, if_known=True),
     Column("tokens", 17, 20, drop=8),
     Column("cost", 7, 9, right=True, drop=6),
     Column("started, UTC", 16, 16, drop=3),
@@ -66,6 +68,7 @@ def session_row(info: SessionInfo) -> Row:
             Cell(str(info.attempts)),
             Cell(best, "good" if fastest else "dim"),
             Cell(info.model or "-", "dim"),
+            Cell(option_words(info.options) or "-", "dim"),
             Cell(wording.tokens(info.input_tokens, info.output_tokens), "dim"),
             Cell(wording.cost(info.cost_usd), "dim"),
             Cell(wording.moment(info.started), "dim"),
@@ -83,6 +86,7 @@ Stopped and crashed ones go on with `wavedeck resume SESSION`.
 
 solved     tasks with a correct attempt
 confirmed  tasks among them whose best passed the exam at its agent's end
+options    of the method, those that are not the usual ones
 """
 
 
