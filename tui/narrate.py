@@ -58,11 +58,9 @@ class Narrator:
                 return event.attempt, self._proposed(event)
             case ev.AttemptSwept():
                 better = sum(variant.better for variant in event.variants)
+                found = f"{better} may be better" if better else "none looks better"
                 tried = counted(event.tried, "variant")
-                return (
-                    event.attempt,
-                    f"swept for {event.target}: {tried} compiled, {better} to be judged look better",
-                )
+                return event.attempt, f"swept for {event.target}: {tried} compiled, {found}"
             case ev.AttemptJudged():
                 return event.attempt, headline(event.evaluation)
             case ev.WinnerExamined():
