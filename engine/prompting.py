@@ -33,6 +33,7 @@ from engine.facts import (
 )
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
+from engine.profiles import task_module
 from harness import Target, TimeLimits, Verdict, hardware
 from harness.static import SLOW_IN_INTERPRETER
 from sessions.events import Message
@@ -54,6 +55,8 @@ class Setting:
     """What launches are compiled for; the first is the one that can fail a candidate on device `cpu`."""
     device: str = "cpu"
     """Where candidates are judged: `cpu`, or a GPU in words."""
+    profile: str = "chat"
+    """The format that the model expects (`engine.profiles`)."""
     short: bool = False
     """For a context that is too long: no example, and of the history only the best and the latest (`trimmed`)."""
     knowledge: bool = True
@@ -67,6 +70,10 @@ class Example:
     task: str
     """Title of the task it solves."""
     source: str
+    module: str = ""
+    """That task as a PyTorch module; empty where it has none."""
+    bound: str = ""
+    """`ModelNew` over `source`, which then is the module's counterpart."""
 
 
 class Place(NamedTuple):
@@ -242,14 +249,15 @@ def corrective_prompt(asked: Sequence[Message], reply: str, unusable: Unusable) 
 
 
 def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, ...]:
-    """System and user message. A missing fact is a `jinja2.UndefinedError`."""
+    """System and user message, or one message where the profile knows no system. A missing fact is a `jinja2.UndefinedError`."""
     task = setting.task
     request = (
         templates()
-        .get_template(template)
+        .select_template([f"profiles/{setting.profile}/{template}", template])
         .render(
             setting=setting,
             task=task,
+            module=task_module(task),
             cases=case_facts(task, setting.targets[0]),
             reference=hardware(setting.targets[0]),
             precision=precision(task),
@@ -257,14 +265,20 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
             **facts,
         )
     )
-    return Message("system", system_text(setting)), Message("user", tidy(request))
+    system = system_text(setting)
+    return (*([Message("system", system)] if system else []), Message("user", tidy(request)))
 
 
 def system_text(setting: Setting) -> str:
-    """Rules and knowledge: general first, then by target, by category, and what the judge checks."""
+    """Rules and knowledge: general first, then by target, by category, and what the judge checks. Of a profile: its own, if any."""
+    name = "system.j2"
+    if setting.profile != "chat":
+        name = f"profiles/{setting.profile}/system.j2"
+        if name not in templates().list_templates():
+            return ""
     return tidy(
         templates()
-        .get_template("system.j2")
+        .get_template(name)
         .render(
             knowledge=knowledge_for(setting) if setting.knowledge else [],
             targets=setting.targets,
@@ -393,6 +407,6 @@ def tidy(text: str) -> str:
 
 def template_hashes() -> dict[str, str]:
     """sha256 of every template and page of knowledge, by file name (`first.j2`, `knowledge/triton.md`), sorted."""
-    files = {file.name: file for file in PROMPTS.glob("*.j2")}
+    files = {file.relative_to(PROMPTS).as_posix(): file for file in PROMPTS.rglob("*.j2")}
     files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.glob("*.md")}
     return {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}

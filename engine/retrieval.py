@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import UsageProblem
 from engine.overlap import WORD, code_tokens, defined, kernel_forms, overlaps
+from engine.profiles import bound_module, task_module
 from engine.prompting import Example
 from suites import Task, baseline_source
 
@@ -36,6 +37,9 @@ class Document(NamedTuple):
     words: tuple[str, ...]
     code: tuple[str, ...]
     source: str
+    module: str = ""
+    bound: str = ""
+    """As in `Example`."""
 
 
 class Corpus:
@@ -60,7 +64,8 @@ class Corpus:
         best = max(range(len(scores)), key=lambda place: scores[place], default=None)
         if best is None or scores[best] <= 0:
             return None
-        return Example(task=self.documents[best].title, source=self.documents[best].source)
+        found = self.documents[best]
+        return Example(found.title, found.source, found.module, found.bound)
 
     def scores(self, query: Sequence[str], part: str) -> list[float]:
         """Score of each document's `words` or `code` for the query; 0 where they share nothing."""
@@ -88,7 +93,10 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], folder: Pat
     for task in loaded:
         source = baseline_source(task)
         if not tested.why_not(task.name, source):
-            documents.append(Document(task.id, task.title, words_of(task), code_tokens(source), source))
+            module = task_module(task) if len(task.entry_points) == 1 else ""
+            bound = bound_module(task.entry_points[0]) if module else ""
+            words, code = words_of(task), code_tokens(source)
+            documents.append(Document(task.id, task.title, words, code, source, module, bound))
     skipped: list[str] = []
     for file in python_files(folder) if folder else ():
         name = str(file.relative_to(folder)) if folder else file.name

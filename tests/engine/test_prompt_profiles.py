@@ -1,0 +1,193 @@
+"""Prompts in the formats of models that were trained for kernels, and how their replies become candidates."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from engine.candidate import Candidate, Unusable
+from engine.errors import UsageProblem
+from engine.profiles import PROFILES, check_profile, parameters, read_answer, task_module
+from engine.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
+from engine.retrieval import build_corpus
+from harness import target
+from suites import EntryPoint, Task, load_suite, load_task
+from tests.support.judged import failing
+
+STARTER = load_suite("starter")
+TARGETS = (target("gfx942"),)
+TRAINED = sorted(set(PROFILES) - {"chat"})
+
+NEW = """import torch
+import triton
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, weight, bias, eps=1e-5):
+        return x
+"""
+
+
+def prompts(task: Task, profile: str) -> dict[str, str]:
+    """Every prompt of the two methods that a profile fits, all messages in one text."""
+    setting = Setting(task, TARGETS, profile=profile)
+    example = build_corpus(STARTER, [task]).by_instruction(task)
+    failed = failing(reflection="Lane 781 took part.")
+    made = {
+        "first": first_prompt(setting, example=example),
+        "repair": repair_prompt(setting, failed=failed, failures=1, trap=None, example=example),
+        "reflect": reflect_prompt(setting, failed=failed),
+    }
+    return {name: "\n".join(message.content for message in messages) for name, messages in made.items()}
+
+
+@pytest.mark.parametrize("task", STARTER, ids=lambda task: task.name)
+@pytest.mark.parametrize("profile", TRAINED)
+def test_every_task_can_be_asked_in_every_format(task: Task, profile: str) -> None:
+    told = prompts(load_task(task.id), profile)
+    assert "# Triton, in short" not in told["first"], "a trained model gets its format, not our knowledge"
+    assert "Lane 781 took part." in told["repair"]
+    assert "words of the judge" in told["repair"]
+    assert "return x" in told["repair"]
+    assert "Do not write the module" in told["reflect"]
+
+
+@pytest.mark.parametrize("task", STARTER, ids=lambda task: task.name)
+def test_kernelllm_gets_a_module_and_an_example_and_one_message(task: Task) -> None:
+    module = task_module(task)
+    setting = Setting(task, TARGETS, profile="kernelllm")
+    example = build_corpus(STARTER, [task]).by_instruction(task)
+    [message] = first_prompt(setting, example=example)
+    assert message.role == "user"
+    assert module in message.content
+    assert example
+    assert example.module in message.content
+    assert "class ModelNew(torch.nn.Module):" in message.content
+    ast.parse(f"{example.source}\n\n{example.bound}")
+    assert message.content.count("class Model(nn.Module)") == 2
+    [alone] = first_prompt(setting)
+    assert alone.content.count("class Model(nn.Module)") == 1
+    assert "ModelNew(torch" not in alone.content
+
+
+def test_autotriton_gets_a_description_and_the_wrapper() -> None:
+    system, user = first_prompt(Setting(load_task("layer_norm"), TARGETS, profile="autotriton"))
+    assert (system.role, user.role) == ("system", "user")
+    assert load_task("layer_norm").instruction.strip() in user.content
+    assert "def layer_norm(x, weight, bias, eps=1e-5)" in user.content
+    assert "Functional Description:" in user.content
+    assert "Wrapper Entry Information:" in user.content
+
+
+@pytest.mark.parametrize("task", STARTER, ids=lambda task: task.name)
+@pytest.mark.parametrize("profile", TRAINED)
+def test_no_format_tells_what_the_exam_is_marked_with(task: Task, profile: str) -> None:
+    hidden = [
+        line.strip()
+        for name in ("problem.py", "baseline.py")
+        for line in (task.folder / name).read_text().splitlines()
+        if len(line.strip()) > 30
+        and not line.strip().startswith(("import", "from", '"""', "def ", "#"))
+        and "torch.Tensor" not in line  # what a function takes is the task's to tell
+    ]
+    setting = Setting(task, TARGETS, profile=profile)
+    told = "\n".join(message.content for message in first_prompt(setting))
+    assert not [line for line in hidden if line in told]
+    assert not [case.name for case in task.exam_cases if case.name in told]
+
+
+def test_a_module_that_comes_back_is_bound_to_the_entry_point() -> None:
+    task = load_task("layer_norm")
+    found = read_answer("kernelllm", f"```python\n{NEW}```\n", task)
+    assert isinstance(found, Candidate)
+    assert found.source == (
+        f"{NEW}\n\ndef layer_norm(x, weight, bias, eps=1e-5):\n    return ModelNew()(x, weight, bias, eps)\n"
+    )
+
+
+def test_an_answer_that_defines_the_entry_point_stays_as_it_is() -> None:
+    task = load_task("softmax")
+    source = "import triton\n\n\ndef softmax(x):\n    return x\n"
+    for profile in PROFILES:
+        assert read_answer(profile, f"<think>Rows.</think>\n```python\n{source}```", task) == Candidate(
+            source, ""
+        )
+
+
+def test_only_the_profile_of_modules_binds_them() -> None:
+    reply = f"```python\n{NEW}```\n"
+    found = read_answer("chat", reply, load_task("layer_norm"))
+    assert isinstance(found, Candidate)
+    assert found.source == NEW, "the judge says best what it misses"
+
+
+@pytest.mark.parametrize("reply", ["", "No code.", "```python\nclass ModelNew("])
+def test_an_answer_without_a_module_is_unusable(reply: str) -> None:
+    assert isinstance(
+        read_answer(
+            "kernelllm", reply, load_task("softmax"), stop_reason="truncated" if "class" in reply else "end"
+        ),
+        Unusable,
+    )
+
+
+def test_parameters_are_passed_on_in_order() -> None:
+    assert parameters(EntryPoint("f", "f(a, b=1, *, c=None)")) == ["a", "b", "c"]
+
+
+def test_what_does_not_fit_is_said() -> None:
+    softmax = load_task("softmax")
+    for method in ("direct", "reflexion"):
+        assert check_profile("kernelllm", method, [softmax]).of_modules
+    assert check_profile("chat", "geak", [softmax]).name == "chat"
+    with pytest.raises(UsageProblem, match="fits the methods direct and reflexion, not geak"):
+        check_profile("autotriton", "geak", [softmax])
+    with pytest.raises(
+        UsageProblem, match="no prompt profile is called 'kernelmm'; there are: chat, kernelllm"
+    ):
+        check_profile("kernelmm", "direct", [softmax])
+    two = msgspec.structs.replace(softmax, entry_points=(*softmax.entry_points, EntryPoint("g", "g(x)")))
+    with pytest.raises(UsageProblem, match="one entry point; starter/softmax has 2"):
+        check_profile("kernelllm", "direct", [two])
+
+
+def test_a_task_without_a_module_is_named(tmp_path: object) -> None:
+    elsewhere = msgspec.structs.replace(load_task("softmax"), folder=tmp_path, suite="mine")
+    with pytest.raises(UsageProblem, match=r"mine/softmax has no module\.py"):
+        check_profile("kernelllm", "direct", [elsewhere])
+    assert check_profile("autotriton", "direct", [elsewhere])
+
+
+SAME = """
+import sys
+import torch
+from importlib.util import module_from_spec, spec_from_file_location
+from suites import load_suite
+
+def loaded(file):
+    spec = spec_from_file_location(file.stem, file)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+for task in load_suite("starter"):
+    problem, module = loaded(task.folder / "problem.py"), loaded(task.folder / "module.py")
+    case = task.open_cases[0]
+    inputs = problem.make_inputs(case.cpu, getattr(torch, case.dtype), torch.Generator().manual_seed(7))
+    got, expected = module.Model(*module.get_init_inputs())(**inputs), problem.oracle(**inputs)
+    for one, other in zip(*((each if isinstance(each, tuple) else (each,)) for each in (got, expected)), strict=True):
+        close = torch.allclose(one.double(), other.double(), rtol=2e-3, atol=2e-3)
+        print(task.name, "same" if close and one.shape == other.shape else "differs")
+"""
+
+
+@pytest.mark.judge
+def test_modules_compute_what_their_tasks_ask_for() -> None:
+    done = subprocess.run([sys.executable, "-c", SAME], capture_output=True, text=True, check=True)
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert {name for name, _ in words} == {task.name for task in STARTER}
+    assert [name for name, said in words if said != "same"] == []
