@@ -16,14 +16,14 @@ from suites.errors import SuiteError
 from suites.task import Task
 
 from . import limits
-from .compilation import Compiler, TargetReport, last_line
+from .compilation import Compiler, TargetReport, last_line, never_run
 from .device import Device, Target
 from .errors import HarnessError, WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
 from .layers import unlike
 from .pool import DevicePool, Slot
-from .sampling import Sampler, counted, estimates, extrapolated, missed, unwritten
+from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
@@ -149,7 +149,7 @@ class _Evaluating:
         self._compiled: TargetReport | None = None
         """Of the first target: what it shows to be no honest work is told when nothing else is wrong."""
         plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
-        self._cases, self._calls = plan.declared, plan.calls
+        self._cases, self._calls, self._configs = plan.declared, plan.calls, plan.configs
 
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
@@ -250,6 +250,11 @@ class _Evaluating:
             await self._measure_without_a_gpu(judged, correct=verdict is Verdict.CORRECT)
         if verdict is Verdict.CORRECT:
             sheet.leave("performance", NO_GPU if on_cpu else NOT_TIMED, ok=None)
+            short, notes = untouched(sheet.facts.get("sampled", ()))
+            sheet.notes += notes
+            if on_cpu and short is not None:
+                verdict, error = Verdict.WRONG, short
+                sheet.revise("execution", short.message)
         return sheet.done(verdict, error)
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
@@ -330,6 +335,7 @@ class _Evaluating:
         if judging.unsupported is not None:
             return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
         self._compiled = judging
+        self._sheet.notes += never_run(judging.resources, self._configs)
         count = {
             name: len(one.resources)
             for name, one in reports.items()

@@ -85,6 +85,19 @@ class TargetReport(msgspec.Struct, frozen=True):
         return None
 
 
+def never_run(resources: Sequence[KernelResources], calls: int) -> list[str]:
+    """Notes on autotuned kernels with more configs than the judge's calls take in turn: those beyond are only compiled."""
+    known: dict[str, set[int]] = {}
+    for one in resources:
+        if one.autotune_index is not None:
+            known.setdefault(one.kernel, set()).add(one.autotune_index)
+    return [
+        f"{kernel}: {len(configs)} configs, of which the judge ran the first {calls}; the others were only compiled"
+        for kernel, configs in known.items()
+        if len(configs) > calls
+    ]
+
+
 def _unlike(kind: str, message: str, *, reads: bool) -> tuple[Verdict, ErrorReport]:
     if not reads:
         return Verdict.REJECTED, ErrorReport(kind=kind, message=message)

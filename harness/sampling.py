@@ -15,7 +15,7 @@ from suites.task import Case, Task
 from .device import Target
 from .errors import WorkerDied
 from .estimate import estimate
-from .evaluation import Estimate, SampledTraffic, Traffic
+from .evaluation import ErrorReport, Estimate, SampledTraffic, Traffic
 from .pool import DevicePool
 from .worker.channel import BadFrame
 from .worker.messages import ENCODER, CaseTraffic
@@ -23,11 +23,13 @@ from .worker.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
 
 SAMPLE_S = 60.0
 """Of all cases of a candidate, wall time; what is not sampled by then stays so."""
+TOUCHED = 0.995
+"""Share of the bytes of inputs and outputs that a right kernel touches: all, but for what cost models round."""
 _MAX_REPORT_BYTES = 4 << 20
 
 
 class Sampler:
-    """Samples one candidate on the interpreting server of a pool. Nothing that goes wrong there touches a verdict."""
+    """Samples one candidate on the interpreting server of a pool. That there is no sample touches no verdict."""
 
     def __init__(self, pool: DevicePool, task: Task, source: str, target: Target) -> None:
         self._pool = pool
@@ -144,6 +146,29 @@ def missed(sampled: Sequence[SampledTraffic]) -> list[str]:
         for access in one.out_of_bounds:
             told.setdefault(access.partition(":")[0], f"case {one.case} at its gpu sizes: {access}")
     return list(told.values())
+
+
+def untouched(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
+    """
+    What cannot be right at `gpu` sizes, as its kernels touch less than inputs and outputs hold; and notes on what may not be.
+
+    An error only where the bound holds: no address depends on loaded values, and every program was sampled or all that
+    were, of each place in the grid, ask for equally much.
+    """
+    error, notes = None, []
+    for one in sampled:
+        if one.unique_high_bytes >= TOUCHED * one.minimal_bytes:
+            continue
+        text = (
+            f"case {one.case} at its gpu sizes: kernels touch at most {one.unique_high_bytes:,} distinct bytes, "
+            f"inputs and outputs hold {one.minimal_bytes:,}"
+        )
+        alike = one.requested_low_bytes == one.requested_high_bytes or one.sampled == one.programs
+        if alike and not one.remarks:
+            error = error or ErrorReport(kind="gpu_sizes", message=text)
+        else:
+            notes.append(f"{text}, by a sample that may have missed some")
+    return error, notes
 
 
 def estimates(

@@ -103,11 +103,17 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
-    """The mask to use for an access: the kernel's own, or one without the lanes that miss their tensor."""
+    """The mask to use for an access: the kernel's own, or one without the lanes that miss their tensor.
+
+    One that operators combined may hold integers, by which numpy would index.
+    """
+    bits = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
+    if bits is not None and bits.dtype != np.bool_:
+        bits = bits.astype(np.bool_)
+        mask = TensorHandle(bits, tl.int1)
     observation = current()
     if observation is None:
         return mask
-    bits = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if kept is None else TensorHandle(kept, tl.int1)

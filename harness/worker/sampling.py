@@ -56,7 +56,8 @@ class Sampler(Observation):
         self, kind: str, addresses: Any, mask: Any | None, item_bytes: int, origin: Origin | None
     ) -> None:
         """Count one access; none is kept from memory, as none reaches it."""
-        active = None if mask is None else np.broadcast_to(mask, addresses.shape)
+        # Masks that operators combined may hold integers, by which numpy would index.
+        active = None if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), addresses.shape)
         self._cost += 1 + addresses.size / LANES_AN_ACCESS
         if self._cost > ENDLESS:
             raise cannot("a program is too long to sample, or waits for a value that another one writes")

@@ -6,6 +6,7 @@ import triton.language as tl
 
 TASK = "softmax"
 EXPECT = ("correct", "")
+CASES = ("fp32-ragged", "fp16")
 
 
 @triton.autotune(
