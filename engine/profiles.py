@@ -87,9 +87,13 @@ def check_profile(name: str, method: str, tasks: Sequence[Task]) -> Profile:
 
 
 def task_module(task: Task) -> str:
-    """The task as a PyTorch module; empty where its folder has none."""
+    """The task as a PyTorch module, from its first import on; empty where its folder has none."""
     file = task.folder / MODULE_FILE
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    if not file.is_file():
+        return ""
+    source = file.read_text(encoding="utf-8")
+    first = next((line for line in source.splitlines() if line.startswith(("import ", "from "))), "")
+    return source[source.index(first) :].strip()
 
 
 def bound_module(entry: EntryPoint) -> str:

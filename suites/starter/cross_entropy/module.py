@@ -1,7 +1,5 @@
 """The task as a PyTorch module, for models that translate modules (prompt profile `kernelllm`). Nothing judges by it."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
