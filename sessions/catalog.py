@@ -12,6 +12,7 @@ from .codec import BadLine, decode, tag_of
 from .description import SessionDescription, SessionSummary, describe, summarise
 from .errors import AmbiguousSession, NoSuchSession, SessionBusy
 from .events import (
+    AttemptSwept,
     CallStarted,
     CandidateProposed,
     DeviceSampled,
@@ -20,6 +21,7 @@ from .events import (
     ReplyPiece,
     StageFinished,
     StageStarted,
+    SweepStarted,
 )
 from .files import FileLock
 from .fold import apply
@@ -163,7 +165,16 @@ def _live_info(files: LiveFiles) -> SessionInfo | None:
 
 _PASSED_OVER = tuple(
     b'{"type":"%s"' % tag_of(kind).encode()
-    for kind in (CallStarted, ReplyPiece, CandidateProposed, StageStarted, StageFinished, DeviceSampled)
+    for kind in (
+        CallStarted,
+        ReplyPiece,
+        CandidateProposed,
+        SweepStarted,
+        AttemptSwept,
+        StageStarted,
+        StageFinished,
+        DeviceSampled,
+    )
 )
 """How lines begin that a summary does not need: nearly all of a long journal."""
 

@@ -48,7 +48,7 @@ def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
     """Kernels that the module launches, in the order of their definitions."""
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _is_jit(node)}
     kernels = {name: _kernel(tree, function, functions) for name, function in functions.items()}
-    for launch, name, arguments in _calls(tree, tree):
+    for launch, name, arguments in _calls(tree):
         kernel = kernels.get(name)
         if kernel is not None:
             launch.arguments = _bound(kernel.function, arguments)
@@ -56,16 +56,18 @@ def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
     return tuple(kernel for kernel in kernels.values() if kernel.launches)
 
 
-def _calls(node: ast.AST, scope: Scope) -> Iterator[tuple[Launch, str, ast.Call]]:
-    """Calls of the form `name[grid](...)` below a node, in order, with the scope that each stands in."""
-    for child in ast.iter_child_nodes(node):
-        inner = child if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Subscript):
-            kernel = child.func.value
+def _calls(tree: ast.Module) -> Iterator[tuple[Launch, str, ast.Call]]:
+    """Calls of the form `name[grid](...)`, in the order of the text, each with the scope that it stands in."""
+    pending: list[tuple[ast.AST, Scope]] = [(tree, tree)]
+    while pending:  # a sum of a thousand terms is a thousand levels deep
+        node, scope = pending.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            kernel = node.func.value
             if isinstance(kernel, ast.Name):
-                unnamed = any(keyword.arg is None for keyword in child.keywords)
-                yield Launch(child, child.func.slice, scope, {}, unnamed), kernel.id, child
-        yield from _calls(child, inner)
+                unnamed = any(keyword.arg is None for keyword in node.keywords)
+                yield Launch(node, node.func.slice, scope, {}, unnamed), kernel.id, node
+        inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope
+        pending += [(child, inner) for child in reversed(list(ast.iter_child_nodes(node)))]
 
 
 def _bound(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:

@@ -216,6 +216,11 @@ def test_where_nothing_is_told_nothing_is_found(source: str) -> None:
             ast.parse(edited(source, choice.edits))
 
 
+def test_a_deep_expression_is_no_trouble() -> None:
+    deep = "\n\ndef table(n):\n    return " + " + ".join(["n"] * 2500) + "\n"
+    assert "num_warps" in by_name(launch("x, n, b") + deep)
+
+
 def test_edits_of_the_same_text_are_refused() -> None:
     with pytest.raises(ValueError, match="two edits"):
         edited("abcdef", [Edit(0, 3, "x"), Edit(2, 4, "y")])

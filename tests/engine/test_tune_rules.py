@@ -1,0 +1,127 @@
+"""What holds for `tune` and `geak --tune` whatever the judge says."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.methods.geak import Geak
+from engine.methods.tune import Tune
+from harness import Verdict
+from sessions.events import AttemptSwept, MethodOptions, Origin, SweptVariant
+from sessions.metrics import rank
+from tests.support.engines import candidate
+from tests.support.scripted_context import ScriptedContext, Told
+
+VERDICTS = st.one_of(
+    st.sampled_from(("wrong", "compile_error", "timeout", "unsupported", "correct")),
+    st.floats(min_value=0.1, max_value=9, allow_nan=False).map(lambda speedup: f"correct {speedup:.2f}"),
+)
+VARIANTS = st.lists(
+    st.tuples(VERDICTS, st.booleans(), st.sets(st.sampled_from("abcd"), min_size=1)), max_size=12
+)
+
+
+class Sweeping(ScriptedContext):
+    """A `ScriptedContext` whose sweep over attempt n names the variants that are told of n."""
+
+    def __init__(
+        self, *verdicts: str, sweeps: list[list[tuple[str, bool, set[str]]]], start: str = "correct"
+    ) -> None:
+        super().__init__(*verdicts)
+        self.told: list[str] = []
+        self._sweeps, self._start = sweeps, start
+        self._swept: dict[str, AttemptSwept] = {}
+
+    def start(self) -> str:
+        return candidate(self._start, "start")
+
+    async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
+        if attempt not in self._swept:
+            number = len(self._swept)
+            told = self._sweeps[number % len(self._sweeps)] if self._sweeps else []
+            variants = [
+                SweptVariant(tuple(sorted(changes)), candidate(verdict, f"{number}.{place}"), better)
+                for place, (verdict, better, changes) in enumerate(told)
+            ]
+            self._swept[attempt] = AttemptSwept(
+                attempt=attempt, target="gfx942", tried=len(told), variants=tuple(variants[:most])
+            )
+        return self._swept[attempt]
+
+    def tell(self, words: str) -> None:
+        self.told.append(words)
+
+
+def passed(attempt: Told) -> bool:
+    return attempt.evaluation is not None and attempt.evaluation.verdict is Verdict.CORRECT
+
+
+def check_lineage(attempts: list[Told]) -> None:
+    """Each variant comes from a correct attempt before it, asks no model, and is measured against the best so far."""
+    before: dict[str, Told] = {}
+    for attempt in attempts:
+        if attempt.origin is Origin.TUNE and attempt.base is not None:
+            assert passed(before[attempt.base])
+            assert not attempt.calls
+            assert attempt.rival is not None
+        before[attempt.name] = attempt
+
+
+@given(
+    st.integers(min_value=1, max_value=9),
+    st.sampled_from(("correct", "correct 1.00", "wrong")),
+    st.lists(VARIANTS, min_size=1, max_size=3),
+)
+def test_tune_ends_within_its_iterations_and_never_below_its_start(
+    iterations: int, start: str, sweeps: list[list[tuple[str, bool, set[str]]]]
+) -> None:
+    context = Sweeping(*["-"] * iterations, sweeps=sweeps, start=start)
+    asyncio.run(Tune().run(context))
+    first, *variants = context.attempts
+    assert (first.origin, first.base) == (Origin.TUNE, None)
+    assert len(variants) < iterations
+    check_lineage(context.attempts)
+    if not passed(first):
+        assert not variants
+        assert context.told
+        return
+    assert all(attempt.base is not None for attempt in variants)
+    evaluations = [attempt.evaluation for attempt in context.attempts if attempt.evaluation]
+    assert max(map(rank, evaluations)) >= rank(evaluations[0])
+    untimed = first.evaluation is not None and first.evaluation.speedup is None
+    if untimed:
+        assert len(variants) <= sum(better for _, better, _ in sweeps[0]), "a guess speaks for each"
+
+
+@given(
+    st.lists(st.one_of(VERDICTS, st.just("prose")), min_size=1, max_size=10), st.lists(VARIANTS, max_size=3)
+)
+def test_sweeps_leave_geak_its_iterations(
+    verdicts: list[str], sweeps: list[list[tuple[str, bool, set[str]]]]
+) -> None:
+    context = Alternating(*verdicts, sweeps=sweeps)
+    context.options = MethodOptions(tune=True)
+    asyncio.run(Geak().run(context))
+    asked = [attempt for attempt in context.attempts if attempt.origin is not Origin.TUNE]
+    assert len(asked) == len(verdicts)
+    check_lineage(context.attempts)
+    for attempt, following in zip(context.attempts, context.attempts[1:], strict=False):
+        if following.origin is Origin.TUNE:
+            assert attempt.origin is not Origin.TUNE
+            assert (following.base, passed(attempt)) == (attempt.name, True)
+        if following.origin is Origin.REPAIR:
+            assert following.base is not None
+            repaired = next(each for each in context.attempts if each.name == following.base)
+            assert repaired.origin is not Origin.TUNE, "a variant that failed is nobody's line"
+
+
+class Alternating(Sweeping):
+    """Whose verdicts are those of the attempts that a model is asked for."""
+
+    @property
+    def _verdict(self) -> str:
+        asked = [attempt for attempt in self.attempts if attempt.origin is not Origin.TUNE]
+        return self._verdicts[len(asked) - 1]
