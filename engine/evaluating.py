@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine.shared import Shared
-from harness import Evaluation, StageEntered, StageLeft, Verdict
+from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
+from harness.evaluation import SCHEMA
 from sessions.events import Notice, StageFinished, StageStarted
 from suites import Task
 
@@ -50,6 +51,20 @@ async def evaluated(
         if evaluation.verdict in NO_VERDICT:
             failed(evaluation, "")
     return evaluation
+
+
+def abandoned(task: str, device: str, why: str) -> Evaluation:
+    """What stands for the evaluation of an attempt that was ended before it had one; counted nowhere."""
+    return Evaluation(
+        schema=SCHEMA,
+        task=task,
+        device=device,
+        verdict=Verdict.CANCELLED,
+        call=False,
+        execution=False,
+        stages=tuple(Stage(name, None, 0.0) for name in STAGES),
+        error=ErrorReport(kind="cancelled", message=why),
+    )
 
 
 def why_not(evaluation: Evaluation) -> str:

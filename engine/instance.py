@@ -7,13 +7,15 @@ asked for twice and no verdict is lost, in whatever moment the engine ended.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.committing import Commits
 from engine.errors import JudgeUnable, ModelError
-from engine.evaluating import NO_VERDICT, evaluated, why_not
+from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
 from engine.judging import own_target
 from engine.methods import Review
 from engine.models import CallKey, Reply, Request, Retry, ask
@@ -48,7 +50,10 @@ TEMPERATURE = 1.0
 
 
 class InstanceContext:
-    """The `Context` of one instance. An attempt is committed when the next begins, or a person is waited for."""
+    """The `Context` of one instance, or of one of its lanes.
+
+    An attempt is committed when the next begins, or a person is waited for.
+    """
 
     def __init__(self, shared: Shared, task: Task, instance: int) -> None:
         self.task = task
@@ -62,11 +67,15 @@ class InstanceContext:
         self._recorder = shared.recorder
         self._chain = shared.plan.first_chain + instance - 1
         self._number = 0
+        self._step = 1
+        """From one attempt here to the next: as many as there are lanes."""
+        self._begun = False
+        """Whether an attempt is under way."""
+        self._lanes: tuple[InstanceContext, ...] = ()
+        self._commits = Commits(shared.recorder, self.key)
         self._tuned = 0
         """Attempts that asked no model, and so are none to a recording."""
         self._asked: Counter[Role] = Counter()
-        self._fresh = False
-        """Whether the attempt has something that its commit may lack."""
 
     @property
     def _name(self) -> str:
@@ -79,22 +88,56 @@ class InstanceContext:
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
         await self.settle()
-        self._number += 1
+        self._number = self._last + self._step
+        self._lanes = ()
+        self._begun = True
+        self._commits.begin(self._number)
         self._tuned += origin is Origin.TUNE
         self._asked.clear()
-        self._fresh = False
         instance = self._recorder.state.instances.get(self.key)
         if instance is None or all(known.number != self._number for known in instance.attempts):
             self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base))
         return self._name
 
+    @property
+    def _last(self) -> int:
+        """The highest number of an attempt begun here or in a lane."""
+        return max((self._number, *(lane._last for lane in self._lanes if lane._begun)))
+
+    def lanes(self, count: int) -> tuple[InstanceContext, ...]:
+        """See `Context`."""
+        last, self._lanes = self._last, ()
+        lanes = tuple(copy.copy(self) for _ in range(count))
+        for place, lane in enumerate(lanes):
+            lane._number = last + place + 1 - count
+            lane._step = count
+            lane._begun = False
+            lane._asked = Counter()
+        self._number, self._lanes = last, lanes
+        return lanes
+
     async def settle(self) -> None:
-        """Commit the current attempt, once it is judged; nothing more is asked for it."""
-        if self._number == 0 or self._attempt.evaluation is None:
+        """See `Context`; the attempt is committed once it is judged."""
+        if self._begun:
+            await self._commits.end(self._number)
+
+    async def close(self) -> None:
+        """Commit whatever is judged: the instance is over."""
+        await self._commits.end_all()
+
+    async def abandon(self, why: str) -> None:
+        """See `Context`."""
+        if not self._begun or self._attempt.evaluation is not None:
             return
-        if self._fresh or self._attempt.commit is None:
-            await self._recorder.commit_attempt(self._name)
-            self._fresh = False
+        for call in self._attempt.calls:
+            if not call.finished and not call.failed:
+                await self._recorder.record_durable(
+                    CallFailed(call=call.call, reason="cancelled", message=why)
+                )
+        await self._recorder.record_durable(
+            AttemptJudged(attempt=self._name, evaluation=abandoned(self.task.id, self.device, why))
+        )
+        await self.settle()
 
     def start(self) -> str:
         """See `Context`. `UsageProblem` when the file that was named is gone and the journal does not hold it."""
@@ -109,7 +152,7 @@ class InstanceContext:
         swept = self._recorder.state.attempt(attempt)
         if swept.sweep is not None:
             return swept.sweep
-        await self.settle()
+        await self._commits.up_to(self._number)
         self._recorder.record(SweepStarted(attempt=attempt))
         compiled_for = own_target(self._shared.judge.devices, self.targets)
         began = time.monotonic()
@@ -151,7 +194,7 @@ class InstanceContext:
             )
 
     async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:
-        self._fresh = True
+        self._commits.changed(self._number)
         client, record = self._shared.client, self._recorder.record
         record(
             CallStarted(
@@ -217,16 +260,17 @@ class InstanceContext:
     async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
         """See `Context`. A judge that fails is tried once more; `JudgeUnable` when it fails again."""
         if self._attempt.source is None:
-            self._fresh = True
+            self._commits.changed(self._number)
             await self._recorder.record_durable(
                 CandidateProposed(attempt=self._name, source=source, strategy=strategy, unusable=unusable)
             )
         known = self._attempt.evaluation
         if known is not None and known.verdict not in NO_VERDICT:
             return known
-        self._fresh = True
+        self._commits.changed(self._number)
         evaluation = await self._judge(self._attempt.source or "", rival)
         judged = await self._recorder.record_durable(AttemptJudged(attempt=self._name, evaluation=evaluation))
+        await self._commits.judged()
         return judged.evaluation
 
     async def _judge(self, source: str, rival: str | None) -> Evaluation:
@@ -246,7 +290,7 @@ class InstanceContext:
             return Review(accepted=True)
         decision = self._shared.decisions.about(self._name)
         if decision is None:
-            await self.settle()
+            await self._commits.up_to(self._number)
             if not self._attempt.waiting:
                 self._recorder.record(WaitingForPerson(attempt=self._name))
             decision = await self._shared.decisions.wait(self._name)

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from engine.errors import UsageProblem
-from engine.methods import METHODS, Method, open_method
+from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, check_model, find_recording
 from harness import Target, target
 from harness.devices import choose_devices
@@ -176,6 +176,15 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
         if value != getattr(MethodOptions(), name) and name not in method.takes:
             takers = [known for known in METHODS if name in open_method(known).takes]
             raise UsageProblem(f"--{name} is an option of {', '.join(takers)}, not of {method.name}")
+    for module in options.without:
+        if module not in MODULES:
+            raise UsageProblem(f"--without knows {', '.join(MODULES)}, not {module!r}")
+        if module not in method.modules:
+            having = ", ".join(sorted(method.modules))
+            raise UsageProblem(f"{method.name} has no module {module!r} to do without; it has {having}")
+    _at_least("--workers", options.workers, 1)
+    _at_least("--descendants", options.descendants, 1)
+    options = msgspec.structs.replace(options, without=tuple(sorted(set(options.without))))
     if not options.start:
         return options
     if len(tasks) > 1:
@@ -204,6 +213,13 @@ def _counts(
     """Instances and iterations. What a recording holds of each task bounds the instances of all."""
     instances = None if plan.instances is None else _at_least("--instances", plan.instances, 1)
     iterations = None if plan.iterations is None else _at_least("--iterations", plan.iterations, 1)
+    if method.iterations is not None:
+        if iterations not in (None, method.iterations):
+            raise UsageProblem(
+                f"--iterations {iterations}: {method.name} makes {method.iterations} in each instance; "
+                "ask for more --instances instead"
+            )
+        iterations = method.iterations
     if not method.asks_model:
         if instances is not None and instances > 1:
             raise UsageProblem(

@@ -52,7 +52,7 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     if known is None or known.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
     ending = await _run(method, context)
-    await context.settle()
+    await context.close()
     if ending.reason != "infra_error":
         ending = await _examine(shared, task, context.key) or ending
     await shared.recorder.record_durable(

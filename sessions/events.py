@@ -71,6 +71,10 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Sweep the launch parameters of each correct attempt."""
     start: str = ""
     """File of the kernel to start from; empty: the task's timing baseline."""
+    workers: int = 4
+    """That work side by side in one instance of `kernelagent`."""
+    descendants: int = 8
+    """Candidates of one round of `geak-evolve`."""
 
 
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):

@@ -39,6 +39,9 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     model: str | None = None
     tune: bool = False
     start: str = ""
+    without: Names = ()
+    workers: Count = 4
+    descendants: Count = 8
     instances: Count | None = None
     iterations: Count | None = None
     devices: Names = ("idle",)
@@ -64,6 +67,9 @@ WISHES = {
     "budget-tokens": "a whole number, 1 or more",
     "seed": "a whole number from 0 to 2^63 - 1",
     "tune": "true or false",
+    "without": "names with commas between them, of knowledge, one-shot, optimizer and reflection",
+    "workers": "a whole number, 1 or more",
+    "descendants": "a whole number, 1 or more",
     "mouse": "true or false",
     "keys": "a table of names and keys",
     "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and perhaps cached_input',

@@ -17,6 +17,9 @@ from harness import Evaluation, Target
 from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role
 from suites import Task
 
+MODULES = ("knowledge", "one-shot", "optimizer", "reflection")
+"""What `--without` can switch off, each in the methods that have it."""
+
 
 class Review(msgspec.Struct, frozen=True):
     """What a person said about a correct candidate."""
@@ -50,6 +53,22 @@ class Context(Protocol):
         """Something that people should know of the instance."""
         ...
 
+    def lanes(self, count: int) -> tuple[Context, ...]:
+        """So many contexts of the same instance, whose attempts may be under way at once.
+
+        Lane k (from 0) of n makes the attempts k+1, n+k+1, 2n+k+1, ... after those begun so far. This context makes no
+        attempt until they have ended.
+        """
+        ...
+
+    async def settle(self) -> None:
+        """Nothing more is asked for the attempt under way."""
+        ...
+
+    async def abandon(self, why: str) -> None:
+        """End what is under way here, after its task was cancelled: calls as `cancelled`, the attempt as counted nowhere."""
+        ...
+
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """Begin the next attempt and return its name, as `softmax#2/7`; what follows belongs to it."""
         ...
@@ -78,6 +97,12 @@ class Method(Protocol):
     """Without one, a session needs no `--model`, and one instance does what all would."""
     takes: frozenset[str]
     """Fields of `MethodOptions` that mean something to it."""
+    summary: str
+    """In a few words, for people who choose."""
+    modules: frozenset[str]
+    """Of `MODULES`, those that it can do without."""
+    iterations: int | None
+    """The only number of iterations that means something; `None` where it is the person's choice."""
 
     async def run(self, context: Context) -> None:
         """Make `context.iterations` attempts."""

@@ -18,10 +18,9 @@ nothing about the model's own gains, and where it fails nothing is repaired.
 
 from __future__ import annotations
 
-from engine.candidate import Candidate, Unusable, read_reply
+from engine.candidate import Unusable
 from engine.prompting import (
     Setting,
-    corrective_prompt,
     escape_prompt,
     first_prompt,
     optimize_prompt,
@@ -32,13 +31,11 @@ from engine.retrieval import Corpus
 from harness import Verdict
 from sessions.events import Message, Role
 
-from .context import Context
+from .context import MODULES, Context
 from .history import Ancestor
 from .progress import TRAP, Failure, Move, Progress, Step
+from .proposing import examples_of, propose, setting_of
 from .tune import better_variant
-
-REPLIES = 2
-"""That may be asked for in one iteration until one holds code."""
 
 
 class Geak:
@@ -46,13 +43,15 @@ class Geak:
 
     name = "geak"
     asks_model = True
+    summary = "generate, judge, reflect, optimize (AMD's GEAK)"
     takes = frozenset({"without", "tune"})
+    modules = frozenset(MODULES)
+    iterations: int | None = None
 
     async def run(self, context: Context) -> None:
         """See `Method`."""
         without = context.options.without
-        setting = Setting(context.task, context.targets, context.device, knowledge="knowledge" not in without)
-        corpus = context.corpus if "one-shot" not in without else Corpus(())
+        setting, corpus = setting_of(context), examples_of(context)
         progress = Progress()
         for iteration in range(1, context.iterations + 1):
             step = progress.next_step()
@@ -83,20 +82,6 @@ class Geak:
             if iteration < context.iterations and "reflection" not in without:
                 asked = reflect_prompt(setting, failed=failure, best=progress.history.best)
                 failure.reflection = (await context.ask(Role.REFLECTOR, asked)).text
-
-
-async def propose(context: Context, role: Role, messages: tuple[Message, ...]) -> Candidate | Unusable:
-    """The candidate that a model proposes, or why its last reply held none."""
-    entry_points = [point.name for point in context.task.entry_points]
-    asked, found = messages, None
-    for _ in range(REPLIES):
-        reply = await context.ask(role, asked)
-        found = read_reply(reply.text, entry_points, stop_reason=reply.stop_reason)
-        if isinstance(found, Candidate):
-            return found
-        asked = corrective_prompt(messages, reply.text, found)
-    assert isinstance(found, Unusable)
-    return found
 
 
 def next_prompt(setting: Setting, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:

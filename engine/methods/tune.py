@@ -28,7 +28,10 @@ class Tune:
 
     name = "tune"
     asks_model = False
+    summary = "no model: sweeps the launch parameters of a correct kernel"
     takes = frozenset({"start"})
+    modules: frozenset[str] = frozenset()
+    iterations: int | None = None
 
     async def run(self, context: Context) -> None:
         """See `Method`."""

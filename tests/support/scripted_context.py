@@ -36,13 +36,15 @@ class Told:
 class ScriptedContext:
     """A `Context` whose attempt n ends with verdict n: a verdict of `ToldJudge`, `prose`, or `turned_down` by a person."""
 
-    def __init__(self, *verdicts: str, why: str = "too clever") -> None:
+    def __init__(
+        self, *verdicts: str, why: str = "too clever", options: MethodOptions | None = None
+    ) -> None:
         self.task = load_task("vector_add")
         self.targets: tuple[Target, ...] = (target("gfx942"),)
         self.device = "cpu"
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
-        self.options = MethodOptions()
+        self.options = options or MethodOptions()
         self.attempts: list[Told] = []
         self._verdicts = verdicts
         self._why = why

@@ -45,6 +45,9 @@ RECORDED = "recorded:starter"
     default=None,
     help="geak: sweep the launch parameters of each correct attempt too.",
 )
+@click.option("--without", metavar="MODULES", help="Switch off, of knowledge,one-shot,optimizer,reflection.")
+@click.option("--workers", type=int, metavar="N", help="kernelagent: workers side by side. [4]")
+@click.option("--descendants", type=int, metavar="N", help="geak-evolve: candidates of a round. [8]")
 @click.option("--start", metavar="FILE", help="tune: the kernel to sweep. [the task's timing baseline]")
 @click.option("--devices", metavar="NAMES", help="Where to judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
@@ -110,7 +113,13 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         budget_tokens=settings.budget_tokens,
         seed=settings.seed,
         prices=settings.prices,
-        options=MethodOptions(tune=settings.tune, start=settings.start),
+        options=MethodOptions(
+            without=settings.without,
+            tune=settings.tune,
+            start=settings.start,
+            workers=settings.workers,
+            descendants=settings.descendants,
+        ),
     )
 
 

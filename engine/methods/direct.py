@@ -1,0 +1,37 @@
+"""`direct`: one prompt, one answer (and one corrective request where it held no code). 1-shot, or 0-shot without `one-shot`.
+
+What a model can do alone: the baseline that every loop is held against. More samples are more instances.
+"""
+
+from __future__ import annotations
+
+from engine.candidate import Unusable
+from engine.prompting import first_prompt
+from harness import Verdict
+from sessions.events import Origin, Role
+
+from .context import Context
+from .proposing import examples_of, propose, setting_of
+
+
+class Direct:
+    """The method `direct`."""
+
+    name = "direct"
+    summary = "one prompt, one answer; 0-shot with --without one-shot"
+    asks_model = True
+    takes = frozenset({"without"})
+    modules = frozenset({"knowledge", "one-shot"})
+    iterations: int | None = 1
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        example = examples_of(context).by_instruction(context.task)
+        await context.attempt(Origin.FRESH, None)
+        found = await propose(context, Role.GENERATOR, first_prompt(setting_of(context), example=example))
+        if isinstance(found, Unusable):
+            await context.judge("", "", rival=None, unusable=found.reason)
+            return
+        evaluation = await context.judge(found.source, found.strategy, rival=None)
+        if evaluation.verdict is Verdict.CORRECT:
+            await context.review()

@@ -1,0 +1,219 @@
+"""`geak-evolve`: GEAK's second generation. In each round several descendants of ranked parents, made and tested at once.
+
+A lineage is a line of work with its own short history; it repairs what fails, and drops it at the debugging trap, as `geak`
+does. A lineage that stands on a correct kernel takes its parent from the ranking of all lineages: the first the best, the
+second the next, and so on from the top again. One iteration is one evaluated candidate, so the last round may be smaller.
+Where the public code evicts the best of a full list and shows copies of the latest attempt as history, this does not: the
+ranking loses its worst alone, and an attempt is in it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.candidate import Unusable
+from engine.prompting import (
+    Place,
+    Setting,
+    descend_prompt,
+    escape_prompt,
+    first_prompt,
+    reflect_prompt,
+    repair_prompt,
+)
+from engine.retrieval import Corpus
+from harness import Verdict
+from sessions.events import Message, Origin, Role
+
+from .context import Context
+from .history import ANCESTORS, Ancestor, History
+from .progress import TRAP, Failure
+from .proposing import examples_of, propose, setting_of
+from .side_by_side import side_by_side
+
+REMEMBERED = 5
+"""Attempts that a lineage tells its descendants of."""
+
+
+@dataclass(slots=True)
+class Lineage:
+    """One line of descent."""
+
+    tried: list[Failure] = field(default_factory=list)
+    """Its latest attempts with a candidate, correct ones too, oldest first."""
+    line: Failure | None = None
+    """The candidate being repaired."""
+    failures: int = 0
+    """In a row, on this line; an iteration without code counts."""
+    given_up: list[Failure] = field(default_factory=list)
+    """The last candidate of each line that was dropped, oldest first."""
+    unusable: str = ""
+    """Why the latest iteration brought no code; empty when it did."""
+
+    def remember(self, attempt: Failure) -> None:
+        """Keep the latest few."""
+        self.tried = [*self.tried, attempt][-REMEMBERED:]
+
+    def failed(self) -> None:
+        """One more failure; at the trap the line is dropped."""
+        self.failures += 1
+        if self.failures >= TRAP:
+            if self.line is not None:
+                self.given_up.append(self.line)
+            self.line, self.failures = None, 0
+
+
+class GeakEvolve:
+    """The method `geak-evolve`."""
+
+    name = "geak-evolve"
+    summary = "rounds of descendants of ranked parents, made and tested at once (GEAK's second generation)"
+    asks_model = True
+    takes = frozenset({"without", "descendants"})
+    modules = frozenset({"knowledge", "one-shot", "reflection"})
+    iterations: int | None = None
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        many = min(context.options.descendants, context.iterations)
+        lineages = [Lineage() for _ in range(many)]
+        ranked, without_gain = History(max(many, ANCESTORS)), 0
+        left = context.iterations
+        while left:
+            now = lineages[: min(many, left)]
+            left -= len(now)
+            newcomers = await self._round(context, now, ranked, without_gain, last=not left)
+            # In the order of their numbers, whoever was first: a resumed session must rank as this one does.
+            gains = [ranked.add(newcomer) for newcomer in newcomers]
+            without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
+
+    async def _round(
+        self, context: Context, lineages: Sequence[Lineage], ranked: History, without_gain: int, *, last: bool
+    ) -> list[Ancestor]:
+        """The correct candidates of a round, in the order of their attempts."""
+        setting, examples = setting_of(context), examples_of(context)
+        # As they stood before the round: what a sibling achieves meanwhile is for the next.
+        before = tuple(ranked)
+        reflects = "reflection" not in context.options.without and not last
+        made: dict[int, Ancestor] = {}
+
+        async def work(place: int, lane: Context) -> bool:
+            descent = Descent(setting, examples, before, without_gain, Place(place + 1, len(lineages)))
+            newcomer = await descend(lane, lineages[place], descent, reflects=reflects)
+            if newcomer is not None:
+                made[place] = newcomer
+            return False
+
+        await side_by_side(context.lanes(len(lineages)), work)
+        return [made[place] for place in sorted(made)]
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """What one descendant is made from, beside its lineage."""
+
+    setting: Setting
+    examples: Corpus
+    ranked: tuple[Ancestor, ...]
+    """Ascending, best last."""
+    without_gain: int
+    place: Place
+
+    @property
+    def parent(self) -> Ancestor | None:
+        """By rank: the first descendant's is the best, the second's the next, from the top again after the last."""
+        if not self.ranked:
+            return None
+        return self.ranked[-1 - (self.place.number - 1) % len(self.ranked)]
+
+    @property
+    def shown(self) -> tuple[Ancestor, ...]:
+        """The best few of the ranking, the parent among them, ascending."""
+        top = self.ranked[-ANCESTORS:]
+        parent = self.parent
+        return top if parent is None or parent in top else (parent, *top[1:])
+
+    @property
+    def best(self) -> Ancestor | None:
+        """Of all lineages."""
+        return self.ranked[-1] if self.ranked else None
+
+
+async def descend(context: Context, lineage: Lineage, descent: Descent, *, reflects: bool) -> Ancestor | None:
+    """One attempt of a lineage; the correct candidate that it brought."""
+    parent, line = descent.parent, lineage.line
+    if line is not None:
+        role, base = Role.GENERATOR, line.attempt
+        attempt = await context.attempt(Origin.REPAIR, base)
+    elif parent is not None:
+        role, base = Role.OPTIMIZER, parent.attempt
+        attempt = await context.attempt(Origin.OPTIMIZE, base)
+    else:
+        role = Role.GENERATOR
+        attempt = await context.attempt(Origin.FRESH, None)
+    found = await propose(context, role, prompt_of(context, lineage, descent))
+    if isinstance(found, Unusable):
+        await context.judge("", "", rival=None, unusable=found.reason)
+        lineage.unusable = found.message
+        lineage.failed()
+        return None
+    lineage.unusable = ""
+    best = descent.best
+    evaluation = await context.judge(found.source, found.strategy, rival=best.source if best else None)
+    rejection = None
+    tried = Failure(attempt, found.source, found.strategy, evaluation, line or parent)
+    if evaluation.verdict is Verdict.CORRECT:
+        review = await context.review()
+        if review.accepted:
+            lineage.remember(tried)
+            lineage.line, lineage.failures = None, 0
+            return Ancestor(attempt, found.source, found.strategy, evaluation)
+        rejection = review.why
+    tried.rejection = rejection
+    lineage.remember(tried)
+    lineage.line = tried
+    lineage.failed()
+    if reflects:
+        asked = reflect_prompt(descent.setting, failed=tried, best=best)
+        tried.reflection = (await context.ask(Role.REFLECTOR, asked)).text
+    return None
+
+
+def prompt_of(context: Context, lineage: Lineage, descent: Descent) -> tuple[Message, ...]:
+    """The prompt of a lineage's next attempt."""
+    parent, line = descent.parent, lineage.line
+    if line is not None:
+        return repair_prompt(
+            descent.setting,
+            failed=line,
+            failures=lineage.failures,
+            trap=TRAP,
+            before=line.before,
+            best=descent.best,
+            example=descent.examples.by_code(line.source),
+            unusable=lineage.unusable,
+        )
+    if parent is not None:
+        return descend_prompt(
+            descent.setting,
+            history=descent.shown,
+            parent=parent,
+            lineage=lineage.tried,
+            place=descent.place,
+            without_gain=descent.without_gain,
+            unusable=lineage.unusable,
+        )
+    if lineage.given_up:
+        return escape_prompt(
+            descent.setting,
+            given_up=lineage.given_up,
+            example=descent.examples.by_instruction(context.task),
+            unusable=lineage.unusable,
+        )
+    return first_prompt(
+        descent.setting,
+        example=descent.examples.by_instruction(context.task),
+        unusable=lineage.unusable,
+        place=descent.place if descent.place.of > 1 else None,
+    )

@@ -1,0 +1,89 @@
+"""`kernelagent`: workers side by side, each generates, verifies and refines with the history of its own attempts alone.
+
+After Meta's KernelAgent (2025): the first candidate that is verified stops the others. The iterations of an instance are
+shared out to its workers, each of which starts from another idea. It looks for a correct kernel and does not optimize.
+"""
+
+from __future__ import annotations
+
+from engine.candidate import Unusable
+from engine.prompting import Place, Setting, first_prompt, refine_prompt
+from engine.retrieval import Corpus
+from harness import Verdict
+from sessions.events import Origin, Role
+
+from .context import Context
+from .progress import Failure
+from .proposing import examples_of, propose, setting_of
+from .side_by_side import side_by_side
+
+REMEMBERED = 5
+"""Attempts of its own that a worker is told of."""
+
+
+class KernelAgent:
+    """The method `kernelagent`."""
+
+    name = "kernelagent"
+    summary = "workers side by side refine their own attempts; the first correct one stops the others"
+    asks_model = True
+    takes = frozenset({"without", "workers"})
+    modules = frozenset({"knowledge", "one-shot"})
+    iterations: int | None = None
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        workers = min(context.options.workers, context.iterations)
+        setting, examples = setting_of(context), examples_of(context)
+
+        async def work(place: int, lane: Context) -> bool:
+            share = len(range(place, context.iterations, workers))
+            return await refined(lane, setting, examples, share, Place(place + 1, workers))
+
+        await side_by_side(context.lanes(workers), work, why="another worker's candidate is correct")
+
+
+async def refined(context: Context, setting: Setting, examples: Corpus, attempts: int, place: Place) -> bool:
+    """One worker's attempts, until one is correct; whether one is."""
+    tried: list[Failure] = []
+    unusable = ""
+    for _ in range(attempts):
+        if tried:
+            last = tried[-1]
+            attempt = await context.attempt(Origin.REPAIR, last.attempt)
+            asked = refine_prompt(
+                setting,
+                attempts=tried[-REMEMBERED:],
+                example=examples.by_code(last.source),
+                unusable=unusable,
+            )
+        else:
+            attempt = await context.attempt(Origin.FRESH, None)
+            example = examples.by_instruction(context.task)
+            asked = first_prompt(
+                setting, example=example, unusable=unusable, place=place if place.of > 1 else None
+            )
+        found = await propose(context, Role.GENERATOR, asked)
+        if isinstance(found, Unusable):
+            await context.judge("", "", rival=None, unusable=found.reason)
+            unusable = found.message
+            continue
+        unusable = ""
+        evaluation = await context.judge(found.source, found.strategy, rival=None)
+        rejection = None
+        if evaluation.verdict is Verdict.CORRECT:
+            review = await context.review()
+            if review.accepted:
+                return True
+            rejection = review.why
+        tried.append(
+            Failure(
+                attempt,
+                found.source,
+                found.strategy,
+                evaluation,
+                tried[-1] if tried else None,
+                rejection,
+            )
+        )
+    return False

@@ -1,0 +1,69 @@
+"""`reflexion`: generate, test, reflect, retry (Shinn et al., 2023), until a candidate is correct or the iterations are spent.
+
+It mends and does not optimize: what it reaches beside `geak` is what the optimizer and the debugging trap add. A line is
+never dropped.
+"""
+
+from __future__ import annotations
+
+from engine.candidate import Unusable
+from engine.prompting import first_prompt, reflect_prompt, repair_prompt
+from harness import Verdict
+from sessions.events import Origin, Role
+
+from .context import Context
+from .progress import Failure
+from .proposing import examples_of, propose, setting_of
+
+
+class Reflexion:
+    """The method `reflexion`."""
+
+    name = "reflexion"
+    summary = "generate, test, reflect, retry, until a candidate is correct"
+    asks_model = True
+    takes = frozenset({"without"})
+    modules = frozenset({"knowledge", "one-shot", "reflection"})
+    iterations: int | None = None
+
+    async def run(self, context: Context) -> None:
+        """See `Method`."""
+        setting, examples = setting_of(context), examples_of(context)
+        failed: Failure | None = None
+        failures, unusable = 0, ""
+        for iteration in range(1, context.iterations + 1):
+            if failed is None:
+                attempt = await context.attempt(Origin.FRESH, None)
+                asked = first_prompt(
+                    setting, example=examples.by_instruction(context.task), unusable=unusable
+                )
+            else:
+                attempt = await context.attempt(Origin.REPAIR, failed.attempt)
+                asked = repair_prompt(
+                    setting,
+                    failed=failed,
+                    failures=failures,
+                    trap=None,
+                    before=failed.before,
+                    example=examples.by_code(failed.source),
+                    unusable=unusable,
+                )
+            found = await propose(context, Role.GENERATOR, asked)
+            if isinstance(found, Unusable):
+                await context.judge("", "", rival=None, unusable=found.reason)
+                unusable = found.message
+                failures += 1
+                continue
+            unusable = ""
+            evaluation = await context.judge(found.source, found.strategy, rival=None)
+            rejection = None
+            if evaluation.verdict is Verdict.CORRECT:
+                review = await context.review()
+                if review.accepted:
+                    return
+                rejection = review.why
+            failures += 1
+            failed = Failure(attempt, found.source, found.strategy, evaluation, failed, rejection)
+            if iteration < context.iterations and "reflection" not in context.options.without:
+                told = await context.ask(Role.REFLECTOR, reflect_prompt(setting, failed=failed))
+                failed.reflection = told.text
