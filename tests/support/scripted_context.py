@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,7 +11,7 @@ from engine.methods import Review
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Evaluation, Target, target
-from sessions.events import Message, MethodOptions, Origin, Role
+from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role
 from suites import load_task
 
 from .engines import ToldJudge, answer_of
@@ -33,37 +35,90 @@ class Told:
         return self.calls[0][1][-1].content
 
 
+@dataclass
+class World:
+    """What the lanes of one instance have in common."""
+
+    verdicts: tuple[str, ...]
+    why: str
+    judge: ToldJudge = field(default_factory=ToldJudge)
+    attempts: dict[int, Told] = field(default_factory=dict)
+    """By number."""
+    abandoned: list[str] = field(default_factory=list)
+    most_at_once: int = 0
+    """Attempts that were under way at one moment."""
+    under_way: int = 0
+
+
 class ScriptedContext:
     """A `Context` whose attempt n ends with verdict n: a verdict of `ToldJudge`, `prose`, or `turned_down` by a person."""
 
-    def __init__(
-        self, *verdicts: str, why: str = "too clever", options: MethodOptions | None = None
-    ) -> None:
+    def __init__(self, *verdicts: str, why: str = "too clever", options: MethodOptions | None = None) -> None:
         self.task = load_task("vector_add")
         self.targets: tuple[Target, ...] = (target("gfx942"),)
         self.device = "cpu"
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
         self.options = options or MethodOptions()
-        self.attempts: list[Told] = []
-        self._verdicts = verdicts
-        self._why = why
-        self._judge = ToldJudge()
+        self.world = World(verdicts, why)
+        self._number, self._step = 0, 1
+
+    @property
+    def attempts(self) -> list[Told]:
+        """In the order of their numbers."""
+        return [told for _, told in sorted(self.world.attempts.items())]
+
+    @property
+    def _told(self) -> Told:
+        return self.world.attempts[self._number]
 
     @property
     def _verdict(self) -> str:
-        return self._verdicts[len(self.attempts) - 1]
+        return self.world.verdicts[self._number - 1]
+
+    def lanes(self, count: int) -> tuple[ScriptedContext, ...]:
+        """See `Context`."""
+        last = max(self.world.attempts, default=0)
+        lanes = tuple(copy.copy(self) for _ in range(count))
+        for place, lane in enumerate(lanes):
+            lane._number, lane._step = last + place + 1 - count, count
+        return lanes
+
+    async def settle(self) -> None:
+        """See `Context`."""
+
+    async def abandon(self, why: str) -> None:
+        """See `Context`."""
+        self.world.abandoned.append(self._told.name)
+
+    def start(self) -> str:
+        """See `Context`."""
+        raise NotImplementedError
+
+    async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
+        """See `Context`."""
+        raise NotImplementedError
+
+    def tell(self, words: str) -> None:
+        """See `Context`."""
+        raise NotImplementedError
 
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
-        name = f"vector_add#1/{len(self.attempts) + 1}"
-        self.attempts.append(Told(name, origin, base))
+        last = max(self.world.attempts, default=0) if self._step == 1 else self._number
+        self._number = last + self._step
+        name = f"vector_add#1/{self._number}"
+        self.world.attempts[self._number] = Told(name, origin, base)
         return name
 
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
         """See `Context`."""
-        self.attempts[-1].calls.append((role, tuple(messages)))
-        mark = f"{len(self.attempts)}.{len(self.attempts[-1].calls)}"
+        self._told.calls.append((role, tuple(messages)))
+        self.world.under_way += 1
+        self.world.most_at_once = max(self.world.most_at_once, self.world.under_way)
+        await asyncio.sleep(0)
+        self.world.under_way -= 1
+        mark = f"{self._number}.{len(self._told.calls)}"
         if role is Role.REFLECTOR:
             return Reply(text=f"Cause {mark}.")
         verdict = "correct" if self._verdict == "turned_down" else self._verdict
@@ -71,16 +126,16 @@ class ScriptedContext:
 
     async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
         """See `Context`."""
-        self.attempts[-1].rival = rival
-        evaluation = await self._judge.evaluate(source, self.task, rival=rival, on_stage=_ignore)
-        self.attempts[-1].evaluation = evaluation
+        self._told.rival = rival
+        evaluation = await self.world.judge.evaluate(source, self.task, rival=rival, on_stage=_ignore)
+        self._told.evaluation = evaluation
         return evaluation
 
     async def review(self) -> Review:
         """See `Context`."""
-        self.attempts[-1].reviewed = True
+        self._told.reviewed = True
         turned_down = self._verdict == "turned_down"
-        return Review(accepted=not turned_down, why=self._why if turned_down else "")
+        return Review(accepted=not turned_down, why=self.world.why if turned_down else "")
 
 
 def _ignore(_: object) -> None:
