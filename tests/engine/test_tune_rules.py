@@ -124,4 +124,4 @@ class Alternating(Sweeping):
     @property
     def _verdict(self) -> str:
         asked = [attempt for attempt in self.attempts if attempt.origin is not Origin.TUNE]
-        return self._verdicts[len(asked) - 1]
+        return self.world.verdicts[len(asked) - 1]
