@@ -28,7 +28,7 @@ from harness.targets import hardware
 
 from . import naming, noted, shim
 from .options import dropped, refusal, unknown
-from .records import Function, Value, View
+from .records import Function, FunctionNotes, Value, View
 from .stub import stub
 
 MAX_THREADS = 1024
@@ -66,6 +66,8 @@ class Launch:
 
 
 _recording: list[Launch] | None = None
+functions: dict[Function, FunctionNotes] = {}
+"""What jit functions of the launches of this recording leave open, where launches are noted alone."""
 told: dict[str, tuple[str, float]] = {}
 """Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
 noting = SimpleNamespace(only=False)
@@ -90,6 +92,7 @@ def record(*, compiles: bool = True) -> Iterator[list[Launch]]:
     """The launches made until the block ends, in order, failed ones included; compiled unless asked for without."""
     global _recording
     _recording, noting.only = [], not compiles
+    functions.clear()
     try:
         yield _recording
     finally:
@@ -117,6 +120,8 @@ def _compile_launches(target: Target) -> None:
         _recording.append(launch)
         if noting.only:
             launch.values = _values(self, bound, options)
+            with contextlib.suppress(naming.CannotName):
+                _function(self)
             return None
         try:
             options = _accepted(options, bound, target, launch)
@@ -168,7 +173,11 @@ def _view(tensor: torch.Tensor) -> View:
 
 
 def _function(kernel: Any) -> Function:
-    return Function(name=kernel.fn.__code__.co_name, line=_line(kernel))
+    function = Function(name=kernel.fn.__code__.co_name, line=_line(kernel))
+    if function not in functions:
+        functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself
+        functions[function] = naming.notes(function, kernel, _function)
+    return function
 
 
 def _constants(kernel: Any, bound: Mapping[str, Any]) -> dict[str, str]:

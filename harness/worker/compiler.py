@@ -24,7 +24,7 @@ from triton.runtime.jit import JITFunction
 from harness.device import Target
 from harness.evaluation import KernelResources
 
-from . import capture, configs
+from . import capture, configs, noted
 from .capture import ForeignOption, Launch
 from .host_work import HostWork
 from .noted import MOST, Launched, Noted
@@ -184,7 +184,10 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
             for one in launches[:MOST]
             if one.grid is not None
         )
-        found.append(Launched(case=case.case, first=first, count=len(launches), reads=work.reads))
+        names = noted.names(capture.functions.values())
+        found.append(
+            Launched(case=case.case, first=first, count=len(launches), names=names, reads=work.reads)
+        )
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ from .records import (
     Descriptor,
     Dtype,
     Function,
+    FunctionNotes,
     HostRead,
     Items,
     Language,
@@ -46,6 +47,8 @@ class Launched(msgspec.Struct, frozen=True):
     first: tuple[Noted, ...]
     """At most `MOST`."""
     count: int
+    names: tuple[str, ...]
+    """Values of the names that jit functions use and do not define, in order."""
     reads: bool
     """Python read tensors' elements, on which launches may depend."""
 
@@ -62,7 +65,19 @@ def launched(case: str, record: Record | None) -> Launched | None:
             for one in launches[:MOST]
         ),
         count=len(launches),
+        names=names(record.functions),
         reads=any(isinstance(step, HostRead) for step in record.steps),
+    )
+
+
+def names(functions: Iterable[FunctionNotes]) -> tuple[str, ...]:
+    """Values of the names that jit functions use and do not define, in words that are equal for equal values."""
+    return tuple(
+        sorted(
+            f"{name}={_told(value)} in `{one.function.name}` (line {one.function.line})"
+            for one in functions
+            for name, value in one.names.items()
+        )
     )
 
 
@@ -83,6 +98,12 @@ def difference(ran: Launched, compiled: Launched) -> str:
                 f"launch {at}, {_named(here)}, has {_few(only)} where kernels are interpreted and {_few(other)} "
                 "where they are compiled"
             )
+    if ran.names != compiled.names:
+        only = [one for one in ran.names if one not in compiled.names]
+        other = [one for one in compiled.names if one not in ran.names]
+        return (
+            f"there is {_few(only)} where kernels are interpreted and {_few(other)} where they are compiled"
+        )
     if ran.count != compiled.count:
         return f"there are {ran.count} launches where kernels are interpreted and {compiled.count} where they are compiled"
     return ""
