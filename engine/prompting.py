@@ -8,7 +8,6 @@ No oracle, no seed and no tolerance figure is given to these functions, so none 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,22 +16,22 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from engine.candidate import FENCE, Unusable
+from engine.candidate import Unusable
 from engine.facts import (
     ErrorFacts,
     FailedCandidate,
     JudgedCandidate,
-    achieved,
-    byte_words,
     case_facts,
     error_facts,
     lost_ground,
-    measurements,
     precision,
     shortened,
 )
+from engine.figures import achieved, byte_words
 from engine.knowledge import FOLDER as KNOWLEDGE
 from engine.knowledge import pages_for
+from engine.markdown import fenced, number, percent, quoted, sizes, tidy
+from engine.measurements import measurements
 from engine.profiles import task_module
 from harness import Target, TimeLimits, Verdict, hardware
 from harness.static import SLOW_IN_INTERPRETER
@@ -321,7 +320,7 @@ def optimizer_facts(
     best = history[-1]
     kept = trimmed(history, last) if setting.short else history
     return {
-        "history": [(candidate, measurements(candidate)) for candidate in kept],
+        "history": [(candidate, measurements(candidate.evaluation)) for candidate in kept],
         "left_out": len(history) - len(kept),
         "best": best,
         "timed": best.evaluation.speedup is not None,
@@ -357,52 +356,6 @@ def templates() -> Environment:
         "percent": percent,
     }
     return environment
-
-
-def fenced(text: str, language: str = "") -> str:
-    """The text as a code block, behind a fence longer than any in it."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
-
-
-def quoted(text: str) -> str:
-    """The text as a Markdown quotation."""
-    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
-
-
-def sizes(values: dict[str, int]) -> str:
-    """`m=128, n=64`."""
-    return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def number(value: float | None) -> str:
-    """Whole numbers whole, others with four significant digits; a dash for what is not known."""
-    if value is None:
-        return "-"
-    return str(value) if isinstance(value, int) else f"{value:.4g}"
-
-
-def percent(share: float) -> str:
-    """`94.7 %`."""
-    return f"{share * 100:.3g} %"
-
-
-def tidy(text: str) -> str:
-    """Without the runs of blank lines that optional parts of a template leave; code blocks stay as they are."""
-    kept: list[str] = []
-    fence = ""
-    for line in text.strip().split("\n"):
-        mark = FENCE.match(line)
-        if fence:
-            closes = mark and not mark[2] and mark[1].startswith(fence)
-            fence = "" if closes else fence
-        elif mark:
-            fence = mark[1]
-        elif not line.strip() and kept and not kept[-1].strip():
-            continue
-        kept.append(line)
-    return "\n".join(kept) + "\n"
 
 
 def template_hashes() -> dict[str, str]:

@@ -1,0 +1,53 @@
+"""How values are written in a prompt: the filters of its templates."""
+
+from __future__ import annotations
+
+import re
+
+from engine.candidate import FENCE
+
+
+def fenced(text: str, language: str = "") -> str:
+    """The text as a code block, behind a fence longer than any in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def quoted(text: str) -> str:
+    """The text as a Markdown quotation."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
+def sizes(values: dict[str, int]) -> str:
+    """`m=128, n=64`."""
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def number(value: float | None) -> str:
+    """Whole numbers whole, others with four significant digits; a dash for what is not known."""
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """`94.7 %`."""
+    return f"{share * 100:.3g} %"
+
+
+def tidy(text: str) -> str:
+    """Without the runs of blank lines that optional parts of a template leave; code blocks stay as they are."""
+    kept: list[str] = []
+    fence = ""
+    for line in text.strip().split("\n"):
+        mark = FENCE.match(line)
+        if fence:
+            closes = mark and not mark[2] and mark[1].startswith(fence)
+            fence = "" if closes else fence
+        elif mark:
+            fence = mark[1]
+        elif not line.strip() and kept and not kept[-1].strip():
+            continue
+        kept.append(line)
+    return "\n".join(kept) + "\n"
