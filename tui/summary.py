@@ -91,6 +91,8 @@ def summary(state: SessionState) -> str:
         cost += f" and {counted(state.unpriced_calls, 'call')} without a known price"
     if state.started is not None and state.started.model.startswith("recorded:"):
         tokens, cost = f"{tokens} (as recorded)", "nothing was spent"
+    if not any(attempt.calls for attempt in state.attempts()):
+        tokens, cost = "no model was asked", "nothing was spent"
     took = ""
     if state.started_wall is not None and state.last_wall is not None:
         took = f" after {duration(state.last_wall - state.started_wall)}"
