@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import msgspec
 
@@ -48,20 +49,20 @@ async def opened(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -
     if method.asks_model:
         client = open_client(plan.model, environ=environ, home_recordings=home.recordings, limits=plan.limits)
     try:
-        yield Job(plan, method, tasks, targets, corpus_for(tasks, home), client)
+        yield Job(plan, method, tasks, targets, corpus_for(tasks, home, plan.options.corpus), client)
     finally:
         await client.close()
 
 
-def corpus_for(tasks: Sequence[Task], home: Home) -> Corpus:
-    """Examples for these tasks: none of them is in it. A suite that is not in order gives no examples, and no error."""
+def corpus_for(tasks: Sequence[Task], home: Home, folder: str = "") -> Corpus:
+    """Examples for these tasks, those in a folder too: none of them is in it. A suite that is not in order gives none, and no error."""
     loaded: list[Task] = []
     for suite in dict.fromkeys((EXAMPLES, *(task.suite for task in tasks))):
         try:
             loaded += load_suite(suite, registry=home.suites)
         except SuiteError:
             continue
-    return build_corpus(loaded, tasks)
+    return build_corpus(loaded, tasks, Path(folder) if folder else None)
 
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:

@@ -14,6 +14,8 @@ import msgspec
 from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, check_model, find_recording
+from engine.profiles import check_profile
+from engine.retrieval import check_folder
 from harness import Target, target
 from harness.devices import choose_devices
 from harness.targets import DEFAULT_TARGET
@@ -184,7 +186,12 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
             raise UsageProblem(f"{method.name} has no module {module!r} to do without; it has {having}")
     _at_least("--workers", options.workers, 1)
     _at_least("--descendants", options.descendants, 1)
+    check_profile(options.profile, method.name, tasks)
     options = msgspec.structs.replace(options, without=tuple(sorted(set(options.without))))
+    if options.corpus:
+        corpus = Path(options.corpus).absolute()
+        check_folder(corpus)
+        options = msgspec.structs.replace(options, corpus=str(corpus))
     if not options.start:
         return options
     if len(tasks) > 1:

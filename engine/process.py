@@ -316,7 +316,10 @@ def solved(recorder: Recorder) -> tuple[str, ...]:
 
 
 def tell_what_changed(recorder: Recorder, job: Job) -> None:
-    """Say where prompts are no longer those that a recording, or the first half of this session, was made with."""
+    """Say what is left out of the examples, and where prompts differ from a recording's or this session's first half."""
+    for words in job.corpus.remarks():
+        if ("info", words) not in recorder.state.notices:
+            recorder.record(Notice(level="info", message=words))
     now = template_hashes()
     before = recorder.state.started.templates if recorder.state.started else {}
     changed = changed_templates(before, now)

@@ -28,6 +28,10 @@ MOST_BYTES = 32_768
 """Of a file in a folder: a longer one would crowd the task out of a prompt."""
 
 
+MOST_TOLD = 8
+"""Files that were left out, by name."""
+
+
 class Document(NamedTuple):
     """A kernel with the words that describe it."""
 
@@ -58,6 +62,11 @@ class Corpus:
     def by_code(self, source: str) -> Example | None:
         """The example whose code is most like this one; `None` when none shares a token with it."""
         return self._most_similar(code_tokens(source), "code")
+
+    def remarks(self) -> tuple[str, ...]:
+        """`skipped`, shortened to what a person reads."""
+        told, more = self.skipped[:MOST_TOLD], len(self.skipped) - MOST_TOLD
+        return (*told, f"{more} more files of the corpus are no examples") if more > 0 else told
 
     def _most_similar(self, query: Sequence[str], part: str) -> Example | None:
         scores = self.scores(query, part)
@@ -138,10 +147,15 @@ class Tested:
         return ""
 
 
-def python_files(folder: Path) -> Iterator[Path]:
-    """Every Python file below a folder, in order. `UsageProblem` when it is none."""
+def check_folder(folder: Path) -> None:
+    """`UsageProblem` when it is no folder."""
     if not folder.is_dir():
         raise UsageProblem(f"--corpus {folder} is no folder; name one that holds Triton kernels (*.py)")
+
+
+def python_files(folder: Path) -> Iterator[Path]:
+    """Every Python file below a folder, in order. `UsageProblem` when it is none."""
+    check_folder(folder)
     return iter(sorted(file for file in folder.rglob("*.py") if file.is_file()))
 
 

@@ -75,6 +75,10 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
     """That work side by side in one instance of `kernelagent`."""
     descendants: int = 8
     """Candidates of one round of `geak-evolve`."""
+    profile: str = "chat"
+    """Prompt format that the model expects (`engine.profiles`)."""
+    corpus: str = ""
+    """Folder of kernels that may be shown as examples, besides the baselines of tasks that are not under test."""
 
 
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):

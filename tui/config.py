@@ -42,6 +42,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     without: Names = ()
     workers: Count = 4
     descendants: Count = 8
+    profile: str = "chat"
+    corpus: str = ""
     instances: Count | None = None
     iterations: Count | None = None
     devices: Names = ("idle",)

@@ -20,7 +20,7 @@ class Direct:
     name = "direct"
     summary = "one prompt, one answer; 0-shot with --without one-shot"
     asks_model = True
-    takes = frozenset({"without"})
+    takes = frozenset({"without", "profile", "corpus"})
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = 1
 

@@ -44,7 +44,7 @@ class Geak:
     name = "geak"
     asks_model = True
     summary = "generate, judge, reflect, optimize (AMD's GEAK)"
-    takes = frozenset({"without", "tune"})
+    takes = frozenset({"without", "tune", "corpus"})
     modules = frozenset(MODULES)
     iterations: int | None = None
 

@@ -70,7 +70,7 @@ class GeakEvolve:
     name = "geak-evolve"
     summary = "rounds of descendants of ranked parents, made and tested at once (GEAK's second generation)"
     asks_model = True
-    takes = frozenset({"without", "descendants"})
+    takes = frozenset({"without", "descendants", "corpus"})
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
 

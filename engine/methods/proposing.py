@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.candidate import Candidate, Unusable, read_reply
+from engine.candidate import Candidate, Unusable
+from engine.profiles import read_answer
 from engine.prompting import Setting, corrective_prompt
 from engine.retrieval import Corpus
 from sessions.events import Message, Role
@@ -16,7 +17,9 @@ REPLIES = 2
 def setting_of(context: Context) -> Setting:
     """What all prompts of an instance have in common; without the module `knowledge` no page of it."""
     knows = "knowledge" not in context.options.without
-    return Setting(context.task, context.targets, context.device, knowledge=knows)
+    return Setting(
+        context.task, context.targets, context.device, knowledge=knows, profile=context.options.profile
+    )
 
 
 def examples_of(context: Context) -> Corpus:
@@ -26,11 +29,11 @@ def examples_of(context: Context) -> Corpus:
 
 async def propose(context: Context, role: Role, messages: tuple[Message, ...]) -> Candidate | Unusable:
     """The candidate that a model proposes, or why its last reply held none."""
-    entry_points = [point.name for point in context.task.entry_points]
     asked, found = messages, None
     for _ in range(REPLIES):
         reply = await context.ask(role, asked)
-        found = read_reply(reply.text, entry_points, stop_reason=reply.stop_reason)
+        profile = context.options.profile
+        found = read_answer(profile, reply.text, context.task, stop_reason=reply.stop_reason)
         if isinstance(found, Candidate):
             return found
         asked = corrective_prompt(messages, reply.text, found)

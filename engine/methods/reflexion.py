@@ -22,7 +22,7 @@ class Reflexion:
     name = "reflexion"
     summary = "generate, test, reflect, retry, until a candidate is correct"
     asks_model = True
-    takes = frozenset({"without"})
+    takes = frozenset({"without", "profile", "corpus"})
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
 

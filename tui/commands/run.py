@@ -48,6 +48,10 @@ RECORDED = "recorded:starter"
 @click.option("--without", metavar="MODULES", help="Switch off, of knowledge,one-shot,optimizer,reflection.")
 @click.option("--workers", type=int, metavar="N", help="kernelagent: workers side by side. [4]")
 @click.option("--descendants", type=int, metavar="N", help="geak-evolve: candidates of a round. [8]")
+@click.option(
+    "--profile", metavar="NAME", help="Prompt format of the model: chat, kernelllm or autotriton. [chat]"
+)
+@click.option("--corpus", metavar="FOLDER", help="Triton kernels that may be shown as examples, too.")
 @click.option("--start", metavar="FILE", help="tune: the kernel to sweep. [the task's timing baseline]")
 @click.option("--devices", metavar="NAMES", help="Where to judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
@@ -119,6 +123,8 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
             start=settings.start,
             workers=settings.workers,
             descendants=settings.descendants,
+            profile=settings.profile,
+            corpus=settings.corpus,
         ),
     )
 
