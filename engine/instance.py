@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.committing import Commits
 from engine.errors import JudgeUnable, ModelError
 from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
 from engine.judging import own_target
@@ -72,10 +71,11 @@ class InstanceContext:
         self._begun = False
         """Whether an attempt is under way."""
         self._lanes: tuple[InstanceContext, ...] = ()
-        self._commits = Commits(shared.recorder, self.key)
         self._tuned = 0
         """Attempts that asked no model, and so are none to a recording."""
         self._asked: Counter[Role] = Counter()
+        self._fresh = False
+        """Whether the attempt has something that its commit may lack."""
 
     @property
     def _name(self) -> str:
@@ -91,7 +91,7 @@ class InstanceContext:
         self._number = self._last + self._step
         self._lanes = ()
         self._begun = True
-        self._commits.begin(self._number)
+        self._fresh = False
         self._tuned += origin is Origin.TUNE
         self._asked.clear()
         instance = self._recorder.state.instances.get(self.key)
@@ -111,19 +111,24 @@ class InstanceContext:
         for place, lane in enumerate(lanes):
             lane._number = last + place + 1 - count
             lane._step = count
-            lane._begun = False
+            lane._begun = lane._fresh = False
             lane._asked = Counter()
         self._number, self._lanes = last, lanes
         return lanes
 
     async def settle(self) -> None:
         """See `Context`; the attempt is committed once it is judged."""
-        if self._begun:
-            await self._commits.end(self._number)
+        # One that was abandoned before it had a candidate is in the journal alone.
+        if not self._begun or self._attempt.evaluation is None or self._attempt.source is None:
+            return
+        if self._fresh or self._attempt.commit is None:
+            await self._recorder.commit_attempt(self._name)
+            self._fresh = False
 
     async def close(self) -> None:
-        """Commit whatever is judged: the instance is over."""
-        await self._commits.end_all()
+        """The instance is over: settle all that is under way in it."""
+        for context in (*self._lanes, self):
+            await context.settle()
 
     async def abandon(self, why: str) -> None:
         """See `Context`."""
@@ -152,7 +157,7 @@ class InstanceContext:
         swept = self._recorder.state.attempt(attempt)
         if swept.sweep is not None:
             return swept.sweep
-        await self._commits.up_to(self._number)
+        await self.settle()
         self._recorder.record(SweepStarted(attempt=attempt))
         compiled_for = own_target(self._shared.judge.devices, self.targets)
         began = time.monotonic()
@@ -194,7 +199,7 @@ class InstanceContext:
             )
 
     async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:
-        self._commits.changed(self._number)
+        self._fresh = True
         client, record = self._shared.client, self._recorder.record
         record(
             CallStarted(
@@ -260,17 +265,16 @@ class InstanceContext:
     async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
         """See `Context`. A judge that fails is tried once more; `JudgeUnable` when it fails again."""
         if self._attempt.source is None:
-            self._commits.changed(self._number)
+            self._fresh = True
             await self._recorder.record_durable(
                 CandidateProposed(attempt=self._name, source=source, strategy=strategy, unusable=unusable)
             )
         known = self._attempt.evaluation
         if known is not None and known.verdict not in NO_VERDICT:
             return known
-        self._commits.changed(self._number)
+        self._fresh = True
         evaluation = await self._judge(self._attempt.source or "", rival)
         judged = await self._recorder.record_durable(AttemptJudged(attempt=self._name, evaluation=evaluation))
-        await self._commits.judged()
         return judged.evaluation
 
     async def _judge(self, source: str, rival: str | None) -> Evaluation:
@@ -290,7 +294,7 @@ class InstanceContext:
             return Review(accepted=True)
         decision = self._shared.decisions.about(self._name)
         if decision is None:
-            await self._commits.up_to(self._number)
+            await self.settle()
             if not self._attempt.waiting:
                 self._recorder.record(WaitingForPerson(attempt=self._name))
             decision = await self._shared.decisions.wait(self._name)

@@ -91,6 +91,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.AttemptCommitted():
             attempt, instance = _attempt(state, event.attempt)
             attempt.commit = event.commit
+            attempt.committed_seq = attempt.committed_seq or event.seq
             return frozenset((instance.key,))
         case ev.InstanceFinished():
             instance = _instance(state, instance_key(event.task, event.instance))

@@ -121,7 +121,10 @@ def _forget_lost_commits(store: Store, session: str, instance: InstanceState) ->
     Committing them again gives the same ids and puts the branch right; one that is ahead, because the event that tells of it was
     lost, is put right by the attempts that wait to be committed.
     """
-    committed = [attempt for attempt in instance.attempts if attempt.commit is not None]
+    committed = sorted(
+        (attempt for attempt in instance.attempts if attempt.commit is not None),
+        key=lambda attempt: attempt.committed_seq,
+    )
     tip = store.repository.read_ref(HEADS + attempt_branch(session, instance.key))
     if committed and committed[-1].commit != tip:
         committed[-1].commit = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import math
 import secrets
 import shutil
 import threading
@@ -185,22 +186,27 @@ class Recorder:
         return lambda: self.store.commit(branch, files, parents=parents, message=message, wall=wall)
 
     def _parents(self, attempt: AttemptState, instance: InstanceState) -> list[str]:
-        """The base's commit, then that of the attempt before where that is another one."""
+        """The base's commit, then that of the attempt committed before where that is another one.
+
+        Attempts of one instance may be under way at once, so the order is that of their commits, which the journal keeps.
+        """
         parents = []
         if attempt.base is not None:
             base, _ = self._find(attempt.base)
             if base.commit is not None:
                 parents.append(base.commit)
-        before = [each.commit for each in instance.attempts if each.number < attempt.number and each.commit]
-        if before and before[-1] not in parents:
-            parents.append(before[-1])
+        order = attempt.committed_seq or math.inf
+        before = [each for each in instance.attempts if each.commit and 0 < each.committed_seq < order]
+        last = max(before, key=lambda each: each.committed_seq, default=None)
+        if last is not None and last.commit is not None and last.commit not in parents:
+            parents.append(last.commit)
         return parents
 
     def _is_built_on(self, attempt: AttemptState, instance: InstanceState) -> bool:
         """Whether something refers to the attempt's commit, so that it must stay as it is."""
         if attempt.decision is not None:
             return True
-        if any(each.number > attempt.number and each.commit for each in instance.attempts):
+        if any(each.committed_seq > attempt.committed_seq and each.commit for each in instance.attempts):
             return True
         return any(each.base == attempt.attempt and each.commit for each in self.state.attempts())
 
@@ -281,9 +287,14 @@ class Recorder:
         return work
 
     def uncommitted(self) -> list[str]:
-        """Judged attempts that git lacks, oldest verdict first."""
-        waiting = [each for each in self.state.attempts() if each.evaluation and each.commit is None]
-        return [attempt.attempt for attempt in sorted(waiting, key=lambda each: each.judged_seq)]
+        """Judged attempts that git lacks: those that it once had in their order then, the others by their verdicts'."""
+        waiting = [
+            each
+            for each in self.state.attempts()
+            if each.evaluation and each.commit is None and each.source is not None
+        ]
+        waiting.sort(key=lambda each: (each.committed_seq or math.inf, each.judged_seq))
+        return [attempt.attempt for attempt in waiting]
 
     async def finish(self) -> None:
         """After the session's last event: all of it into git, read back and compared, packed, the live folder put away.

@@ -124,6 +124,8 @@ class AttemptState:
     waiting: bool = False
     """For a person."""
     commit: str | None = None
+    committed_seq: int = 0
+    """Of the event that first told of a commit; 0 while there is none. An instance's branch is in this order."""
     started_wall: float = 0.0
     judged_wall: float = 0.0
     judged_seq: int = 0
