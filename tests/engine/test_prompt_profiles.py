@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from engine.candidate import Candidate, Unusable
 from engine.errors import UsageProblem
+from engine.methods import open_method
+from engine.plan import RunPlan, resolve
 from engine.profiles import PROFILES, check_profile, parameters, read_answer, task_module
 from engine.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
 from engine.retrieval import build_corpus
 from harness import target
+from sessions import Home
+from sessions.events import MethodOptions
 from suites import EntryPoint, Task, load_suite, load_task
 from tests.support.judged import failing
+from tests.support.scripted_context import ScriptedContext
 
 STARTER = load_suite("starter")
 TARGETS = (target("gfx942"),)
@@ -155,11 +163,41 @@ def test_what_does_not_fit_is_said() -> None:
         check_profile("kernelllm", "direct", [two])
 
 
-def test_a_task_without_a_module_is_named(tmp_path: object) -> None:
+def test_a_task_without_a_module_is_named(tmp_path: Path) -> None:
     elsewhere = msgspec.structs.replace(load_task("softmax"), folder=tmp_path, suite="mine")
     with pytest.raises(UsageProblem, match=r"mine/softmax has no module\.py"):
         check_profile("kernelllm", "direct", [elsewhere])
     assert check_profile("autotriton", "direct", [elsewhere])
+
+
+@pytest.mark.parametrize("method", ["direct", "reflexion"])
+@pytest.mark.parametrize("profile", TRAINED)
+def test_methods_ask_in_the_format_of_their_profile(method: str, profile: str) -> None:
+    context = ScriptedContext("wrong", "correct", options=MethodOptions(profile=profile))
+    asyncio.run(open_method(method).run(context))
+    prompts = [messages for attempt in context.attempts for _, messages in attempt.calls]
+    assert prompts[0] == first_prompt(Setting(context.task, context.targets, profile=profile))
+    assert len(prompts) == (1 if method == "direct" else 3)
+    assert not [messages for messages in prompts if "# Triton, in short" in messages[0].content]
+
+
+def plan_with(home: Path, method: str, **options: str) -> MethodOptions:
+    asked = RunPlan(
+        model="anthropic:test", tasks=("softmax",), method=method, options=MethodOptions(**options)
+    )
+    return resolve(asked, home=Home(home), environ={"ANTHROPIC_API_KEY": "key"}).options
+
+
+def test_a_run_says_what_profile_and_corpus_cannot_be(tmp_path: Path) -> None:
+    kept = plan_with(tmp_path, "direct", profile="kernelllm", corpus=str(tmp_path))
+    assert (kept.profile, kept.corpus) == ("kernelllm", str(tmp_path))
+    with pytest.raises(UsageProblem, match="--profile is an option of .*reflexion.*, not of geak"):
+        plan_with(tmp_path, "geak", profile="kernelllm")
+    with pytest.raises(UsageProblem, match="no prompt profile is called 'gpt'"):
+        plan_with(tmp_path, "reflexion", profile="gpt")
+    missing = re.escape(str(tmp_path / "missing"))
+    with pytest.raises(UsageProblem, match=f"--corpus {missing} is no folder"):
+        plan_with(tmp_path, "geak", corpus=str(tmp_path / "missing"))
 
 
 SAME = """

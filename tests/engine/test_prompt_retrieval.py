@@ -148,6 +148,14 @@ def test_files_that_are_no_example_are_skipped_and_told(tmp_path: Path) -> None:
     ]
 
 
+def test_many_files_that_are_no_examples_are_counted(tmp_path: Path) -> None:
+    for number in range(11):
+        (tmp_path / f"plain{number:02}.py").write_text("x = 1\n")
+    remarks = build_corpus([], [load_task("softmax")], tmp_path).remarks()
+    assert len(remarks) == 9
+    assert remarks[-1] == "3 more files of the corpus are no examples"
+
+
 def test_a_folder_that_is_none_is_a_usage_problem(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match=r"--corpus .*missing is no folder"):
         build_corpus([], [load_task("softmax")], tmp_path / "missing")
