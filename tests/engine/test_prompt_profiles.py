@@ -191,7 +191,7 @@ def plan_with(home: Path, method: str, **options: str) -> MethodOptions:
 def test_a_run_says_what_profile_and_corpus_cannot_be(tmp_path: Path) -> None:
     kept = plan_with(tmp_path, "direct", profile="kernelllm", corpus=str(tmp_path))
     assert (kept.profile, kept.corpus) == ("kernelllm", str(tmp_path))
-    with pytest.raises(UsageProblem, match="--profile is an option of .*reflexion.*, not of geak"):
+    with pytest.raises(UsageProblem, match=r"--profile is an option of .*reflexion.*, not of geak"):
         plan_with(tmp_path, "geak", profile="kernelllm")
     with pytest.raises(UsageProblem, match="no prompt profile is called 'gpt'"):
         plan_with(tmp_path, "reflexion", profile="gpt")
