@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.errors import JudgeUnable, ModelError
+from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
 from engine.judging import own_target
 from engine.methods import Review
@@ -192,6 +192,8 @@ class InstanceContext:
         if known is not None:
             self._compare(known, messages)
             return _reply(known)
+        if any(call.call == name and call.too_long for call in self._attempt.calls):
+            raise ContextTooLong("it was too long before")
         async with self._shared.calls:
             self._shared.budget.check()
             return await self._ask(

@@ -82,6 +82,11 @@ class CallState:
     temperature: float | None = None
 
     @property
+    def too_long(self) -> bool:
+        """Whether it failed because the prompt did not fit the model's context."""
+        return self.failed.startswith("context_too_long:")
+
+    @property
     def reasoning(self) -> str:
         """What the model reasoned so far."""
         return str(self.reasoning_words)

@@ -28,7 +28,12 @@ class Direct:
         """See `Method`."""
         example = examples_of(context).by_instruction(context.task)
         await context.attempt(Origin.FRESH, None)
-        found = await propose(context, Role.GENERATOR, first_prompt(setting_of(context), example=example))
+        found = await propose(
+            context,
+            Role.GENERATOR,
+            setting_of(context),
+            lambda setting: first_prompt(setting, example=example),
+        )
         if isinstance(found, Unusable):
             await context.judge("", "", rival=None, unusable=found.reason)
             return

@@ -18,6 +18,8 @@ nothing about the model's own gains, and where it fails nothing is repaired.
 
 from __future__ import annotations
 
+from functools import partial
+
 from engine.candidate import Unusable
 from engine.prompting import (
     Setting,
@@ -57,7 +59,8 @@ class Geak:
             step = progress.next_step()
             best = progress.history.best
             attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
-            found = await propose(context, step.role, next_prompt(setting, corpus, progress, step))
+            build = partial(next_prompt, corpus=corpus, progress=progress, step=step)
+            found = await propose(context, step.role, setting, build)
             if isinstance(found, Unusable):
                 await context.judge("", "", rival=None, unusable=found.reason)
                 progress.brought_no_code(found.message)
@@ -84,7 +87,7 @@ class Geak:
                 failure.reflection = (await context.ask(Role.REFLECTOR, asked)).text
 
 
-def next_prompt(setting: Setting, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:
+def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:
     """The prompt of a step."""
     best, unusable = progress.history.best, progress.unusable
     match step.move:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from engine.candidate import Unusable
 from engine.prompting import (
@@ -152,7 +153,8 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     else:
         role = Role.GENERATOR
         attempt = await context.attempt(Origin.FRESH, None)
-    found = await propose(context, role, prompt_of(context, lineage, descent))
+    build = partial(prompt_of, context=context, lineage=lineage, descent=descent)
+    found = await propose(context, role, descent.setting, build)
     if isinstance(found, Unusable):
         await context.judge("", "", rival=None, unusable=found.reason)
         lineage.unusable = found.message
@@ -180,12 +182,14 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
     return None
 
 
-def prompt_of(context: Context, lineage: Lineage, descent: Descent) -> tuple[Message, ...]:
+def prompt_of(
+    setting: Setting, *, context: Context, lineage: Lineage, descent: Descent
+) -> tuple[Message, ...]:
     """The prompt of a lineage's next attempt."""
     parent, line = descent.parent, lineage.line
     if line is not None:
         return repair_prompt(
-            descent.setting,
+            setting,
             failed=line,
             failures=lineage.failures,
             trap=TRAP,
@@ -196,7 +200,7 @@ def prompt_of(context: Context, lineage: Lineage, descent: Descent) -> tuple[Mes
         )
     if parent is not None:
         return descend_prompt(
-            descent.setting,
+            setting,
             history=descent.shown,
             parent=parent,
             lineage=lineage.tried,
@@ -206,13 +210,13 @@ def prompt_of(context: Context, lineage: Lineage, descent: Descent) -> tuple[Mes
         )
     if lineage.given_up:
         return escape_prompt(
-            descent.setting,
+            setting,
             given_up=lineage.given_up,
             example=descent.examples.by_instruction(context.task),
             unusable=lineage.unusable,
         )
     return first_prompt(
-        descent.setting,
+        setting,
         example=descent.examples.by_instruction(context.task),
         unusable=lineage.unusable,
         place=descent.place if descent.place.of > 1 else None,

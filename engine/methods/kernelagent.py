@@ -6,6 +6,8 @@ shared out to its workers, each of which starts from another idea. It looks for 
 
 from __future__ import annotations
 
+from functools import partial
+
 from engine.candidate import Unusable
 from engine.prompting import Place, Setting, first_prompt, refine_prompt
 from engine.retrieval import Corpus
@@ -51,8 +53,8 @@ async def refined(context: Context, setting: Setting, examples: Corpus, attempts
         if tried:
             last = tried[-1]
             attempt = await context.attempt(Origin.REPAIR, last.attempt)
-            asked = refine_prompt(
-                setting,
+            build = partial(
+                refine_prompt,
                 attempts=tried[-REMEMBERED:],
                 example=examples.by_code(last.source),
                 unusable=unusable,
@@ -60,10 +62,10 @@ async def refined(context: Context, setting: Setting, examples: Corpus, attempts
         else:
             attempt = await context.attempt(Origin.FRESH, None)
             example = examples.by_instruction(context.task)
-            asked = first_prompt(
-                setting, example=example, unusable=unusable, place=place if place.of > 1 else None
+            build = partial(
+                first_prompt, example=example, unusable=unusable, place=place if place.of > 1 else None
             )
-        found = await propose(context, Role.GENERATOR, asked)
+        found = await propose(context, Role.GENERATOR, setting, build)
         if isinstance(found, Unusable):
             await context.judge("", "", rival=None, unusable=found.reason)
             unusable = found.message

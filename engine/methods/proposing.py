@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from engine.candidate import Candidate, Unusable
+from engine.errors import ContextTooLong
+from engine.models import Reply
 from engine.profiles import read_answer
 from engine.prompting import Setting, corrective_prompt
 from engine.retrieval import Corpus
@@ -10,6 +15,7 @@ from sessions.events import Message, Role
 
 from .context import Context
 
+Messages = tuple[Message, ...]
 REPLIES = 2
 """That may be asked for in one iteration until one holds code."""
 
@@ -27,15 +33,32 @@ def examples_of(context: Context) -> Corpus:
     return Corpus(()) if "one-shot" in context.options.without else context.corpus
 
 
-async def propose(context: Context, role: Role, messages: tuple[Message, ...]) -> Candidate | Unusable:
-    """The candidate that a model proposes, or why its last reply held none."""
-    asked, found = messages, None
-    for _ in range(REPLIES):
-        reply = await context.ask(role, asked)
-        profile = context.options.profile
-        found = read_answer(profile, reply.text, context.task, stop_reason=reply.stop_reason)
+async def propose(
+    context: Context, role: Role, setting: Setting, build: Callable[[Setting], Messages]
+) -> Candidate | Unusable:
+    """The candidate that a model proposes, or why its last reply held none. `build` makes the prompt in a setting.
+
+    Where the prompt does not fit the model's context a shorter one is tried, once: without example, and of a history the
+    best and the latest alone (`Setting.short`). When that does not fit either, `ContextTooLong`.
+    """
+    messages = build(setting)
+    try:
+        reply = await context.ask(role, messages)
+    except ContextTooLong:
+        shorter = build(replace(setting, short=True))
+        if shorter == messages:
+            raise
+        messages = shorter
+        reply = await context.ask(role, messages)
+    found = answer_in(context, reply)
+    for _ in range(REPLIES - 1):
         if isinstance(found, Candidate):
-            return found
-        asked = corrective_prompt(messages, reply.text, found)
-    assert isinstance(found, Unusable)
+            break
+        reply = await context.ask(role, corrective_prompt(messages, reply.text, found))
+        found = answer_in(context, reply)
     return found
+
+
+def answer_in(context: Context, reply: Reply) -> Candidate | Unusable:
+    """What a reply holds, read as the session's prompt profile says."""
+    return read_answer(context.options.profile, reply.text, context.task, stop_reason=reply.stop_reason)

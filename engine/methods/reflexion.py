@@ -6,6 +6,8 @@ never dropped.
 
 from __future__ import annotations
 
+from functools import partial
+
 from engine.candidate import Unusable
 from engine.prompting import first_prompt, reflect_prompt, repair_prompt
 from harness import Verdict
@@ -34,13 +36,13 @@ class Reflexion:
         for iteration in range(1, context.iterations + 1):
             if failed is None:
                 attempt = await context.attempt(Origin.FRESH, None)
-                asked = first_prompt(
-                    setting, example=examples.by_instruction(context.task), unusable=unusable
+                build = partial(
+                    first_prompt, example=examples.by_instruction(context.task), unusable=unusable
                 )
             else:
                 attempt = await context.attempt(Origin.REPAIR, failed.attempt)
-                asked = repair_prompt(
-                    setting,
+                build = partial(
+                    repair_prompt,
                     failed=failed,
                     failures=failures,
                     trap=None,
@@ -48,7 +50,7 @@ class Reflexion:
                     example=examples.by_code(failed.source),
                     unusable=unusable,
                 )
-            found = await propose(context, Role.GENERATOR, asked)
+            found = await propose(context, Role.GENERATOR, setting, build)
             if isinstance(found, Unusable):
                 await context.judge("", "", rival=None, unusable=found.reason)
                 unusable = found.message
