@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.errors import RecordingExhausted
+from engine.errors import ContextTooLong, RecordingExhausted
 from sessions.recording import Recording, load_recording
 
 from .client import Piece, Reply, Request
@@ -42,6 +42,9 @@ class RecordedClient:
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """See `Client`. `RecordingExhausted` when the recording holds no such call.
 
+        A call that it lacks while it holds the one after it failed when it was recorded, and only a prompt that is too
+        long is followed by another call: `ContextTooLong`.
+
         Usage and stop reason are the recorded ones, seconds those of the playing; what temperature the model was
         asked with is not known.
         """
@@ -49,6 +52,8 @@ class RecordedClient:
         key = request.key
         recorded = self.recording.reply(key.task, key.instance, key.attempt, key.role, key.n)
         if recorded is None:
+            if self.recording.reply(key.task, key.instance, key.attempt, key.role, key.n + 1) is not None:
+                raise ContextTooLong("it was too long for the model that was recorded")
             raise RecordingExhausted(f"{self.model} holds no reply for {key}: this instance ends here")
         reply = Reply(
             text=recorded.text,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.errors import ContextTooLong, ModelError
-from engine.models import Reply, Request
+from engine.models import RecordedClient, Reply, Request
 from engine.models.scripted import ScriptedClient
 from engine.plan import SessionPlan
 from sessions import Home, fold
 from sessions.events import CallFailed, CallStarted, InstanceFinished
+from sessions.recording import load_recording, record_sessions
 from tests.support.engines import plan, play, told
 
 PLAN: SessionPlan = plan(iterations=4)
@@ -51,3 +52,16 @@ async def test_what_cannot_be_shortened_ends_the_instance_with_a_reason(tmp_path
     assert ended.reason == "model_failed"
     assert "context_too_long" in ended.message
     assert len([event for event in events if isinstance(event, CallFailed)]) == 1
+
+
+async def test_a_recording_of_it_plays_the_same(tmp_path: Path) -> None:
+    whole = await play(Home(tmp_path / "whole"), told(*VERDICTS), of=PLAN)
+    length = max(len(event.messages[-1].content) for event in whole if isinstance(event, CallStarted))
+    state = fold(await play(Home(tmp_path / "narrow"), narrow(length - 1), of=PLAN))
+    record_sessions([state], "narrow", tmp_path / "recording")
+    client = RecordedClient(load_recording(tmp_path / "recording" / "narrow"), pieces_a_second=None)
+    again = fold(await play(Home(tmp_path / "again"), client, of=PLAN))
+    assert [attempt.source for attempt in again.attempts()] == [
+        attempt.source for attempt in state.attempts()
+    ]
+    assert [call.too_long for attempt in again.attempts() for call in attempt.calls].count(True) == 1
