@@ -132,13 +132,15 @@ class InstanceContext:
 
     async def abandon(self, why: str) -> None:
         """See `Context`."""
-        if not self._begun or self._attempt.evaluation is not None:
+        if not self._begun:
             return
         for call in self._attempt.calls:
             if not call.finished and not call.failed:
                 await self._recorder.record_durable(
                     CallFailed(call=call.call, reason="cancelled", message=why)
                 )
+        if self._attempt.evaluation is not None:
+            return
         await self._recorder.record_durable(
             AttemptJudged(attempt=self._name, evaluation=abandoned(self.task.id, self.device, why))
         )

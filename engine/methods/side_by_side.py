@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from engine.errors import EngineError
+
 from .context import Context
 
 
@@ -13,7 +15,9 @@ async def side_by_side(
 ) -> None:
     """Do `work(place, lane)` in all lanes. When one comes back with true the others are cancelled and abandoned, for `why`.
 
-    The first error ends them all and is raised alone; what was under way elsewhere is then left for a resume.
+    A lane that the model, the budget or the judge ended does not hold up the others: what they have under way is paid for,
+    and one of them may still have what all were after. Otherwise the error of the first such lane is raised once all have
+    ended. Any other error ends them at once.
     """
 
     async def one(place: int, lane: Context) -> bool:
@@ -28,17 +32,22 @@ async def side_by_side(
         left = set(running)
         while left:
             ended, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-            for task in running:
-                if task in ended and task.exception() is not None:
-                    task.result()
-            if any(task.result() for task in ended):
+            found = [_found(task) for task in ended]
+            if any(found):
                 await _cancel(left)
                 for task, lane in running.items():
-                    if task in left:
+                    if task.cancelled() or task.exception() is not None:
                         await lane.abandon(why)
                 return
+        for task in running:
+            task.result()
     finally:
         await _cancel({task for task in running if not task.done()})
+
+
+def _found(task: asyncio.Task[bool]) -> bool:
+    """Whether a lane that ended has what all were after."""
+    return not isinstance(task.exception(), EngineError) and task.result()
 
 
 async def _cancel(tasks: set[asyncio.Task[bool]]) -> None:

@@ -10,16 +10,26 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import RecordingExhausted
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan import SessionPlan
 from engine.reviewing import Decisions
 from harness import Verdict
 from sessions import Home, fold, resume
-from sessions.events import CallFailed, CallFinished, EngineStarted, Event, MethodOptions, SessionFinished
+from sessions.events import (
+    CallFailed,
+    CallFinished,
+    EngineStarted,
+    Event,
+    InstanceFinished,
+    MethodOptions,
+    SessionFinished,
+)
 from sessions.journal import read_journal
+from sessions.names import instance_key
 from sessions.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ToldJudge, plan, play, run, shared, told
+from tests.support.engines import ToldJudge, answering, plan, play, run, shared, told
 
 WORKERS = plan(
     session="20260101-000000-kernelagent-0000",
@@ -70,7 +80,7 @@ async def go_on(home: Home, of: SessionPlan, client: ScriptedClient) -> list[Eve
 
 async def test_the_first_success_ends_what_is_under_way_elsewhere(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    client = SlowClient(answer=told("wrong", "-", "correct 2.0")._answer)
+    client = SlowClient(answer=answering("wrong", "-", "correct 2.0"))
     events = await play(home, client, of=WORKERS)
     state = fold(events)
     verdicts = {attempt.attempt: attempt.verdict for attempt in state.attempts()}
@@ -82,11 +92,43 @@ async def test_the_first_success_ends_what_is_under_way_elsewhere(tmp_path: Path
     [ended] = [event for event in events if isinstance(event, CallFailed)]
     assert (ended.call.partition("/generator")[0], ended.reason) == ("vector_add#1/2", "cancelled")
     assert "another worker" in ended.message
-    assert (
-        state.instances["vector_add#1"].best == "vector_add#1/3"
-        if "vector_add#1" in state.instances
-        else True
-    )
+    assert state.instances[instance_key("starter/vector_add", 1)].best == "vector_add#1/3"
+
+
+class HeldBackClient(ScriptedClient):
+    """Has no reply to one attempt, and one to the attempt after it only once that is known."""
+
+    def __init__(self, *verdicts: str, lacking: int) -> None:
+        super().__init__(answer=answering(*verdicts))
+        self.lacking, self.exhausted = lacking, asyncio.Event()
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        """See `Client`."""
+        if request.key.attempt == self.lacking:
+            self.exhausted.set()
+            raise RecordingExhausted("the recording ends here")
+        if request.key.attempt > self.lacking:
+            await self.exhausted.wait()
+        return await super().reply(request, on_piece)
+
+
+async def test_a_worker_whose_model_is_gone_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    events = await play(Home(tmp_path), HeldBackClient("-", "wrong", "-", "correct", lacking=1), of=WORKERS)
+    state = fold(events)
+    [ended] = [event for event in events if isinstance(event, InstanceFinished)]
+    assert (ended.reason, ended.best) == ("iterations", "vector_add#1/4")
+    assert state.attempt("vector_add#1/1").verdict is Verdict.CANCELLED
+
+
+@pytest.mark.parametrize("of", [ROUNDS, WORKERS], ids=["rounds", "workers"])
+async def test_when_no_lane_succeeds_the_reason_of_the_first_ends_the_instance(
+    tmp_path: Path, of: SessionPlan
+) -> None:
+    events = await play(Home(tmp_path), HeldBackClient("-", "wrong", lacking=1), of=of)
+    [ended] = [event for event in events if isinstance(event, InstanceFinished)]
+    assert ended.reason == "recording_exhausted"
+    judged = {one.attempt for one in fold(events).attempts() if one.evaluation is not None}
+    assert "vector_add#1/2" in judged, "what the other lane was at is judged"
 
 
 async def test_the_branch_holds_every_attempt_whichever_was_committed_first(tmp_path: Path) -> None:
@@ -95,10 +137,18 @@ async def test_the_branch_holds_every_attempt_whichever_was_committed_first(tmp_
     assert attempts_in(home.store, ROUNDS.session) == {f"vector_add#1/{number}" for number in range(1, 6)}
 
 
-@pytest.mark.parametrize("of", [ROUNDS, WORKERS], ids=["rounds", "workers"])
-async def test_from_every_moment_the_session_ends_as_it_would_have(tmp_path: Path, of: SessionPlan) -> None:
+@pytest.mark.parametrize(
+    ("of", "script"),
+    [
+        (ROUNDS, VERDICTS),
+        (WORKERS, ("wrong", "prose", "wrong", "call_error", "wrong", "timeout")),
+    ],
+    ids=["rounds", "workers"],
+)
+async def test_from_every_moment_the_session_ends_as_it_would_have(
+    tmp_path: Path, of: SessionPlan, script: tuple[str, ...]
+) -> None:
     whole = Home(tmp_path / "whole")
-    script = VERDICTS if of is ROUNDS else ("wrong", "prose", "wrong", "call_error", "wrong", "timeout")
     undisturbed = await play(whole, told(*script), of=of)
     kept = whole.live(of.session).journal.read_bytes().splitlines(keepends=True)
     for count in range(2, len(kept), STRIDE):
@@ -121,4 +171,26 @@ async def test_from_every_moment_the_session_ends_as_it_would_have(tmp_path: Pat
         with Store.read_only(home.store) as store:
             assert store.session_events(of.session) == events
         assert attempts_in(home.store, of.session) >= set(wanted), f"after {count} lines"
+        shutil.rmtree(home.root)
+
+
+async def test_after_a_success_a_resume_leaves_nothing_open(tmp_path: Path) -> None:
+    whole = Home(tmp_path / "whole")
+    await play(whole, SlowClient(answer=answering("wrong", "-", "correct 2.0")), of=WORKERS)
+    kept = whole.live(WORKERS.session).journal.read_bytes().splitlines(keepends=True)
+    for count in range(2, len(kept)):
+        home = Home(tmp_path / f"cut-{count}")
+        live = home.live(WORKERS.session)
+        live.folder.mkdir(parents=True)
+        live.journal.write_bytes(b"".join(kept[:count]))
+        client = SlowClient(answer=answering("wrong", "-", "correct 2.0"))
+        state = fold(await go_on(home, WORKERS, client))
+        verdicts = {attempt.attempt: str(attempt.verdict) for attempt in state.attempts()}
+        assert verdicts == {
+            "vector_add#1/1": "wrong",
+            "vector_add#1/2": "cancelled",
+            "vector_add#1/3": "correct",
+        }, f"after {count} lines"
+        calls = [call for attempt in state.attempts() for call in attempt.calls]
+        assert all(call.finished or call.failed for call in calls), f"after {count} lines"
         shutil.rmtree(home.root)

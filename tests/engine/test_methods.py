@@ -23,6 +23,7 @@ VERDICTS = st.one_of(
 )
 LOOPS = ("reflexion", "kernelagent", "geak-evolve", "geak")
 NAMED = re.compile(r"vector_add#1/\d+")
+SPEEDUP = re.compile(r"(\d+\.\d+)x the timing baseline")
 
 
 def run(method: str, *verdicts: str, **options: object) -> ScriptedContext:
@@ -58,12 +59,13 @@ def test_the_rules_of_every_loop_hold_for_any_verdicts(method: str, verdicts: li
             assert base not in seen, "no attempt is its own ancestor"
             seen.add(base)
             base = by_name[base].base
-        own = int(attempt.name.rpartition("/")[2])
-        for role, messages in attempt.calls:
-            named = {int(name.rpartition("/")[2]) for name in NAMED.findall(messages[-1].content)}
-            before = own + (role is Role.REFLECTOR)
-            assert all(number < before for number in named), "a prompt tells of what came before it alone"
-            assert {f"vector_add#1/{number}" for number in named} <= by_name.keys()
+        for (_, messages), known in zip(attempt.calls, attempt.known, strict=True):
+            asked = "".join(message.content for message in messages)
+            named = {int(name.rpartition("/")[2]) for name in NAMED.findall(asked)}
+            assert named <= known, "a prompt names only what was judged before it"
+            judged = [by_name[f"vector_add#1/{number}"].evaluation for number in known]
+            figures = {f"{one.speedup:.3f}" for one in judged if one and one.speedup is not None}
+            assert set(SPEEDUP.findall(asked)) <= figures, "and no speedup that no judge said"
     lines: dict[str, int] = {}
     for attempt in attempts:
         if attempt.origin is Origin.REPAIR:

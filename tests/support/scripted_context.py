@@ -28,6 +28,8 @@ class Told:
     evaluation: Evaluation | None = None
     rival: str | None = None
     reviewed: bool = False
+    known: list[frozenset[int]] = field(default_factory=list)
+    """For each call, the attempts of the instance that were judged before it."""
 
     @property
     def prompt(self) -> str:
@@ -114,6 +116,8 @@ class ScriptedContext:
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
         """See `Context`."""
         self._told.calls.append((role, tuple(messages)))
+        judged = (number for number, told in self.world.attempts.items() if told.evaluation is not None)
+        self._told.known.append(frozenset(judged))
         self.world.under_way += 1
         self.world.most_at_once = max(self.world.most_at_once, self.world.under_way)
         await asyncio.sleep(0)
