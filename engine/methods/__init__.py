@@ -10,6 +10,16 @@ from .context import MODULES, Context, Method, Review
 
 __all__ = ["METHODS", "MODULES", "Context", "Method", "Review", "open_method"]
 
+METHODS = {
+    "geak": "generate, judge, reflect, optimize (AMD's GEAK)",
+    "geak-evolve": "rounds of descendants of ranked parents (GEAK, second version)",
+    "reflexion": "generate, test, reflect, retry, until a candidate is correct",
+    "kernelagent": "workers side by side; the first correct one stops the others",
+    "direct": "one prompt, one answer; 0-shot with --without one-shot",
+    "tune": "no model: sweeps the launch parameters of a correct kernel",
+}
+"""The methods that can be run, each in a few words for people who choose."""
+
 _PLACES = {
     "geak": ("geak", "Geak"),
     "geak-evolve": ("geak_evolve", "GeakEvolve"),
@@ -19,9 +29,6 @@ _PLACES = {
     "tune": ("tune", "Tune"),
 }
 """Module and class of each."""
-
-METHODS = tuple(_PLACES)
-"""Names of the methods that can be run."""
 
 
 def open_method(name: str) -> Method:

@@ -97,8 +97,6 @@ class Method(Protocol):
     """Without one, a session needs no `--model`, and one instance does what all would."""
     takes: frozenset[str]
     """Fields of `MethodOptions` that mean something to it."""
-    summary: str
-    """In a few words, for people who choose."""
     modules: frozenset[str]
     """Of `MODULES`, those that it can do without."""
     iterations: int | None

@@ -18,7 +18,6 @@ class Direct:
     """The method `direct`."""
 
     name = "direct"
-    summary = "one prompt, one answer; 0-shot with --without one-shot"
     asks_model = True
     takes = frozenset({"without", "profile", "corpus"})
     modules = frozenset({"knowledge", "one-shot"})

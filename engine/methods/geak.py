@@ -45,7 +45,6 @@ class Geak:
 
     name = "geak"
     asks_model = True
-    summary = "generate, judge, reflect, optimize (AMD's GEAK)"
     takes = frozenset({"without", "tune", "corpus"})
     modules = frozenset(MODULES)
     iterations: int | None = None

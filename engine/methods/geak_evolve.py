@@ -69,7 +69,6 @@ class GeakEvolve:
     """The method `geak-evolve`."""
 
     name = "geak-evolve"
-    summary = "rounds of descendants of ranked parents, made and tested at once (GEAK's second generation)"
     asks_model = True
     takes = frozenset({"without", "descendants", "corpus"})
     modules = frozenset({"knowledge", "one-shot", "reflection"})

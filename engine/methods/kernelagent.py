@@ -27,7 +27,6 @@ class KernelAgent:
     """The method `kernelagent`."""
 
     name = "kernelagent"
-    summary = "workers side by side refine their own attempts; the first correct one stops the others"
     asks_model = True
     takes = frozenset({"without", "workers", "corpus"})
     modules = frozenset({"knowledge", "one-shot"})

@@ -22,7 +22,6 @@ class Reflexion:
     """The method `reflexion`."""
 
     name = "reflexion"
-    summary = "generate, test, reflect, retry, until a candidate is correct"
     asks_model = True
     takes = frozenset({"without", "profile", "corpus"})
     modules = frozenset({"knowledge", "one-shot", "reflection"})

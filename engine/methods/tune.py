@@ -28,7 +28,6 @@ class Tune:
 
     name = "tune"
     asks_model = False
-    summary = "no model: sweeps the launch parameters of a correct kernel"
     takes = frozenset({"start"})
     modules: frozenset[str] = frozenset()
     iterations: int | None = None

@@ -26,10 +26,13 @@ from tui.plain import emit, emit_json, interactive
 RECORDED = "recorded:starter"
 
 
-@click.command(name="run")
+EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in METHODS.items())
+
+
+@click.command(name="run", epilog=EPILOG)
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
 @click.option("--suite", help="Take every task of this suite. [starter]")
-@click.option("--method", help=f"How attempts are made: {', '.join(METHODS)}. [geak]")
+@click.option("--method", metavar="NAME", help="How attempts are made; see below. [geak]")
 @click.option(
     "--model",
     metavar="P:NAME",
