@@ -26,19 +26,22 @@ import msgspec
 
 from harness import TimeLimits, limits
 from harness.targets import hardware, target
-from harness.worker import findings, interpreter, place, sampling
-from harness.worker.candidate import import_candidate
-from harness.worker.channel import Channel
-from harness.worker.compiler import CaseSpec, compile_candidate, note_launches, prepare
-from harness.worker.judge import Judge
-from harness.worker.link import GuestLink, VerifierLink
-from harness.worker.messages import Begin, Farewell, JudgeReport, LeftBehind, Spawn
-from harness.worker.plan import make_plan
-from harness.worker.problem import Problem, specified
-from harness.worker.roles import ROLES
-from harness.worker.sample_messages import Sample
-from harness.worker.sampler import sample_case
-from harness.worker.trial import Trial
+from harness.worker.compiler.compiler import CaseSpec, compile_candidate, note_launches, prepare
+from harness.worker.guest.candidate import import_candidate
+from harness.worker.interpreter import interpreter
+from harness.worker.judge import findings
+from harness.worker.judge.judge import Judge
+from harness.worker.judge.link import GuestLink, VerifierLink
+from harness.worker.judge.plan import make_plan
+from harness.worker.judge.problem import Problem, specified
+from harness.worker.judge.trial import Trial
+from harness.worker.sampler import sampling
+from harness.worker.sampler.sample_messages import Sample
+from harness.worker.sampler.sampler import sample_case
+from harness.worker.serving import place
+from harness.worker.serving.channel import Channel
+from harness.worker.serving.messages import Begin, Farewell, JudgeReport, LeftBehind, Spawn
+from harness.worker.serving.roles import ROLES
 from suites import Task, load_task
 
 TARGET = "gfx942"

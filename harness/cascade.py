@@ -11,6 +11,23 @@ from collections.abc import Sequence
 
 import msgspec
 
+from harness.worker.judge.findings import left_behind
+from harness.worker.judge.plan import PATIENCE, make_plan
+from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.messages import (
+    ENCODER,
+    JUDGE_REPORTS,
+    Alive,
+    Begin,
+    Entered,
+    FirstCallPassed,
+    Judged,
+    JudgeReport,
+    Left,
+    Proceed,
+    Specified,
+    Weighed,
+)
 from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
 from suites.task import Task
@@ -28,23 +45,6 @@ from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
 from .targets import target as find_target
-from .worker.channel import BadFrame
-from .worker.findings import left_behind
-from .worker.messages import (
-    ENCODER,
-    JUDGE_REPORTS,
-    Alive,
-    Begin,
-    Entered,
-    FirstCallPassed,
-    Judged,
-    JudgeReport,
-    Left,
-    Proceed,
-    Specified,
-    Weighed,
-)
-from .worker.plan import PATIENCE, make_plan
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0

@@ -11,6 +11,20 @@ from collections.abc import Sequence
 
 import msgspec
 
+from harness.worker.compiler.noted import Launched, difference
+from harness.worker.judge.replay_findings import UNPROVEN
+from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.messages import (
+    ENCODER,
+    GUEST_REPORTS,
+    Broken,
+    Compile,
+    Compiled,
+    Compiling,
+    Failed,
+    FirstCallPassed,
+    Hello,
+)
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
@@ -22,27 +36,13 @@ from .frames import AsyncChannel
 from .limits import TimeLimits
 from .pool import DevicePool
 from .servers import Child
-from .worker.channel import BadFrame
-from .worker.messages import (
-    ENCODER,
-    GUEST_REPORTS,
-    Broken,
-    Compile,
-    Compiled,
-    Compiling,
-    Failed,
-    FirstCallPassed,
-    Hello,
-)
-from .worker.noted import Launched, difference
-from .worker.replay_findings import UNPROVEN
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):
-    """See `harness.worker.compiler`."""
+    """See `harness.worker.compiler.compiler`."""
 
     case: str
     operator: str = ""
@@ -51,7 +51,7 @@ class HostWorkFound(msgspec.Struct, frozen=True):
 
 
 class TargetReport(msgspec.Struct, frozen=True):
-    """`harness.worker.compiler.CompileReport` as the engine reads it, without importing what imports torch."""
+    """`harness.worker.compiler.compiler.CompileReport` as the engine reads it, without importing what imports torch."""
 
     resources: tuple[KernelResources, ...] = ()
     error: str | None = None

@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Sequence
 
-from .worker.channel import HEADER, MAX_FRAME_BYTES, BadFrame
+from harness.worker.serving.channel import HEADER, MAX_FRAME_BYTES, BadFrame
 
 
 class AsyncChannel:

@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
+from harness.worker.serving import linux
+
 from .device import Device
 from .devices import CPU, choose_devices
 from .errors import HarnessError, JudgeExtraMissing
 from .frames import AsyncChannel
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .servers import Child, ForkServer
-from .worker import linux
 
 
 class Slot:

@@ -7,13 +7,14 @@ import importlib.util
 
 import msgspec
 
+from harness.worker.serving.messages import GUEST_REPORTS, Hello
+
 from .device import Device
 from .devices import discover_devices
 from .errors import HarnessError
 from .evaluation import Layer
 from .layers import unlike
 from .servers import ForkServer
-from .worker.messages import GUEST_REPORTS, Hello
 
 TESTED_TRITON = ("3.6.0", "3.7.1")
 

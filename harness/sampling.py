@@ -9,6 +9,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
+from harness.worker.sampler.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
+from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.messages import ENCODER, CaseTraffic
 from suites.costs import task_cost
 from suites.task import Case, Task
 
@@ -17,9 +20,6 @@ from .errors import WorkerDied
 from .estimate import estimate
 from .evaluation import ErrorReport, Estimate, SampledTraffic, Traffic
 from .pool import DevicePool
-from .worker.channel import BadFrame
-from .worker.messages import ENCODER, CaseTraffic
-from .worker.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
 
 SAMPLE_S = 60.0
 """Of all cases of a candidate, wall time; what is not sampled by then stays so."""

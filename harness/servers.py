@@ -14,12 +14,13 @@ from types import TracebackType
 
 import msgspec
 
+from harness.worker.serving.messages import ENCODER, SERVER_REPORTS, End, Ended, Ready, Spawn, Started
+
 from . import limits
 from .device import Device
 from .environment import worker_environment
 from .errors import WorkerDied
 from .frames import AsyncChannel, Tail
-from .worker.messages import ENCODER, SERVER_REPORTS, End, Ended, Ready, Spawn, Started
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -172,7 +173,7 @@ class ForkServer:
         self._said = Tail(limits.PRINTED_BYTES)
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "harness.worker.server", str(theirs.fileno()), mode),
+                *(sys.executable, "-m", "harness.worker.serving.server", str(theirs.fileno()), mode),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=PIPE,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from harness.worker.judge.replay_findings import UNPROVEN
 from suites.task import Task
 
 from .evaluation import (
@@ -22,7 +23,6 @@ from .evaluation import (
     StageLeft,
     Verdict,
 )
-from .worker.replay_findings import UNPROVEN
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
 

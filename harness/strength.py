@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from harness.worker.serving.messages import ENCODER, JUDGE_REPORTS, Weigh, Weighed
 from suites.dtypes import NoSuchDtype, task_on
 from suites.loader import baseline_source
 from suites.task import Task
@@ -17,7 +18,6 @@ from .device import Target
 from .errors import WorkerDied
 from .evaluation import Evaluation, Margin, Verdict, Weakness
 from .pool import DevicePool
-from .worker.messages import ENCODER, JUDGE_REPORTS, Weigh, Weighed
 
 _MAX_REPORT_BYTES = 64 << 20
 SEED = 0

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.messages import ENCODER, JUDGE_REPORTS, FirstCallPassed, Specified, Specify
 from suites.costs import task_cost
 from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task
@@ -26,8 +28,6 @@ from .evaluation import Estimate, KernelResources, SampledTraffic
 from .limits import TimeLimits
 from .pool import DevicePool
 from .sampling import Sampler, extrapolated
-from .worker.channel import BadFrame
-from .worker.messages import ENCODER, JUDGE_REPORTS, FirstCallPassed, Specified, Specify
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
 """A variant that takes longer than this to compile is none that a sweep waits for."""

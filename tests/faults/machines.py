@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from harness.worker import identity, landlock
+from harness.worker.sandbox import identity, landlock
 from tests.faults.planting import PROJECT
 
 PERSON = 12345

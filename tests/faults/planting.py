@@ -27,9 +27,10 @@ import msgspec
 import harness
 from harness import Device, DevicePool, choose_devices, evaluate, target
 from harness.servers import Child, ForkServer
-from harness.worker import linux, seccomp
-from harness.worker.channel import BadFrame
-from harness.worker.messages import ENCODER, GUEST_REPORTS, Compile, Hello, Load
+from harness.worker.sandbox import seccomp
+from harness.worker.serving import linux
+from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.messages import ENCODER, GUEST_REPORTS, Compile, Hello, Load
 from suites import load_task
 from tests.support.candidates import adding
 from tests.support.gpu import small

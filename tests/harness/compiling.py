@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from harness.targets import target
-from harness.worker.compiler import ArgumentSpec, CaseSpec, compile_candidate, prepare
+from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec, compile_candidate, prepare
 
 torch.set_num_threads(1)
 TARGET = target(sys.argv[1])

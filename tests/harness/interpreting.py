@@ -12,7 +12,7 @@ import torch
 import triton.language as tl
 
 from harness.targets import target
-from harness.worker.interpreter import observe, prepare
+from harness.worker.interpreter.interpreter import observe, prepare
 
 torch.set_num_threads(1)
 prepare(target(sys.argv[1]))

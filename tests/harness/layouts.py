@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import torch
 
-from harness.worker.arena import Arena, open_arguments
-from harness.worker.cases import JudgedCase, Layout
-from harness.worker.distributions import inject_special
-from harness.worker.layouts import laid_out
-from harness.worker.problem import Inputs, Problem
-from harness.worker.vault import Vault
+from harness.worker.judge.cases import JudgedCase, Layout
+from harness.worker.judge.distributions import inject_special
+from harness.worker.judge.layouts import laid_out
+from harness.worker.judge.problem import Inputs, Problem
+from harness.worker.judge.vault import Vault
+from harness.worker.serving.arena import Arena, open_arguments
 from tests.harness.doubling import PROBLEM, write_doubled
 
 SHAPES = ((5,), (4, 6), (1, 1), (2, 3, 4), (0, 3), ())

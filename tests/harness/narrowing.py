@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from harness.targets import target
-from harness.worker import bfloat16
-from harness.worker.interpreter import observe, prepare
+from harness.worker.interpreter import bfloat16
+from harness.worker.interpreter.interpreter import observe, prepare
 
 torch.set_num_threads(1)
 prepare(target("gfx942"))

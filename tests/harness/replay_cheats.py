@@ -14,7 +14,8 @@ import triton
 import triton.language as tl
 from torch.utils._python_dispatch import _disable_current_modes
 
-from harness.worker import record, records, watch
+from harness.worker.guest import record, watch
+from harness.worker.serving import records
 
 BLOCK = 128
 box = []

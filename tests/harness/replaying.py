@@ -13,13 +13,14 @@ import msgspec
 import torch
 
 from harness.targets import target
-from harness.worker import interpreter, operators, record, watch
-from harness.worker.candidate import import_candidate
-from harness.worker.kernels_only import NotAKernel
-from harness.worker.records import Record, Table
-from harness.worker.replay import Diverged, Refused, Replayer
-from harness.worker.replays import with_elements_read
-from harness.worker.verifier import Interpreting
+from harness.worker.guest import operators, record, watch
+from harness.worker.guest.candidate import import_candidate
+from harness.worker.interpreter import interpreter
+from harness.worker.judge.replays import with_elements_read
+from harness.worker.serving.records import Record, Table
+from harness.worker.verifier.kernels_only import NotAKernel
+from harness.worker.verifier.replay import Diverged, Refused, Replayer
+from harness.worker.verifier.verifier import Interpreting
 
 torch.set_num_threads(1)
 SIZES = (40, 640)

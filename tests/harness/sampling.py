@@ -12,10 +12,11 @@ import msgspec
 import torch
 
 from harness.targets import target
-from harness.worker import interpreter, sampling
-from harness.worker.compiler import ArgumentSpec, CaseSpec
-from harness.worker.sample_messages import Sample
-from harness.worker.sampler import sample_case
+from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec
+from harness.worker.interpreter import interpreter
+from harness.worker.sampler import sampling
+from harness.worker.sampler.sample_messages import Sample
+from harness.worker.sampler.sampler import sample_case
 
 DIES = 8
 

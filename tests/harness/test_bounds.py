@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker import bounds
-from harness.worker.compare import Comparison, compare
+from harness.worker.judge import bounds
+from harness.worker.judge.compare import Comparison, compare
 from suites import QuantizationTolerance, Tolerance
 
 pytestmark = pytest.mark.judge

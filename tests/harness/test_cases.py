@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker.cases import JudgedCase, Layout, exam_cases, open_cases
-from harness.worker.plan import make_plan
-from harness.worker.seeds import POOL, Draw
+from harness.worker.judge.cases import JudgedCase, Layout, exam_cases, open_cases
+from harness.worker.judge.plan import make_plan
+from harness.worker.judge.seeds import POOL, Draw
 from suites import Allowance, Axis, Case, Distribution, EntryPoint, Output, Task, load_suite
 
 TASKS = load_suite("starter")

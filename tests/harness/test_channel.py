@@ -11,7 +11,7 @@ import time
 import pytest
 
 from harness.frames import AsyncChannel, Tail
-from harness.worker.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.worker.serving.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Mismatch
-from harness.worker.arena import Arena, open_arguments
-from harness.worker.compare import compare, quantization_metrics
-from harness.worker.seeds import derive
+from harness.worker.judge.compare import compare, quantization_metrics
+from harness.worker.judge.seeds import derive
+from harness.worker.serving.arena import Arena, open_arguments
 from suites import QuantizationTolerance, Tolerance
 
 pytestmark = pytest.mark.judge

@@ -11,7 +11,7 @@ def changed(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> list[t
     """Places of a tensor of ones that became 50; everything else has to stay 1."""
     import torch
 
-    from harness.worker.distributions import inject_outliers
+    from harness.worker.judge.distributions import inject_outliers
 
     inputs = {"x": torch.ones(shape, dtype=getattr(torch, dtype)), "y": torch.ones(3)}
     inject_outliers(inputs, ["x"], torch.Generator().manual_seed(seed))
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_places_and_another_gives_others() -> None:
 def test_nothing_to_multiply_is_no_error_and_a_number_is_one() -> None:
     import torch
 
-    from harness.worker.distributions import inject_outliers
+    from harness.worker.judge.distributions import inject_outliers
 
     assert changed((0, 4), seed=1) == []
     assert changed((), seed=1) == [()]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
-from harness.worker.float8 import FORMATS
+from harness.worker.interpreter.float8 import FORMATS
 from suites import Task
 from suites.dtypes import NoSuchDtype, item_bytes, on_target, task_on
 from suites.folder import read_task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.worker.neighbours import with_other_middle
+from harness.worker.judge.neighbours import with_other_middle
 
 pytestmark = pytest.mark.judge
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.targets import hardware, target, targets
-from harness.worker.occupancy import grid_fit, occupancy
+from harness.worker.compiler.occupancy import grid_fit, occupancy
 
 CDNA3, CDNA4, HOPPER, ADA = (target(name) for name in ("gfx942", "gfx950", "sm_90", "sm_89"))
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import DevicePool, Verdict
-from harness.worker import footprint
-from harness.worker.program_sample import Programs
-from harness.worker.sample_messages import CaseSampled, Flow
+from harness.worker.sampler import footprint
+from harness.worker.sampler.program_sample import Programs
+from harness.worker.sampler.sample_messages import CaseSampled, Flow
 from sessions.metrics import rank
 from suites import baseline_source, load_task
 from tests.harness.driving import HERE, drive

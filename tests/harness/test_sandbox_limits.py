@@ -12,8 +12,9 @@ import pytest
 from harness import limits
 from harness.compilation import _Patience
 from harness.environment import dropped_names, unexpected_names, worker_environment
-from harness.worker import seccomp, warden
-from harness.worker.channel import BadFrame
+from harness.worker.sandbox import seccomp
+from harness.worker.serving import warden
+from harness.worker.serving.channel import BadFrame
 
 
 async def test_each_config_buys_time_but_not_for_ever() -> None:
@@ -90,7 +91,8 @@ def test_switches_stay_behind_by_name_and_keys_leave_no_trace() -> None:
 
 CALLS = """
 import ctypes, errno, json, os, sys
-from harness.worker import linux, seccomp
+from harness.worker.sandbox import seccomp
+from harness.worker.serving import linux
 linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
 seccomp.install(seccomp.guest_filter(run_programs=False, gpu=False, own_signals=True))
 libc = ctypes.CDLL(None, use_errno=True)

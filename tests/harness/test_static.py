@@ -57,7 +57,7 @@ def verdict_of(source: str) -> Verdict | None:
         "import numpy; numpy.ctypeslib",
         "import numpy as np; np.fromfile('a')",
         "library = torch; library.os.system('true')",
-        "from harness.worker import judge; judge.main",
+        "from harness.worker.judge import judge; judge.main",
         "import threading; threading.Timer(1, print).start()",
         "from threading import Thread; Thread()",
         "import importlib.util; importlib.util.module_from_spec(None)",

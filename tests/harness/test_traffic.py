@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker.traffic import Observation, extent
+from harness.worker.interpreter.traffic import Observation, extent
 
 pytestmark = pytest.mark.judge
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness import HarnessReport, Layer
 from harness.layers import COMPILING
-from harness.worker import sandbox
+from harness.worker.sandbox import sandbox
 from sessions import Home
 from tests.tui import stored
 from tests.tui.running import Shell

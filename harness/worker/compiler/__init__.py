@@ -1,0 +1,1 @@
+"""Launches captured, compiled for targets, and what their binaries need of a device."""

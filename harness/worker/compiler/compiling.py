@@ -1,0 +1,72 @@
+"""The compiling worker: one candidate, one target. Sandboxed as a guest is; what it reports is evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import torch
+
+from harness import limits
+from harness.targets import target as find_target
+from harness.worker.guest.candidate import broken, close_doors, failed, import_candidate
+from harness.worker.sandbox import sandbox
+from harness.worker.serving import linux, trace
+from harness.worker.serving.channel import Channel
+from harness.worker.serving.messages import (
+    ENCODER,
+    GUEST_REQUESTS,
+    Compile,
+    Compiled,
+    Compiling,
+    GuestReport,
+    Hello,
+    Spawn,
+)
+
+from .compiler import CaseSpec, compile_candidate, note_launches, prepare
+from .noted import Launched
+
+CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Answers one `Compile`, after a `Compiling` for each config of an autotuned kernel, and ends."""
+    linux.keep_undumpable()
+    torch.set_num_threads(1)
+    scratch = Path(spawn.scratch)
+    close_doors()
+    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True)
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    request = GUEST_REQUESTS.decode(channel.receive().payload)
+    assert isinstance(request, Compile)
+    report: GuestReport
+    try:
+        report = _compile(request, scratch / trace.NAME, channel)
+    except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
+        report = broken(request.nonce, error)
+    channel.send(ENCODER.encode(report))
+
+
+def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
+    target = find_target(request.target)
+    working = ENCODER.encode(Compiling(nonce=request.nonce))
+    prepare(target, lambda: channel.send(working))
+    try:
+        noted: tuple[Launched, ...] = ()
+        if once := CASES.decode(request.once):
+            noted = note_launches(import_candidate(file, request.source), request.entry_point, once)
+        module = import_candidate(file, request.source)
+    except SystemExit:  # it leaves; how the process ended tells
+        raise
+    except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+        return failed(request.nonce, error, file)
+    report = compile_candidate(
+        module,
+        request.entry_point,
+        CASES.decode(request.cases),
+        target,
+        allowed=request.allowed,
+    )
+    report = msgspec.structs.replace(report, noted=noted)
+    return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

@@ -1,0 +1,47 @@
+"""What a candidate's host code does beside its launches while they are only compiled: operators that compute, reads of data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.worker.guest import operators
+
+
+class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the first operator that no task allows for free, and whether Python looked at values. One call's worth."""
+
+    def __init__(self, module: str, allowed: tuple[str, ...]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._module = module
+        self._allowed = allowed
+        self.operator = ""
+        self.line: int | None = None
+        self.reads = False
+        """What is launched may depend on values then, and these are not a case's."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The operator's own result."""
+        name = func._schema.name.rpartition("::")[2]
+        if name == "_local_scalar_dense":
+            self.reads = True
+        elif not func.is_view and not self.operator and not operators.is_allowed(name, self._allowed):
+            self.operator, self.line = name, self._own_line()
+        return func(*args, **(kwargs or {}))
+
+    def _own_line(self) -> int | None:
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self._module:
+                return frame.f_lineno
+            frame = frame.f_back  # type: ignore[assignment]
+        return None

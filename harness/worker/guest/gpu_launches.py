@@ -1,0 +1,158 @@
+"""
+Every launch of a kernel on a GPU: its name, its grid, and the memory that it was handed.
+
+Touches the internals of Triton's launcher and autotuner (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from triton.compiler.compiler import CompiledKernel
+from triton.runtime import autotuner, jit
+
+from harness.worker.compiler.options import refusal
+from harness.worker.interpreter.observing import cannot, current
+from harness.worker.interpreter.traffic import LaunchRecord, Observation
+
+DELAY_CYCLES = 100_000_000
+"""Some 50 ms of a GPU's clock."""
+_SLEEP: Any = getattr(torch.cuda, "_sleep", None)
+
+
+@dataclass(slots=True)
+class GpuObservation(Observation):
+    """What one call launched. A GPU counts no bytes and tells of no access: those fields stay empty."""
+
+    reached: dict[int, object] = field(default_factory=dict)
+    """Storages that a kernel was handed, by their address; kept alive, so that no address is ever that of two."""
+    home: int = 0
+    """The stream that the call was made on, as the driver numbers it."""
+    delayed: set[int] = field(default_factory=set)
+    """Other streams, each held up once: what nobody waits for then still runs when the call returns."""
+    tuning: int = 0
+    """Above 0 while the autotuner times configs: those launches are not the call's work."""
+
+    def wrote(self, tensor: torch.Tensor) -> bool:
+        """Whether a kernel was handed the tensor's memory: no GPU tells which of it was stored into."""
+        return tensor.untyped_storage().data_ptr() in self.reached
+
+    def reach(self, value: Any) -> None:
+        """Notes the memory of an argument."""
+        for tensor in tensors(value):
+            storage = tensor.untyped_storage()
+            self.reached[storage.data_ptr()] = storage
+
+    def _hold_up(self) -> None:
+        stream = torch.cuda.current_stream().cuda_stream
+        if stream != self.home and stream not in self.delayed and not _capturing():
+            self.delayed.add(stream)
+            _SLEEP(DELAY_CYCLES)
+
+    def note(self, kernel: Any, grid: Any, arguments: Mapping[str, Any]) -> None:
+        """One launch is about to happen."""
+        for value in arguments.values():
+            self.reach(value)
+        if self.tuning:
+            return
+        self._hold_up()
+        x, y, z = (*(int(size) for size in grid), 1, 1, 1)[:3]
+        record = LaunchRecord(kernel.__name__, (x, y, z), x * y * z, function=kernel, arguments=arguments)
+        self.launches.append(record)
+        if self.on_launch is not None:
+            self.on_launch(record)
+
+
+def _capturing() -> bool:
+    return bool(torch.cuda.is_current_stream_capturing())
+
+
+def install(backend: str) -> None:
+    """Note launches in the observation that runs; once a process, before the candidate's module is imported."""
+    _hook_functions(backend)
+    _hook_compiled_kernels()
+    _hook_tuning()
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in an argument of a launch: itself, in a tuple, or under a descriptor or a reinterpreting wrapper."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from tensors(part)
+    elif hasattr(value, "base"):
+        yield from tensors(value.base)
+
+
+def _observation() -> GpuObservation | None:
+    found = current()
+    return found if isinstance(found, GpuObservation) else None
+
+
+def _hook_functions(backend: str) -> None:
+    launch = jit.JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        observation = _observation()
+        if observation is None or warmup:
+            return launch(self, *args, grid=grid, warmup=warmup, **options)
+        names = list(inspect.signature(self.fn).parameters)
+        _refuse_foreign(set(options) - set(names), backend)
+        arguments = dict(zip(names, args, strict=False)) | options
+
+        def noted(bound: Any) -> Any:
+            size = grid(bound) if callable(grid) else grid
+            observation.note(self.fn, size, arguments)
+            return size
+
+        return launch(self, *args, grid=noted, warmup=False, **options)
+
+    jit.JITFunction.run = run
+
+
+def _hook_compiled_kernels() -> None:
+    """Persistent kernels are compiled ahead and then launched as `compiled[grid](...)`."""
+    choose_grid: Callable[..., Any] = CompiledKernel.__getitem__
+
+    def getitem(self: Any, grid: Any) -> Any:
+        launch = choose_grid(self, grid)
+
+        def run(*args: Any, **options: Any) -> Any:
+            observation = _observation()
+            if observation is not None:
+                function = self.src.fn
+                observation.note(function.fn, grid, dict(zip(function.arg_names, args, strict=False)))
+            return launch(*args, **options)
+
+        return run
+
+    CompiledKernel.__getitem__ = getitem
+
+
+def _hook_tuning() -> None:
+    bench = autotuner.Autotuner._bench
+
+    def timed(self: Any, *args: Any, **options: Any) -> Any:
+        observation = _observation()
+        if observation is None:
+            return bench(self, *args, **options)
+        observation.tuning += 1
+        try:
+            return bench(self, *args, **options)
+        finally:
+            observation.tuning -= 1
+
+    autotuner.Autotuner._bench = timed
+
+
+def _refuse_foreign(options: set[str], backend: str) -> None:
+    """`UnsupportedHere` for a launch option that only the other vendor's compiler has."""
+    for name in sorted(options):
+        foreign = refusal(name, None, backend)
+        if foreign:
+            raise cannot(foreign)

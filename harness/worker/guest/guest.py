@@ -1,0 +1,222 @@
+"""The guest: runs one candidate on inputs it is handed and returns bytes. Sandboxed; believed in nothing but bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness import limits
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.sandbox import sandbox
+from harness.worker.serving import arena, linux, trace
+from harness.worker.serving.channel import Channel, ChannelClosed
+from harness.worker.serving.messages import (
+    ENCODER,
+    GUEST_REQUESTS,
+    Call,
+    CaseTraffic,
+    Compile,
+    Failed,
+    Farewell,
+    GuestReport,
+    GuestRequest,
+    Hello,
+    LeftBehind,
+    Load,
+    Loaded,
+    OutputData,
+    Returned,
+    Spawn,
+)
+
+from . import outputs, watch
+from .candidate import broken, close_doors, failed, import_candidate, parameters_of
+from .gpu import GpuRunner
+from .integrity import Snapshot
+from .runner import InterpreterRunner, Runner
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Serves one judge until it hangs up."""
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    torch.set_num_threads(1)
+    scratch = Path(spawn.scratch)
+    close_doors()
+    layers = sandbox.apply(
+        scratch,
+        spawn.cpu_limit_s,
+        limits.ADDRESS_SPACE_BYTES,
+        run_programs=False,
+        gpu=spawn.device is not None,
+    )
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    guest = Guest(scratch, InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device))
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            return
+        request = GUEST_REQUESTS.decode(frame.payload)
+        try:
+            report = guest.answer(request, frame.descriptors)
+        except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
+            report = broken(request.nonce, error)
+        channel.send(ENCODER.encode(report))
+
+
+@dataclass(slots=True)
+class Ran:
+    """One call of the entry point that came back."""
+
+    value: Any
+    inputs: Mapping[str, torch.Tensor]
+    observation: Observation
+    operators: watch.OperatorWatch
+
+
+class Guest:
+    """One candidate and what its last call returned."""
+
+    def __init__(self, scratch: Path, runner: Runner) -> None:
+        self._file = scratch / trace.NAME
+        self._runner = runner
+        self._recorder = runner.recording(str(self._file))
+        self._module: ModuleType | None = None
+        self._snapshot: Snapshot | None = None
+        self._kept = outputs.Kept()
+
+    def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
+        """The report on one request; what the candidate raises is a report too."""
+        match request:
+            case Load():
+                return self._load(request)
+            case Call():
+                return self._call(request, descriptors[0])
+            case Farewell(nonce=nonce):
+                return self._farewell(nonce)
+            case Compile():
+                raise TypeError("a guest does not compile")
+
+    def _load(self, request: Load) -> Loaded | Failed:
+        watch.count_host_elements()
+        self._runner.prepare(request)
+        self._snapshot = Snapshot.take()
+        try:
+            self._module = import_candidate(self._file, request.source)
+        except SystemExit:  # it leaves; how the process ended tells
+            raise
+        except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+            return failed(request.nonce, error, self._file)
+        parameters = {}
+        for name in request.entry_points:
+            entry = vars(self._module).get(name)
+            if not callable(entry):
+                message = f"kernel.py defines no function `{name}`"
+                return Failed(
+                    nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
+                )
+            parameters[name] = parameters_of(entry)
+        return Loaded(nonce=request.nonce, parameters=parameters, tables=self._recorder.tables())
+
+    def _call(self, request: Call, descriptor: int) -> Returned | Failed:
+        arguments = self._runner.open(descriptor, request)
+        ran = self._run(request, arguments)
+        if isinstance(ran, Failed):
+            return ran
+        report = self._returned(request, ran)
+        self._runner.give_back()
+        self._kept.keep(outputs.plain(outputs.parts_of(ran.value)[1]))
+        return report
+
+    def _run(self, request: Call, arguments: dict[str, Any]) -> Ran | Failed:
+        """The one place where the candidate's entry point runs, watched."""
+        inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+        entry: Callable[..., Any] = getattr(self._module, request.entry_point)
+        value = None
+        with self._runner.observe(inputs) as observation:
+            operators = watch.OperatorWatch(observation, str(self._file), self._recorder)
+            self._recorder.begin(inputs)
+            try:
+                with operators:
+                    value = entry(**arguments)
+                observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
+            except SystemExit:  # it leaves; how the process ended tells
+                raise
+            except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+                if observation.unsupported is None:
+                    return failed(request.nonce, error, self._file, self._runner.kind_of(error))
+        return Ran(value, inputs, observation, operators)
+
+    def _returned(self, request: Call, ran: Ran) -> Returned:
+        structure, parts = outputs.parts_of(ran.value)
+        record, unrecorded = self._recorder.finish(outputs.plain(parts))
+        return Returned(
+            nonce=request.nonce,
+            structure=structure,
+            outputs=tuple(self._output(part, ran) for part in parts),
+            operators=ran.operators.operators(),
+            host_elements=ran.operators.host_elements,
+            kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
+            traffic=traffic_of(request.case, ran.observation),
+            unsupported=ran.observation.unsupported or "",
+            changed_output=self._kept.changed(),
+            unfinished=ran.observation.unfinished,
+            record=record,
+            unrecorded=unrecorded,
+        )
+
+    def _output(self, part: Any, ran: Ran) -> OutputData:
+        kind = type(part)
+        name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
+        if not isinstance(part, torch.Tensor):
+            return OutputData(type=name)
+        problem = outputs.problem(part)
+        if problem:
+            return OutputData(type=name, problem=problem)
+        detached = part.detach().contiguous()
+        return OutputData(
+            type=name,
+            dtype=arena.dtype_name(part.dtype),
+            shape=tuple(part.shape),
+            data=arena.storage_bytes(detached) if detached.numel() else b"",
+            aliases=outputs.aliases(part, ran.inputs, self._kept),
+            from_kernel=part.numel() == 0 or ran.operators.from_kernel(part),
+        )
+
+    def _farewell(self, nonce: str) -> LeftBehind:
+        assert self._snapshot is not None
+        return LeftBehind(
+            nonce=nonce,
+            patched=self._snapshot.differences(),
+            threads=self._runner.threads(),
+            children=_own_children(),
+        )
+
+
+def _own_children() -> int:
+    """Direct children that still run, as far as the read allow-list lets the guest see; the warden knows for sure."""
+    found = 0
+    for listing in Path("/proc/self/task").glob("*/children"):
+        found += len(listing.read_text(encoding="ascii").split())
+    return found
+
+
+def traffic_of(case: str, observation: Observation) -> CaseTraffic:
+    """What was counted, as it crosses to the judge."""
+    return CaseTraffic(
+        case=case,
+        requested_read_bytes=observation.requested_read_bytes,
+        requested_write_bytes=observation.requested_write_bytes,
+        unique_read_bytes=observation.unique_read_bytes,
+        unique_write_bytes=observation.unique_write_bytes,
+        dot_flops=observation.dot_flops,
+        launches=len(observation.launches),
+        programs=sum(launch.programs for launch in observation.launches),
+        out_of_bounds=tuple(observation.out_of_bounds),
+        uninitialised=tuple(observation.uninitialised),
+    )

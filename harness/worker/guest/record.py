@@ -1,0 +1,357 @@
+"""In the guest: writes down what one call does to memory, so that a clean process can do it again. Evidence, no more."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from triton.runtime import interpreter
+
+from harness import limits
+from harness.worker.compiler import noted
+from harness.worker.serving.records import (
+    MAX_STEPS,
+    Address,
+    Contents,
+    Function,
+    FunctionNotes,
+    HostRead,
+    Launch,
+    Operator,
+    Record,
+    Step,
+    Table,
+    Value,
+    View,
+)
+
+from . import naming, operators
+from .naming import CannotName
+
+TABLE_BYTES = 16 << 20
+"""Of all that an import leaves; more than that is not told, and replays as poison."""
+_NUMPY = torch.Tensor.numpy
+"""Before the guest counts who reads: what the recorder reads is not the candidate's doing. Called past torch's modes only,
+which would look the method up again."""
+_LOWEST_ADDRESS = noted.LOWEST_ADDRESS
+"""Below it an integer is taken for a number."""
+
+_current: Recorder | None = None
+_installed = False
+
+
+class Recorder:
+    """Numbers storages for as long as they live, and holds the record of the call that runs."""
+
+    def __init__(self, module_file: str) -> None:
+        self._file = module_file
+        self._held: dict[int, torch.UntypedStorage] = {}
+        self._numbers: dict[int, int] = {}
+        self._weak: dict[int, StorageWeakRef] = {}
+        self._next = 0
+        self._forgotten: tuple[int, ...] = ()
+        self._inputs: dict[str, int] = {}
+        self._why = self._excess = ""
+        self._reset()
+
+    def tables(self) -> tuple[Table, ...]:
+        """The tensors that the candidate's import left; from here on they are known by number."""
+        self._hold_all()
+        found, size_bytes = [], 0
+        for tensor in _plain_tensors(gc.get_objects()):
+            storage = tensor.untyped_storage()
+            if storage._cdata in self._numbers or size_bytes + storage.nbytes() > TABLE_BYTES:
+                continue
+            size_bytes += storage.nbytes()
+            found.append(Table(storage=self._number(storage), data=_bytes(storage)))
+        self._let_go()
+        return tuple(found)
+
+    def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        """A call begins."""
+        global _current
+        self._reset()
+        self._hold_all()
+        self._inputs = {name: self._number(tensor.untyped_storage()) for name, tensor in inputs.items()}
+        _current = self
+
+    def finish(self, returned: Iterable[torch.Tensor]) -> tuple[Record | None, str]:
+        """The record of the call, or why there is none."""
+        global _current
+        _current = None
+        views = tuple(self._attempt(self.view, tensor) for tensor in returned)
+        record = Record(
+            inputs=self._inputs,
+            steps=tuple(self._steps),
+            functions=tuple(self._functions.values()),
+            returned=tuple(view for view in views if view is not None),
+            forgotten=self._forgotten,
+            excess=self._excess,
+        )
+        why = self._why if _installed else "launches on this device are not recorded"
+        self._let_go()
+        self._reset()
+        return (None, why) if why else (record, "")
+
+    def give_up(self, why: str) -> None:
+        """The running call cannot be replayed; the first reason counts."""
+        self._why = self._why or why
+
+    def operator(self, func: Any, args: Any, named: Mapping[str, Any], result: Any, line: int | None) -> None:
+        """One tensor operator ran."""
+        name = func._schema.name.rpartition("::")[2]
+        if self._paused or self._why or self._excess:
+            return
+        if name == "_local_scalar_dense":
+            self.host_read(args[0])
+            return
+        if name == "resize_":
+            self.give_up("a tensor was resized")
+        if func.is_view or name in operators.LOOKING:
+            return
+        if func.namespace != "aten":
+            self.give_up(f"the operator {func._schema.name} cannot be run again")
+            return
+        arguments = self._attempt(lambda: tuple(self.value(value) for value in args))
+        keywords = self._attempt(
+            lambda: {
+                key: self.value(value)
+                for key, value in named.items()
+                if key not in ("device", "pin_memory") and value is not None
+            }
+        )
+        made = self._attempt(lambda: tuple(self.view(tensor, fresh=True) for tensor in tensors(result)))
+        if arguments is None or keywords is None or made is None:
+            return
+        self._step(
+            Operator(
+                name=name,
+                overload=func._overloadname,
+                arguments=arguments,
+                named=keywords,
+                results=made,
+                line=line,
+            )
+        )
+
+    def host_read(self, tensor: torch.Tensor) -> None:
+        """Python reads a tensor's elements."""
+        if self._paused or self._why or self._excess:
+            return
+        self._read += tensor.numel()
+        if self._read > limits.HOST_ELEMENTS:
+            self._excess = f"Python reads more than {limits.HOST_ELEMENTS} elements in one call"
+            return
+        view = self._attempt(self.view, tensor)
+        if view is not None:
+            with self._unseen():
+                self._step(HostRead(view=view, digest=digest(tensor.detach().contiguous())))
+
+    def launch(
+        self, kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Callable[..., None]:
+        """A kernel is launched; call what comes back with the grid when it has run. Its own doings are not recorded."""
+        arguments = self._attempt(lambda: {name: self.value(value) for name, value in bound.items()})
+        kept = self._attempt(lambda: {name: self.value(value) for name, value in options.items()})
+        function = self._attempt(self.function, kernel)
+        if kernel.pre_run_hooks:
+            self.give_up("a kernel has hooks that run before it")
+        self._paused = True
+
+        def done(grid: Any, *, failed: bool) -> None:
+            self._paused = False
+            if grid is None:
+                return  # nothing ran
+            if failed:
+                self.give_up("a launch failed half-way")
+            elif arguments is not None and kept is not None and function is not None:
+                x, y, z = grid
+                self._step(Launch(kernel=function, grid=(x, y, z), arguments=arguments, options=kept))
+
+        return done
+
+    def view(self, tensor: torch.Tensor, *, fresh: bool = False) -> View:
+        """Where a tensor lies. Memory not seen before is `fresh`, or its contents become a step."""
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            raise CannotName(f"a {type(tensor).__name__}")
+        storage = tensor.untyped_storage()
+        known = storage._cdata in self._numbers
+        number = self._number(storage)
+        if not known and not fresh:
+            self._contents(storage, number, tensor)
+        return View(
+            storage=number,
+            dtype=str(tensor.dtype).removeprefix("torch."),
+            shape=tuple(tensor.shape),
+            strides=tuple(tensor.stride()),
+            offset=int(tensor.storage_offset()),
+        )
+
+    def value(self, value: Any) -> Value:
+        """An argument of an operator or a launch."""
+        if isinstance(value, int) and not isinstance(value, bool) and value >= _LOWEST_ADDRESS:
+            return self._address(value) or naming.number(value)
+        return naming.value(value, self.view, self.function)
+
+    def function(self, kernel: Any) -> Function:
+        """A jit function of the candidate's; what it needs is noted once a call."""
+        code = kernel.fn.__code__
+        if code.co_filename != self._file:
+            raise CannotName(f"the kernel `{code.co_name}` of another module")
+        function = Function(name=code.co_name, line=code.co_firstlineno)
+        if function not in self._functions:
+            self._functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself
+            self._functions[function] = naming.notes(function, kernel, self.function)
+        return function
+
+    def _step(self, step: Step) -> None:
+        if len(self._steps) >= MAX_STEPS:
+            self._excess = f"one call makes more than {MAX_STEPS} copies, fills and launches"
+        if not self._excess:
+            self._steps.append(step)
+
+    def _contents(self, storage: torch.UntypedStorage, number: int, tensor: torch.Tensor) -> None:
+        elements = storage.nbytes() // tensor.element_size()
+        small = self._elements + elements <= limits.HOST_ELEMENTS
+        data: bytes | None = None
+        addresses: tuple[tuple[int, Address], ...] = ()
+        if small:
+            self._elements += elements
+            with self._unseen():
+                data = _bytes(storage)
+            addresses = self._addresses(data) if tensor.dtype in (torch.int64, torch.uint64) else ()
+        self._step(Contents(storage=number, size_bytes=storage.nbytes(), data=data, addresses=addresses))
+
+    def _addresses(self, data: bytes) -> tuple[tuple[int, Address], ...]:
+        """The words that are addresses of other memory, by their place."""
+        found = []
+        for place, word in enumerate(np.frombuffer(data, dtype=np.int64).tolist()):
+            address = self._address(word) if word >= _LOWEST_ADDRESS else None
+            if address is not None:
+                found.append((place * 8, address))
+        return tuple(found)
+
+    @contextmanager
+    def _unseen(self) -> Iterator[None]:
+        """What happens in the block is the recorder's own doing."""
+        before, self._paused = self._paused, True
+        try:
+            yield
+        finally:
+            self._paused = before
+
+    def _address(self, value: int) -> Address | None:
+        """The storage that holds an address. One that no launch has named yet is looked for among live tensors."""
+        for storage in list(self._held.values()):
+            start = storage.data_ptr()
+            if start and start <= value < start + max(storage.nbytes(), 1):
+                return Address(storage=self._number(storage), offset_bytes=value - start)
+        return None
+
+    def _number(self, storage: torch.UntypedStorage) -> int:
+        key = storage._cdata
+        if key not in self._numbers:
+            self._numbers[key] = self._next
+            self._next += 1
+        self._held.setdefault(key, storage)
+        return self._numbers[key]
+
+    def _hold_all(self) -> None:
+        """Storages that lived on stay known; those that are gone are forgotten."""
+        gone = [key for key, weak in self._weak.items() if weak.expired()]  # type: ignore[no-untyped-call]
+        self._forgotten = tuple(self._numbers.pop(key) for key in gone)
+        self._weak = {key: weak for key, weak in self._weak.items() if key in self._numbers}
+
+    def _let_go(self) -> None:
+        for key, storage in self._held.items():
+            self._weak.setdefault(key, StorageWeakRef(storage))  # type: ignore[no-untyped-call]
+        self._held = {}
+
+    def _reset(self) -> None:
+        self._inputs = {}
+        self._steps: list[Step] = []
+        self._functions: dict[Function, FunctionNotes] = {}
+        self._forgotten = ()
+        self._elements = 0
+        self._why = ""
+        self._excess = ""
+        self._read = 0
+        self._paused = False
+
+    def _attempt(self, make: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return make(*args)
+        except CannotName as error:
+            self.give_up(str(error))
+            return None
+
+
+def install() -> None:
+    """Tell the recorder of each launch; once a process, after the interpreter is prepared."""
+    global _installed
+    _installed = True
+    run_kernel = interpreter.InterpretedFunction.run
+    set_grid = interpreter.InterpreterBuilder.set_grid_dim
+    grids: list[Any] = []
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if _current is None or warmup:
+            return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+        bound, options = naming.bind(self, args, kwargs)
+        done = _current.launch(self, bound, options)
+        grids.append(None)
+        failed = True
+        try:
+            result = run_kernel(self, *args, grid=grid, warmup=False, **kwargs)
+            failed = False
+        finally:
+            done(grids.pop(), failed=failed)
+        return result
+
+    def set_grid_dim(self: Any, x: int, y: int, z: int) -> None:
+        if grids:
+            grids[-1] = (int(x), int(y), int(z))
+        set_grid(self, x, y, z)
+
+    interpreter.InterpretedFunction.run = run
+    interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+
+
+def digest(tensor: torch.Tensor) -> bytes:
+    """Of a contiguous tensor's bytes."""
+    if tensor.numel() == 0:
+        return b""
+    with torch._C.DisableTorchFunction():
+        flat = _NUMPY(tensor.cpu().reshape(-1).view(torch.uint8))
+    return hashlib.blake2b(flat.tobytes(), digest_size=16).digest()
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in an operator's arguments or result that have a storage: sparse ones have none."""
+    if isinstance(value, torch.Tensor):
+        if value.layout is torch.strided:
+            yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from tensors(part)
+    elif isinstance(value, dict):
+        yield from tensors(list(value.values()))
+
+
+def _plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for one in found:
+        # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
+        if issubclass(type(one), torch.Tensor) and one.layout is torch.strided and not one.is_meta:
+            yield one
+
+
+def _bytes(storage: torch.UntypedStorage) -> bytes:
+    with torch._C.DisableTorchFunction():
+        flat: torch.Tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
+        return bytes(_NUMPY(flat).tobytes())

@@ -1,0 +1,99 @@
+"""What a candidate runs on in its guest: the interpreter here, a GPU in `gpu.py`; the guest itself knows neither."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+
+from harness.targets import target
+from harness.worker.interpreter import interpreter, launches
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.serving import arena, linux
+from harness.worker.serving.messages import Call, Load
+
+from . import record
+from .unrecorded import Recording
+
+
+class Runner(Protocol):
+    """One guest's device. The methods are called in the order in which they stand, the middle ones once a call."""
+
+    def recording(self, file: str) -> Recording:
+        """What writes down the calls of the candidate in `file`, for them to be replayed."""
+
+    def prepare(self, load: Load) -> None:
+        """Makes the process ready, once, before the candidate's module is imported."""
+
+    def open(self, descriptor: int, call: Call) -> dict[str, Any]:
+        """The arguments by name, tensors on the device, guard zones around each. Closes `descriptor`.
+
+        With `call.again` the very tensors of a call that was to `hold` them, filled from its memory anew.
+        """
+
+    def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
+        """Watches what kernels do until the block ends."""
+
+    def settle(self, outputs: Sequence[torch.Tensor]) -> str:
+        """Waits for the work of a call that returned; what still ran by then, in words, or nothing.
+
+        Raises what the work ended with.
+        """
+
+    def give_back(self) -> None:
+        """Lets the judge see in its own memory what became of the inputs."""
+
+    def kind_of(self, error: BaseException) -> str:
+        """The kind of failure that an exception out of the candidate's call is: `exception`, or what the device tells."""
+
+    def threads(self) -> int:
+        """Threads of this process beside its own and those that the device's driver keeps."""
+
+
+class InterpreterRunner:
+    """Triton's interpreter: kernels run as they are called, on memory that is the judge's itself."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Any] = {}
+
+    def recording(self, file: str) -> Recording:
+        """See `Runner`."""
+        return record.Recorder(file)
+
+    def prepare(self, load: Load) -> None:
+        """See `Runner`."""
+        interpreter.prepare(target(load.target))
+        record.install()
+
+    def open(self, descriptor: int, call: Call) -> dict[str, Any]:
+        """See `Runner`."""
+        launches.asked.config = call.config
+        arguments = self._held
+        if not call.again:
+            arguments = arena.open_arguments(descriptor, call.arena_bytes, call.arguments)
+        os.close(descriptor)
+        self._held = arguments if call.hold else {}
+        return arguments
+
+    def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
+        """See `Runner`."""
+        return interpreter.observe(inputs)
+
+    def settle(self, outputs: Sequence[torch.Tensor]) -> str:
+        """Nothing runs on after a call."""
+        return ""
+
+    def give_back(self) -> None:
+        """The judge shares the memory."""
+
+    def kind_of(self, error: BaseException) -> str:
+        """See `Runner`."""
+        return "exception"
+
+    def threads(self) -> int:
+        """See `Runner`."""
+        return max(threading.active_count(), linux.thread_count()) - 1

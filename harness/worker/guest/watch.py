@@ -1,0 +1,129 @@
+"""What a candidate's host code does with tensors while one call runs: operators, host reads, where outputs come from."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.serving.messages import Operator
+from harness.worker.serving.poison import poison
+
+from . import operators
+from .record import tensors
+from .unrecorded import Recording
+
+_HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
+_HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
+
+_reading: list[OperatorWatch] = []
+"""The watch of the call that runs; a list so that the patched readers find it."""
+
+
+class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
+
+    def __init__(self, observation: Observation, module: str, recorder: Recording) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._observation = observation
+        self._module = module
+        self.recorder = recorder
+        self._counts: Counter[tuple[str, int | None]] = Counter()
+        self._derived: dict[int, torch.UntypedStorage] = {}
+        self.host_elements = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch would import its compiler, a second's work, to keep it away from this mode."""
+        return False
+
+    def __enter__(self) -> OperatorWatch:
+        _reading.append(self)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *why: Any) -> None:
+        super().__exit__(*why)  # type: ignore[no-untyped-call]
+        _reading.remove(self)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The operator's own result; see the class for what is noted beside."""
+        named = dict(kwargs or {})
+        name = func._schema.name.rpartition("::")[2]
+        sources = list(tensors((args, named)))
+        derived = any(self.from_kernel(source) for source in sources) and name not in operators.FILLING
+        result = func(*args, **named)
+        if name in operators.ALLOCATING:
+            for made in tensors(result):
+                poison(made)
+                self._observation.fresh(made)
+        elif not func.is_view:
+            if name not in operators.LOOKING:
+                for made in tensors((result, args, named) if func._schema.is_mutable else result):
+                    self._observation.filled(made)
+            if name not in operators.FREE:
+                self._counts[name, self._line()] += 1
+            if name == "_local_scalar_dense":
+                self.host_elements += 1
+            if derived:
+                for made in tensors(result):
+                    storage = made.untyped_storage()
+                    self._derived[storage.data_ptr()] = storage
+        self.recorder.operator(func, args, named, result, self._line())
+        return result
+
+    def from_kernel(self, tensor: torch.Tensor) -> bool:
+        """Whether a kernel stored into this tensor, or into something that it was copied from."""
+        return tensor.untyped_storage().data_ptr() in self._derived or self._observation.wrote(tensor)
+
+    def operators(self) -> tuple[Operator, ...]:
+        """Operators that may not be free, with the line that called each."""
+        return tuple(
+            Operator(name=name, line=line, count=count) for (name, line), count in self._counts.items()
+        )
+
+    def _line(self) -> int | None:
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self._module:
+                return frame.f_lineno
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
+
+
+def count_host_elements() -> None:
+    """From here on, elements that leave or enter torch through Python are counted. Once, before the candidate's import."""
+    for name in _HOST_READERS:
+        setattr(torch.Tensor, name, _counted(getattr(torch.Tensor, name)))
+    for name in _HOST_MAKERS:
+        setattr(torch, name, _counted_maker(getattr(torch, name)))
+
+
+def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
+    def read(self: torch.Tensor, *args: Any, **named: Any) -> Any:
+        for watch in _reading:
+            watch.host_elements += self.numel()
+            watch.recorder.host_read(self)
+        return reader(self, *args, **named)
+
+    return read
+
+
+def _counted_maker(maker: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(maker)
+    def make(*args: Any, **named: Any) -> torch.Tensor:
+        made = maker(*args, **named)
+        if not isinstance(next(iter([*args, *named.values()]), None), torch.Tensor):
+            for watch in _reading:
+                watch.host_elements += made.numel()
+        return made
+
+    return make

@@ -1,0 +1,169 @@
+"""Every access of an interpreted kernel: counted, kept inside its tensor, and known by the tensor it was made from."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton._C.libtriton import ir as _ir
+from triton.runtime import interpreter
+from triton.runtime.interpreter import TensorHandle
+
+from harness.worker.serving.poison import INTEGER
+
+from .observing import current
+from .traffic import Origin
+
+# Builder methods whose result points where their argument does.
+_CARRIERS = (
+    "create_addptr",
+    "create_splat",
+    "create_unsplat",
+    "create_broadcast",
+    "create_expand_dims",
+    "create_reshape",
+    "create_trans",
+    "create_bitcast",
+)
+
+
+def install() -> None:
+    """Count accesses and dots in the observation that runs. Once a process, after `bfloat16.install`."""
+    builder = interpreter.InterpreterBuilder
+    load, store = builder.create_masked_load, builder.create_masked_store
+    atomic_rmw, atomic_cas, dot = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot
+
+    def masked_load(
+        self: Any,
+        ptrs: Any,
+        mask: Any,
+        other: Any,
+        cache_modifier: Any,
+        eviction_policy: Any,
+        is_volatile: Any,
+    ) -> Any:
+        if other is None and not getattr(ptrs, "bounded", False):
+            other = _undefined(ptrs, mask)
+        _note_waiting(cache_modifier, volatile=bool(is_volatile))
+        return load(
+            self, ptrs, _guard("load", ptrs, mask), other, cache_modifier, eviction_policy, is_volatile
+        )
+
+    def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
+
+    def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        return atomic_rmw(self, operation, ptr, val, _guard("atomic", ptr, mask), *rest, **named)
+
+    def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
+        guarded = _guard("atomic", ptr, None)
+        if guarded is None:
+            return atomic_cas(self, ptr, cmp, val, *rest, **named)
+        lanes = guarded.data
+        old = np.zeros(lanes.shape, dtype=val.data.dtype)
+        if lanes.any():
+            parts = (
+                TensorHandle(np.broadcast_to(of.data, lanes.shape)[lanes], of.dtype) for of in (ptr, cmp, val)
+            )
+            old[lanes] = atomic_cas(self, *parts, *rest, **named).data
+        return TensorHandle(old, cmp.dtype.scalar)
+
+    def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
+        observation = current()
+        if observation is not None:
+            observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
+        return dot(self, a, b, d, *rest, **named)
+
+    builder.create_load, builder.create_store = _plain(builder.create_load), _plain(builder.create_store)
+    builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
+    builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
+    for name in _CARRIERS:
+        setattr(builder, name, _carrying(getattr(builder, name)))
+    for owner in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
+        owner.materialize_pointers = _based(owner.materialize_pointers)
+
+
+def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An access that the kernel gave no mask; the interpreter gives it one of ones."""
+
+    @functools.wraps(method)
+    def access(self: Any, *args: Any, **named: Any) -> Any:
+        observation = current()
+        if observation is None:
+            return method(self, *args, **named)
+        observation.masked = False
+        try:
+            return method(self, *args, **named)
+        finally:
+            observation.masked = True
+
+    return access
+
+
+def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
+    """The mask to use for an access: the kernel's own, or one without the lanes that miss their tensor.
+
+    One that operators combined may hold integers, by which numpy would index.
+    """
+    bits = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
+    if bits is not None and bits.dtype != np.bool_:
+        bits = bits.astype(np.bool_)
+        mask = TensorHandle(bits, tl.int1)
+    observation = current()
+    if observation is None:
+        return mask
+    item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
+    kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
+    return mask if kept is None else TensorHandle(kept, tl.int1)
+
+
+def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
+    """A volatile load is how programs wait for each other without an atomic."""
+    observation = current()
+    if observation is not None and (volatile or cache_modifier == _ir.CACHE_MODIFIER.CV):
+        observation.synchronised = True
+
+
+def _undefined(ptrs: Any, mask: Any) -> Any:
+    """What lanes that a mask leaves out hold where no `other` was given: anything, so NaN or a large integer here.
+
+    The interpreter gives them 0, which some devices do and others do not. `None` where there are no such lanes.
+    """
+    bits = mask if isinstance(mask, np.ndarray) else mask.data
+    if bits.all():
+        return None
+    dtype = ptrs.get_element_ty()
+    kind = np.dtype(interpreter._get_np_dtype(dtype))
+    byte = 0xFF if dtype.is_floating() else 1 if dtype.is_int1() else INTEGER
+    pattern = np.full(ptrs.data.size * kind.itemsize, byte, dtype=np.uint8)
+    return TensorHandle(pattern.view(kind).reshape(ptrs.data.shape), dtype)
+
+
+def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def carry(self: Any, *args: Any, **named: Any) -> Any:
+        result = method(self, *args, **named)
+        if isinstance(result.dtype, tl.pointer_type):
+            origin: Origin | None = next((arg.origin for arg in args if hasattr(arg, "origin")), None)
+            if origin is not None:
+                result.origin = origin
+        return result
+
+    return carry
+
+
+def _based(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def materialize(self: Any, *args: Any) -> Any:
+        pointers, masks = method(self, *args)
+        pointers.bounded = (
+            True  # the padding of block pointers is theirs to choose, and zero by default in practice
+        )
+        if hasattr(self.base, "origin"):
+            pointers.origin = self.base.origin
+        return pointers, masks
+
+    return materialize

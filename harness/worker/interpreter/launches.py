@@ -1,0 +1,208 @@
+"""
+Every launch of an interpreted kernel: the one place where it is seen with its kernel, its arguments and its grid.
+
+Touches the internals of Triton's interpreter (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import triton.language as tl
+from triton.runtime import autotuner, interpreter
+
+from harness.device import Target
+from harness.worker.compiler.stub import stub
+
+from . import gaps
+from .observing import current
+from .traffic import LaunchRecord
+
+
+def install(target: Target) -> None:
+    """Note launches in the observation that runs; an autotuned kernel takes the config that the judge asked for."""
+    _asked_config()
+    _patch_once_a_launch()
+    _hook_launches(target)
+
+
+asked = SimpleNamespace(config=0)
+"""Which config the call that runs should take of those that pruning leaves; beyond the last it begins anew."""
+
+
+def _asked_config() -> None:
+    """The interpreter cannot time, so the judge says which config an autotuned kernel runs with: each has its turn."""
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        left = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+        config = left[asked.config % len(left)]
+        self.best_config = config
+        if config.pre_hook is not None:
+            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
+        result = self.fn.run(*args, **kwargs, **config.all_kwargs())
+        self.nargs = None
+        return result
+
+    autotuner.Autotuner.run = run
+
+
+def _patch_once_a_launch() -> None:
+    """
+    The interpreter patches `triton.language` anew for each call of a device function, `tl.sum` among them, and never
+    takes that back. Here each module is patched once a launch and restored when it ends: less work, and nothing is
+    left changed.
+    """
+    patch_language = interpreter._patch_lang
+    inner: list[Any] = []
+    patched: set[frozenset[str]] = set()
+    replaced: dict[tuple[frozenset[str], frozenset[frozenset[str]]], list[tuple[Any, str, Any]]] = {}
+    """What a patch puts where, by the modules that are in use and those that are patched by then."""
+
+    def patch(fn: Any) -> Any:
+        key = languages(fn), frozenset(patched)
+        if key not in replaced:
+            scope = patch_anew(fn)
+            replaced[key] = [(owner, name, getattr(owner, name)) for owner, name, _ in scope._changes]
+            return scope
+        scope = interpreter._LangPatchScope()
+        for owner, name, value in replaced[key]:
+            scope.set_attr(owner, name, value)
+        return scope
+
+    def patch_anew(fn: Any) -> Any:
+        scope = patch_language(fn)
+        # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
+        scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
+        scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
+        scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))
+        return scope
+
+    @functools.cache
+    def languages(fn: Any) -> frozenset[str]:
+        return frozenset(
+            module.__name__ for module in (tl, tl.core) if any(module is v for v in fn.__globals__.values())
+        )
+
+    def patch_for_launch(fn: Any) -> Any:
+        outer = patch(fn)
+        patched.add(languages(fn))
+
+        def restore() -> None:
+            patched.clear()
+            while inner:
+                inner.pop().restore()
+            outer.restore()
+
+        return SimpleNamespace(restore=restore)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        used = languages(self.fn)
+        if used not in patched:
+            inner.append(patch(self.fn))
+            patched.add(used)
+        fn = self.rewrite()
+        try:
+            return fn(*args, **kwargs)
+        except Exception as error:
+            raise interpreter.InterpreterError(repr(error)) from error
+
+    interpreter._patch_lang = patch_for_launch
+    interpreter.InterpretedFunction.__call__ = call
+
+
+def _hook_launches(target: Target) -> None:
+    run_kernel = interpreter.InterpretedFunction.run
+    to_pointer = interpreter._implicit_cvt
+    set_grid, set_position = (
+        interpreter.InterpreterBuilder.set_grid_dim,
+        interpreter.InterpreterBuilder.set_grid_idx,
+    )
+    launching = SimpleNamespace(kernel=None, arguments={}, names={})
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if warmup:
+            return stub(target, kwargs)
+        observation = current()
+        if observation is not None:
+            parameters = inspect.signature(self.fn).parameters
+            launching.kernel = self.fn
+            launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
+            launching.names = _names(launching.arguments)
+            observation.launching = True
+        try:
+            return run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+        finally:
+            if observation is not None:
+                observation.launching = False
+
+    def implicit_cvt(arg: Any) -> Any:
+        pointer = to_pointer(arg)
+        tensor = interpreter._unwrap_tensor(arg)
+        observation = current()
+        if observation is not None and isinstance(tensor, torch.Tensor):
+            names = launching.names.get(tensor.data_ptr(), ())
+            pointer.handle.origin = observation.origin(tensor, names)
+        return pointer
+
+    def set_grid_dim(self: Any, x: int, y: int, z: int) -> None:
+        """Called once a launch, when the grid is known and before any program runs."""
+        observation = current()
+        if observation is not None:
+            observation.launch(
+                LaunchRecord(
+                    launching.kernel.__name__,
+                    (int(x), int(y), int(z)),
+                    int(x) * int(y) * int(z),
+                    launching.kernel,
+                    launching.arguments,
+                )
+            )
+        set_grid(self, x, y, z)
+
+    def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
+        observation = current()
+        if observation is not None:
+            observation.begin_program((x, y, z))
+        set_position(self, x, y, z)
+
+    interpreter.InterpretedFunction.run = run
+    interpreter.InterpreterBuilder.set_grid_idx = set_grid_idx
+    interpreter._implicit_cvt = implicit_cvt
+    interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+
+
+def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
+    """The kernel's parameters by the address that each was given."""
+    names: dict[int, tuple[str, ...]] = {}
+    for name, value in arguments.items():
+        for tensor in _tensors(value):
+            gaps.refuse_narrow(tensor.dtype)
+            names[tensor.data_ptr()] = (*names.get(tensor.data_ptr(), ()), name)
+    return names
+
+
+def as_tuple(grid: Any) -> Any:
+    """Grids may be lists on a device; the interpreter wants tuples."""
+    if callable(grid):
+        return lambda meta: tuple(grid(meta))
+    return tuple(grid) if isinstance(grid, list) else grid
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in an argument of a launch: itself, in a tuple, or under a descriptor or a reinterpreting wrapper."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _tensors(part)
+    elif hasattr(value, "base"):
+        dtype = getattr(value, "dtype", None)
+        if isinstance(dtype, torch.dtype):
+            gaps.refuse_narrow(dtype)
+        yield from _tensors(value.base)

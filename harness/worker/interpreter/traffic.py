@@ -1,0 +1,389 @@
+"""What kernels did to memory: allocations they may touch, bytes they asked for, accesses that missed."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from harness.worker.serving.arena import span_bytes
+
+Addresses = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+
+MAX_REPORTS = 8
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+
+
+class Span(NamedTuple):
+    """Addresses from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+
+class LaunchRecord(NamedTuple):
+    """One launch of one kernel."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    programs: int
+    function: Any = None
+    """The kernel's Python function, undecorated."""
+    arguments: Mapping[str, Any] = {}
+    """As the candidate gave them, by the kernel's parameters; launch options are among them."""
+
+
+@dataclass(slots=True)
+class Allocation:
+    """Memory that kernels may touch: an input, or a storage that the candidate made."""
+
+    span: Span
+    holder: object
+    """Keeps the memory alive, so that no address is ever that of two tensors."""
+    reads: NDArray[np.uint8]
+    writes: NDArray[np.uint8]
+    """A byte for each byte: 1 when it was touched."""
+    filled: NDArray[np.uint8] | None = None
+    """A byte for each byte that the host filled, of memory that held nothing when it was made; `None`: all of it."""
+    writers: NDArray[np.int32] | None = None
+    """For each byte at which a store of the running launch began, the program that made it, counted from 1; else 0."""
+
+
+@dataclass(slots=True)
+class Origin:
+    """The tensor that a pointer was made from."""
+
+    allocation: Allocation
+    pointer: int
+    names: tuple[str, ...]
+    """Parameters of the kernel that hold it."""
+    storage: int = 0
+    """Address of the storage: the allocation's key."""
+
+
+@dataclass(slots=True)
+class Observation:
+    """
+    What the kernels of one call of an entry point did. Bytes are exact, not what a cache lets through.
+
+    Keeps alive every tensor that was passed to a kernel, so that addresses stay unambiguous: let it go when it is read.
+    """
+
+    launches: list[LaunchRecord] = field(default_factory=list)
+    requested_read_bytes: int = 0
+    requested_write_bytes: int = 0
+    dot_flops: int = 0
+    out_of_bounds: list[str] = field(default_factory=list)
+    """The first few accesses outside their tensor, one line each; they were kept from memory."""
+    uninitialised: list[str] = field(default_factory=list)
+    """The first few reads of fresh memory that no kernel, fill or copy had written, one line each."""
+    position: tuple[int, int, int] = (0, 0, 0)
+    """Of the program that runs, in its grid."""
+    masked: bool = True
+    """Whether the access that runs has a mask."""
+    number: int = 0
+    """Of the running launch, counted from 1 as they are run."""
+    synchronised: bool = False
+    """Whether the program that runs has used an atomic or a volatile load, by which programs may wait for each other."""
+    races: list[str] = field(default_factory=list)
+    """The first few loads of what another program of the same launch had stored, unsynchronised, one line each."""
+    launching: bool = False
+    """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
+    unsupported: str | None = None
+    """Why the interpreter cannot say anything of this candidate; it wins over any exception that followed."""
+    unfinished: str = ""
+    """What of the call's work still ran when it returned, in words."""
+    allocations: dict[int, Allocation] = field(default_factory=dict)
+    """By the address of the storage."""
+    on_launch: Callable[[LaunchRecord], None] | None = None
+    """Told of each launch before its first program runs."""
+    _reported: set[tuple[str, int, str]] = field(default_factory=set)
+    _read_unwritten: set[tuple[str, int, str]] = field(default_factory=set)
+    _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
+    """Storages that held nothing when they were made, by address, and which of their bytes the host filled since."""
+
+    @property
+    def unique_read_bytes(self) -> int:
+        """Distinct bytes read."""
+        return sum(int(np.count_nonzero(known.reads)) for known in self.allocations.values())
+
+    @property
+    def unique_write_bytes(self) -> int:
+        """Distinct bytes written."""
+        return sum(int(np.count_nonzero(known.writes)) for known in self.allocations.values())
+
+    def begin_program(self, position: tuple[int, int, int]) -> None:
+        """A program of the launch begins."""
+        self.position, self.synchronised = position, False
+        self.number += 1
+
+    def launch(self, record: LaunchRecord) -> None:
+        """Note a launch whose programs are about to run."""
+        self.launches.append(record)
+        self.number = 0
+        for known in self.allocations.values():
+            known.writers = None
+        if self.on_launch is not None:
+            self.on_launch(record)
+
+    def wrote(self, tensor: torch.Tensor) -> bool:
+        """Whether a kernel stored into the tensor's memory."""
+        known = self.allocations.get(tensor.untyped_storage().data_ptr())
+        if known is None:
+            return False
+        span = extent(tensor)
+        first, last = span.start - known.span.start, span.end - known.span.start
+        return bool(known.writes[max(first, 0) : max(last, 0)].any())
+
+    def admit(self, inputs: Mapping[str, Any]) -> None:
+        """Let kernels touch these tensors and nothing else of their storages, which may hold guard zones."""
+        spans: dict[int, list[Span]] = {}
+        storages: dict[int, object] = {}
+        for tensor in inputs.values():
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            storage = tensor.untyped_storage()
+            spans.setdefault(storage.data_ptr(), []).append(extent(tensor))
+            storages[storage.data_ptr()] = storage
+        for address, parts in spans.items():
+            whole = Span(min(part.start for part in parts), max(part.end for part in parts))
+            self._add(address, whole, storages[address])
+
+    def fresh(self, tensor: torch.Tensor) -> None:
+        """Its storage was made just now and holds nothing that a kernel may rely on."""
+        storage = tensor.untyped_storage()
+        if storage.nbytes():
+            self._fresh[storage.data_ptr()] = storage, np.zeros(storage.nbytes(), dtype=np.uint8)
+
+    def filled(self, tensor: torch.Tensor) -> None:
+        """The host wrote this tensor's elements; what lies between them counts as written too."""
+        storage = tensor.untyped_storage()
+        known = self._fresh.get(storage.data_ptr())
+        if known is not None and not self.launching:
+            first = tensor.data_ptr() - storage.data_ptr()
+            known[1][first : first + span_bytes(tensor)] = 1
+
+    def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> Origin:
+        """The origin of a pointer to this tensor, whose storage kernels may touch from now on."""
+        storage = tensor.untyped_storage()
+        address = storage.data_ptr()
+        if address not in self.allocations:
+            self._add(address, Span(address, address + storage.nbytes()), storage)
+        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
+
+    def touch(
+        self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
+    ) -> Mask | None:
+        """
+        Count one access of `kind` (`load`, `store` or `atomic`), a lane an address.
+
+        Returns the mask without the lanes that miss their tensor, or `None` where no lane missed.
+        """
+        flat = np.ravel(addresses)
+        active = None if mask is None else np.ravel(np.broadcast_to(mask, addresses.shape))
+        live = flat if active is None or active.all() else flat[active]
+        if live.size == 0:
+            return None
+        requested = live.size * item_bytes
+        if kind != "store":
+            self.requested_read_bytes += requested
+        if kind != "load":
+            self.requested_write_bytes += requested
+        low, high = int(live.min()), int(live.max()) + item_bytes
+        home = self._home(low, high, origin)
+        if home is None and origin is None:
+            self._discover()
+            home = self._home(low, high, origin)
+        if home is not None:
+            if kind != "store":
+                self._look_for_unwritten(kind, home, live, item_bytes, origin)
+            self._look_for_races(kind, home, live, origin)
+            _mark(home, kind, live, item_bytes)
+            return None
+        return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
+
+    def _add(self, address: int, span: Span, holder: object) -> None:
+        size = span.end - span.start
+        known = self._fresh.get(address)
+        self.allocations[address] = Allocation(
+            span,
+            holder,
+            np.zeros(size, dtype=np.uint8),
+            np.zeros(size, dtype=np.uint8),
+            known[1] if known is not None and known[1].size == size else None,
+        )
+
+    def _discover(self) -> None:
+        """Admit every live tensor: kernels may be given addresses as integers, which no launch argument names."""
+        for found in gc.get_objects():
+            # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
+            if issubclass(type(found), torch.Tensor) and found.layout is torch.strided and found.numel() > 0:
+                self.origin(found)
+
+    def _home(self, low: int, high: int, origin: Origin | None) -> Allocation | None:
+        """The allocation that holds all of `low` to `high`."""
+        if origin is not None:
+            known = origin.allocation
+            return known if known.span.start <= low and high <= known.span.end else None
+        for known in self.allocations.values():
+            if known.span.start <= low and high <= known.span.end:
+                return known
+        return None
+
+    def _part(
+        self, kind: str, flat: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
+    ) -> Mask:
+        """Mark lane by lane; the mask of those that hit."""
+        candidates = [origin.allocation] if origin is not None else list(self.allocations.values())
+        wanted = np.ones(flat.shape, dtype=bool) if active is None else active
+        good = np.zeros(flat.shape, dtype=bool)
+        for known in candidates:
+            start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
+            inside = wanted & (flat >= start) & (flat <= np.uint64(end))
+            if inside.any() and known.span.end - known.span.start >= item_bytes:
+                _mark(known, kind, flat[inside], item_bytes)
+                good |= inside
+        missed = wanted & ~good
+        if missed.any():
+            self._report(kind, flat[missed], item_bytes, origin)
+        return good
+
+    def _look_for_unwritten(
+        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+    ) -> None:
+        """Note lanes that read what neither the host nor a kernel wrote."""
+        if home.filled is None or len(self.uninitialised) >= MAX_REPORTS:
+            return
+        first = live.astype(np.int64) - home.span.start
+        written = np.ones(first.shape, dtype=bool)
+        for byte in {0, item_bytes - 1}:
+            written &= (home.filled[first + byte] | home.writes[first + byte]).astype(bool)
+        if written.all():
+            return
+        file, line = candidate_line()
+        name = _named(origin)
+        if (file, line, name) in self._read_unwritten:
+            return
+        self._read_unwritten.add((file, line, name))
+        start = origin.pointer if origin is not None else home.span.start
+        missing = (live.astype(np.int64)[~written] - start) // item_bytes
+        self.uninitialised.append(
+            f"{file} line {line}: {kind} of {_elements(missing.size)} of {name} that nothing had written "
+            f"({_indices(missing)}) in program {self.position}"
+        )
+
+    def _look_for_races(self, kind: str, home: Allocation, live: Addresses, origin: Origin | None) -> None:
+        """Note who stores, and loads of what another program stored: on a device none of them comes first."""
+        if kind == "atomic":
+            self.synchronised = True
+            return
+        if kind == "load" and home.writers is None:
+            return
+        first = live.astype(np.int64) - home.span.start
+        if kind == "store":
+            if home.writers is None:
+                home.writers = np.zeros(home.reads.size, dtype=np.int32)
+            home.writers[first] = self.number
+            return
+        assert home.writers is not None
+        seen = home.writers[first]
+        if (
+            self.synchronised
+            or len(self.races) >= MAX_REPORTS
+            or not ((seen != 0) & (seen != self.number)).any()
+        ):
+            return
+        _, line = candidate_line()
+        self.races.append(
+            f"line {line}: program {self.position} loads of {_named(origin)} what another program of the same launch "
+            "stored; programs run in any order and at once, so use atomics or a second launch"
+        )
+
+    def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
+        file, line = candidate_line()
+        name = _named(origin)
+        if (file, line, name) in self._reported or len(self.out_of_bounds) >= MAX_REPORTS:
+            return
+        self._reported.add((file, line, name))
+        if origin is None:
+            what = f"outside every tensor (address {int(missed[0]):#x})"
+        else:
+            known = origin.allocation
+            size = (known.span.end - origin.pointer) // item_bytes
+            before = int(missed[0]) < known.span.start
+            indices = (missed.astype(np.int64) - origin.pointer) // item_bytes
+            # A pointer before its tensor wraps around as an unsigned address; indices are signed.
+            what = f"{'before the start' if before else 'past the end'} of {name} ({_indices(indices)}, size {size})"
+        how = "narrow its mask" if self.masked else "it has no mask"
+        self.out_of_bounds.append(
+            f"{file} line {line}: {kind} of {_elements(missed.size)} {what} in program {self.position}; {how}"
+        )
+
+
+def _named(origin: Origin | None) -> str:
+    """The parameters that hold the tensor."""
+    names = origin.names if origin is not None else ()
+    return " or ".join(f"`{name}`" for name in names) or "its tensor"
+
+
+def _elements(count: int) -> str:
+    return f"{count} element{'s' if count > 1 else ''}"
+
+
+def _indices(indices: NDArray[np.int64]) -> str:
+    """The first, and how far the others reach."""
+    first, least, most = int(indices[0]), int(indices.min()), int(indices.max())
+    if least == most:
+        return f"index {first}"
+    return f"index {least} to {most}" if first == least else f"index {first}, within {least} to {most}"
+
+
+def extent(tensor: torch.Tensor) -> Span:
+    """The addresses from a tensor's first element to its last, whatever its strides."""
+    start = tensor.data_ptr()
+    return Span(start, start + span_bytes(tensor))
+
+
+def candidate_line() -> tuple[str, int]:
+    """File name and line of the innermost frame that is the candidate's own."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PLUMBING) and "/triton/" not in file and not file.startswith("<"):
+            return Path(file).name, frame.f_lineno
+        frame = frame.f_back
+    return "kernel.py", 0
+
+
+def _mark(known: Allocation, kind: str, addresses: Addresses, item_bytes: int) -> None:
+    touched = (
+        [known.reads]
+        if kind == "load"
+        else [known.writes]
+        if kind == "store"
+        else [known.reads, known.writes]
+    )
+    offsets = addresses.astype(np.int64) - known.span.start
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first == (offsets.size - 1) * item_bytes and bool((np.diff(offsets) == item_bytes).all()):
+        for marks in touched:
+            marks[first : last + item_bytes] = 1
+        return
+    word = _WORDS.get(item_bytes)
+    if word is not None and known.reads.size % item_bytes == 0 and not (offsets & (item_bytes - 1)).any():
+        places = offsets >> (item_bytes.bit_length() - 1)
+        for marks in touched:
+            marks.view(word)[places] = int.from_bytes(b"\1" * item_bytes, "little")
+        return
+    for marks in touched:
+        for byte in range(item_bytes):
+            marks[offsets + byte] = 1

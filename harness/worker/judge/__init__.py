@@ -1,0 +1,1 @@
+"""The trusted side: secret inputs, oracles, comparison, findings, verdict."""

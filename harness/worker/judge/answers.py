@@ -1,0 +1,111 @@
+"""Answers beside the oracle's: what of a call is wrong, and how close all of them came to their tolerances."""
+
+from __future__ import annotations
+
+import torch
+
+from harness.evaluation import ErrorReport, Margin, Mismatch
+from harness.worker.serving import place
+from harness.worker.serving.messages import OutputData
+from suites.dtypes import ITEM_BYTES
+from suites.task import Output, QuantizationTolerance, Task, Tolerance
+from suites.tolerances import dtype_of, tolerance_of
+
+from . import bounds, findings
+from .caller import Run
+from .cases import JudgedCase
+from .compare import compare
+from .link import GuestLied
+from .problem import torch_dtype
+
+
+class Answers:
+    """Compares runs, and keeps what the comparisons said."""
+
+    def __init__(self, task: Task, *, tf32: bool = False) -> None:
+        self._task = task
+        self._tf32 = tf32
+        """Whether the device's matrix units round float32 to TF32."""
+        self._margins: dict[tuple[str, str, str], Margin] = {}
+        self._seen: dict[tuple[str, bytes], set[int]] = {}
+        self._right: set[tuple[str, int]] = set()
+        self.elements = 0
+        """How many were compared."""
+        self.calls = 0
+        """How many calls were right."""
+
+    @property
+    def margins(self) -> tuple[Margin, ...]:
+        """The closest of each case, output and measure, in the order in which they were first compared."""
+        return tuple(self._margins.values())
+
+    def unfit(self, run: Run) -> ErrorReport | None:
+        """Why the run's values need not be looked at: structure first, then memory."""
+        problem = findings.structure(run.returned, self._task)
+        if problem:
+            return ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
+        return findings.out_of_bounds(run)
+
+    def mismatch(self, run: Run) -> Mismatch | None:
+        """The first output that the oracle disagrees with."""
+        for output, data, expected in zip(
+            self._task.outputs, run.returned.outputs, run.given.expected, strict=True
+        ):
+            tolerance, quantization = judged_by(self._task, output, run.step.case)
+            compared = compare(
+                place.here(tensor_of(data)),
+                expected,
+                case=run.case.name,
+                output=output.name,
+                dtype=torch_dtype(dtype_of(output, run.case)),
+                tolerance=tolerance,
+                quantization=quantization,
+                terms=bounds.terms_of(tolerance, run.given.problem.sizes(run.case)),
+                tf32=self._tf32,
+            )
+            for margin in compared.margins:
+                self._keep(margin)
+            self.elements += compared.elements
+            if compared.mismatch is not None:
+                return compared.mismatch
+        self.calls += 1
+        self._right.add((run.case.name, run.step.place))
+        self._seen.setdefault((run.case.name, run.answer), set()).add(run.step.place)
+        return None
+
+    def was_right(self, run: Run) -> bool:
+        """Whether the same inputs were answered rightly before."""
+        return (run.case.name, run.step.place) in self._right
+
+    def is_stale(self, run: Run) -> bool:
+        """Whether the answer is, bit for bit, one that other inputs of the case got before."""
+        return bool(self._seen.get((run.case.name, run.answer), set()) - {run.step.place})
+
+    def _keep(self, margin: Margin) -> None:
+        key = (margin.case, margin.output, margin.measure)
+        known = self._margins.get(key)
+        if known is None or margin.used > known.used:
+            self._margins[key] = margin
+
+
+def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:
+    """What judges an output of a case: its tolerance, or metrics instead; in a quantization's probe, the probe's."""
+    quantization = task.quantization
+    if case.probe and quantization is not None and quantization.probe is not None:
+        return quantization.probe, None
+    return tolerance_of(task, output, case.case), quantization
+
+
+def tensor_of(data: OutputData) -> torch.Tensor:
+    """The guest's bytes as a tensor of the judge's; bytes that do not fill the shape are a lie."""
+    if data.dtype not in ITEM_BYTES:
+        raise GuestLied(f"no output has the dtype {data.dtype!r}")
+    dtype = torch_dtype(data.dtype)
+    count = 1
+    for size in data.shape:
+        count *= size
+    if len(data.data) != count * dtype.itemsize or min(data.shape, default=0) < 0:
+        raise GuestLied(f"{len(data.data)} bytes for {data.dtype}{list(data.shape)}")
+    if count == 0:
+        return torch.empty(data.shape, dtype=dtype)
+    return torch.frombuffer(bytearray(data.data), dtype=dtype).reshape(data.shape)

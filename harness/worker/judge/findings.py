@@ -1,0 +1,162 @@
+"""Integrity: what a run shows beside its values, as the first finding a kernel author should mend. Torch-free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness import limits
+from harness.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.worker.guest import operators
+from harness.worker.serving.messages import GPU_FAULT, Failed, LeftBehind, Returned
+from suites.task import Task
+
+from . import replay_findings
+
+if TYPE_CHECKING:
+    from .caller import Run
+    from .replays import Outcome
+
+_LINE = re.compile(r"line (\d+)")
+
+
+def structure(returned: Returned, task: Task) -> str:
+    """Why what was returned cannot be compared; empty when it can."""
+    wanted = len(task.outputs)
+    names = ", ".join(output.name for output in task.outputs)
+    expected = "one tensor" if wanted == 1 else f"a tuple of {wanted} tensors ({names})"
+    if returned.structure == ("tensor" if wanted == 1 else "tuple"):
+        if len(returned.outputs) != wanted:
+            return f"returned {len(returned.outputs)} values, expected {expected}"
+    else:
+        what = (
+            f"a tuple of {len(returned.outputs)}"
+            if returned.structure == "tuple"
+            else f"a {returned.structure}"
+        )
+        what = "None (no return statement?)" if returned.structure == "NoneType" else what
+        return f"returned {what}, expected {expected}"
+    for output, data in zip(task.outputs, returned.outputs, strict=True):
+        if data.problem:
+            return f"output `{output.name}` {data.problem}"
+        if not data.dtype:
+            return f"output `{output.name}` is a {data.type}, not a tensor"
+    return ""
+
+
+def out_of_bounds(run: Run) -> ErrorReport | None:
+    """Accesses outside every tensor: seen by the interpreter, or proven by a guard zone."""
+    seen = run.returned.traffic.out_of_bounds
+    lead = f"case {run.case.name}: "
+    if seen:
+        more = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
+        line = _LINE.search(seen[0])
+        return ErrorReport(
+            kind="out_of_bounds",
+            message=f"{lead}{seen[0]}{more}",
+            trace="\n".join(seen),
+            line=int(line[1]) if line else None,
+        )
+    if run.broken_guards:
+        return ErrorReport(kind="out_of_bounds", message=f"{lead}memory {run.broken_guards[0]} was written")
+    return None
+
+
+def of_call(run: Run, task: Task) -> ErrorReport | None:
+    """What is not honest work in one call; `None` when nothing is."""
+    returned, lead = run.returned, f"case {run.case.name}: "
+    if not returned.kernels and not run.given.empty:
+        return ErrorReport(
+            kind="no_launch",
+            message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case",
+        )
+    for operator in returned.operators:
+        if not operators.is_allowed(operator.name, task.allowed_operators):
+            return ErrorReport(
+                kind="operator",
+                message=(
+                    f"{lead}the tensor operator `{operator.name}` computes outside the Triton kernels; "
+                    "do it in a kernel (allocations, views, copies and casts are free)"
+                ),
+                line=operator.line,
+            )
+    if returned.host_elements > limits.HOST_ELEMENTS:
+        return ErrorReport(
+            kind="host_elements",
+            message=f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels",
+        )
+    changed = [name for name in run.changed_inputs if name not in task.in_place]
+    if changed:
+        return ErrorReport(
+            kind="input_changed", message=f"{lead}input `{changed[0]}` was changed; write to a new tensor"
+        )
+    may_be_returned = {f"input `{name}`" for name in task.in_place}
+    for output, data in zip(task.outputs, returned.outputs, strict=False):
+        if data.aliases and data.aliases not in may_be_returned:
+            return ErrorReport(
+                kind="aliased_output",
+                message=f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor",
+            )
+        if not data.from_kernel and not run.given.empty:
+            return ErrorReport(
+                kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
+            )
+    if returned.unfinished:
+        return ErrorReport(
+            kind="unfinished",
+            message=(
+                f"{lead}the entry point returned while {returned.unfinished}; let the current stream wait for all work "
+                "before it returns"
+            ),
+        )
+    if returned.changed_output:
+        return ErrorReport(
+            kind="shared_output",
+            message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
+        )
+    return None
+
+
+def verdict_of(failure: Failed) -> Verdict:
+    """What an exception of a candidate's is; a fault on the GPU ends all work of its process there, so it is a crash."""
+    return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
+
+
+def of_farewell(left: LeftBehind) -> ErrorReport | None:
+    """What stays of a candidate after its last call."""
+    if left.patched:
+        return ErrorReport(
+            kind="patched",
+            message=f"the candidate changed {', '.join(left.patched[:5])}; leave libraries and their settings as they are",
+        )
+    if left.threads or left.children:
+        return left_behind(left.threads, left.children)
+    return None
+
+
+def left_behind(threads: int, processes: int) -> ErrorReport:
+    """Work that may go on when the call has returned."""
+    return ErrorReport(
+        kind="left_behind",
+        message=f"{threads} threads and {processes} processes were left running; do all work within the call",
+    )
+
+
+def facts(runs: Sequence[Run], outcomes: Sequence[Outcome], left: LeftBehind | None) -> tuple[Fact, ...]:
+    """What is known beside the verdict, for people: what a replay proves stands in place of what the guest said."""
+    known = list(replay_findings.facts(outcomes))
+    proven = {outcome.run.case.name for outcome in outcomes if outcome.replayed is not None}
+    for run in runs:
+        if run.case.name in proven:
+            continue
+        traffic = run.returned.traffic
+        launches = f"{traffic.launches} ({', '.join(run.returned.kernels)})"
+        known.append(Fact(f"{run.case.name}: launches", launches, Basis.EVIDENCE))
+        if run.returned.operators:
+            counted = ", ".join(f"{operator.name} x{operator.count}" for operator in run.returned.operators)
+            known.append(Fact(f"{run.case.name}: operators", counted, Basis.EVIDENCE))
+    if left is not None:
+        value = f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
+        known.append(Fact("left behind", value, Basis.EVIDENCE))
+    return tuple(known)

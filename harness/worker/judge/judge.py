@@ -1,0 +1,179 @@
+"""The judge's process: trusted, long-lived, one candidate after the other; it alone writes verdicts."""
+
+from __future__ import annotations
+
+import gc
+import socket
+from pathlib import Path
+
+import msgspec
+import torch
+
+from harness.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.worker.serving import linux, place
+from harness.worker.serving.channel import Channel, ChannelClosed
+from harness.worker.serving.messages import (
+    ENCODER,
+    JUDGE_REQUESTS,
+    Alive,
+    Begin,
+    Entered,
+    Judged,
+    JudgeReport,
+    Left,
+    Proceed,
+    Spawn,
+    Specified,
+    Specify,
+    Weigh,
+    Weighed,
+)
+from suites.task import Task
+
+from .link import GuestBroken, GuestLink, VerifierLink
+from .problem import BadProblem, Problem
+from .strength import Strength
+from .trial import Trial
+from .vault import Vault
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Judges until the engine hangs up."""
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    torch.set_num_threads(1)
+    place.take(spawn.device)
+    judge = Judge(channel)
+    loaded = 0
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            return
+        request = JUDGE_REQUESTS.decode(frame.payload)
+        if isinstance(request, Proceed):
+            continue  # for a trial that is over
+        if isinstance(request, Weigh):
+            judge.weigh(request)
+        elif isinstance(request, Specify):
+            judge.specify(request)
+        else:
+            judge.judge(request, frame.descriptors)
+        gc.collect()
+        if judge.problems > loaded:  # modules that a problem brought along stay; not looked through again
+            loaded = judge.problems
+            gc.freeze()
+
+
+_Key = tuple[Path, int, tuple[tuple[str, str], ...]]
+"""A task's `problem.py`, when it was written, and the dtypes of its cases, which differ by target."""
+
+
+class Judge:
+    """Tells the engine what happens, and keeps loaded problems."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.vault = Vault()
+        self._problems: dict[_Key, Problem] = {}
+        self._strengths: dict[_Key, Fact] = {}
+
+    @property
+    def problems(self) -> int:
+        """How many are loaded."""
+        return len(self._problems)
+
+    def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
+        """One trial, from the first call to the verdict."""
+        link = GuestLink(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
+        verifier = None
+        if begin.verifier_pid is not None:
+            verifier = VerifierLink(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
+        try:
+            judged = Trial(self, link, verifier, begin, self._problem(begin.task)).run()
+            # Found out at the interpreter's sizes, where it costs little.
+            if judged.verdict == Verdict.CORRECT and not place.is_gpu():
+                judged = msgspec.structs.replace(judged, facts=(*judged.facts, self._strength(begin.task)))
+            self.tell(judged)
+        except (BadProblem, GuestBroken) as error:
+            self.tell(infra(str(error)))
+        finally:
+            self.vault.forget_drawn()
+            link.close()
+            if verifier is not None:
+                verifier.close()
+
+    def weigh(self, weigh: Weigh) -> None:
+        """How strong a task's oracle is, over all its cases."""
+        try:
+            strength = Strength(self._problem(weigh.task), weigh.task, weigh.seed)
+            found = strength.weaknesses(weigh.task.cases)
+            self.tell(Weighed(tried=strength.tried, weaknesses=found))
+        except BadProblem as error:
+            self.tell(Weighed(tried=0, weaknesses=(), problem=str(error)))
+
+    def specify(self, specify: Specify) -> None:
+        """The arguments of a task's open cases at `gpu` sizes."""
+        try:
+            cases = self._problem(specify.task).specifications(specify.task.open_cases)
+            self.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(cases))))
+        except BadProblem as error:
+            self.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(())), problem=str(error)))
+
+    def tell(self, report: JudgeReport) -> None:
+        """To the engine."""
+        self._channel.send(ENCODER.encode(report))
+
+    def enter(self, stage: str) -> None:
+        """A stage begins."""
+        self.tell(Entered(stage=stage))
+
+    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
+        """A stage is over."""
+        self.tell(Left(stage=stage, ok=ok, detail=detail))
+
+    def alive(self) -> None:
+        """Work goes on."""
+        self.tell(Alive())
+
+    def wait_for_go(self) -> bool:
+        """Whether the engine wants the trial to go on; `False` when it hung up."""
+        try:
+            return isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Proceed)
+        except ChannelClosed:
+            return False
+
+    def _strength(self, task: Task) -> Fact:
+        """What *correct* is worth on this task, found out once; by the open cases, as evaluations are read by agents."""
+        key = _key(task)
+        if key not in self._strengths:
+            strength = Strength(self._problem(task), task, seed=0)
+            found = strength.weaknesses(task.open_cases)
+            told = f"{strength.tried} wrong answers tried on it, all told"
+            if found:
+                problems = "; ".join(f"case {one.case}: {one.problem}" for one in found[:3])
+                told = f"weak: {problems}" + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")
+            self._strengths[key] = Fact("oracle", told, Basis.PROOF)
+        return self._strengths[key]
+
+    def _problem(self, task: Task) -> Problem:
+        key = _key(task)
+        if key not in self._problems:
+            self._problems[key] = Problem(task)
+        return self._problems[key]
+
+
+def _key(task: Task) -> _Key:
+    file = task.folder / "problem.py"
+    written = file.stat().st_mtime_ns if file.exists() else 0
+    return file, written, tuple((case.name, case.dtype) for case in task.cases)
+
+
+def infra(message: str) -> Judged:
+    """The verdict when the fault is not the candidate's."""
+    return Judged(
+        verdict=Verdict.INFRA_ERROR,
+        error=ErrorReport(kind="infra", message=message),
+        traffic=(),
+        sandbox=(),
+        facts=(),
+    )

@@ -1,0 +1,191 @@
+"""A task's `problem.py` in the judge: inputs from secret seeds, oracle outputs, shapes at `gpu` sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec
+from harness.worker.serving import arena, place
+from harness.worker.serving.arena import Value
+from suites.task import Case, Distribution, Task
+from suites.tolerances import dtype_of
+
+from . import seeds
+from .cases import JudgedCase
+from .distributions import inject_outliers, inject_special
+from .layouts import laid_out
+from .neighbours import with_other_middle
+
+Inputs = dict[str, Value]
+
+
+class BadProblem(Exception):
+    """The task's own code does not do what a task folder promises: nothing can be said of any candidate."""
+
+
+class Problem:
+    """One loaded `problem.py`, its inputs made at the sizes for one kind of device."""
+
+    def __init__(self, task: Task, *, at: Literal["cpu", "gpu"] = "cpu") -> None:
+        self._task = task
+        self._at = at
+        module = _load(task.folder / "problem.py")
+        self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
+        self._oracle: Callable[..., Any] = _function(module, "oracle", task)
+        settle = getattr(module, "settle_inputs", None)
+        self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
+        self._specified: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[ArgumentSpec, ...]] = {}
+        self._probe_inputs = self._make_inputs
+        if task.quantization is not None and task.quantization.probe is not None:
+            self._probe_inputs = _function(module, "probe_inputs", task)
+
+    def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        """The inputs at one place of a session's pool, in the case's layout.
+
+        Places from `POOL` on are those before, in the same order, with a middle that is another place's.
+        """
+        inputs = self._drawn(case, session_seed, place % seeds.POOL)
+        if place >= seeds.POOL:
+            others = self._drawn(case, session_seed, (place + 1) % seeds.POOL)
+            inputs = with_other_middle(inputs, others)
+        return {
+            name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
+            for name, value in inputs.items()
+        }
+
+    def _drawn(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        purpose = f"{'exam' if case.case.exam else 'open'} {place}"
+        drawn = self._made(case.case, session_seed, purpose, special=case.special, probe=case.probe)
+        return dict(case.scalars) | drawn
+
+    def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
+        """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
+        return self._made(case, session_seed, purpose, special=False)
+
+    def sizes(self, case: Case) -> dict[str, int]:
+        """The case's sizes on this kind of device."""
+        return case.cpu if self._at == "cpu" else case.gpu
+
+    def _made(
+        self, case: Case, session_seed: int, purpose: str, *, special: bool, probe: bool = False
+    ) -> Inputs:
+        generator = torch.Generator()
+        generator.manual_seed(seeds.derive(session_seed, self._task.id, case.name, purpose))
+        try:
+            make = self._probe_inputs if probe else self._make_inputs
+            inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
+            if case.distribution is Distribution.OUTLIER:
+                tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+                inject_outliers(tensors, self._task.outlier_inputs, generator)
+                if self._settle_inputs is not None:
+                    inputs = self._settle_inputs(inputs)
+            if special:
+                inject_special(inputs, self._task.outlier_inputs or tuple(inputs), generator)
+        except Exception as error:
+            name = "probe_inputs" if probe else "make_inputs"
+            raise BadProblem(f"{name} of {self._task.id}, case {case.name}: {error}") from error
+        return inputs
+
+    def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
+        """The true outputs, in the order of the task's outputs; the inputs are left as they are."""
+        copies = {k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+        try:
+            result = self._oracle(**copies)
+        except Exception as error:
+            raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
+        outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if len(outputs) != len(self._task.outputs):
+            raise BadProblem(
+                f"oracle of {self._task.id} returns {len(outputs)}, not {len(self._task.outputs)} outputs"
+            )
+        for output, truth in zip(self._task.outputs, outputs, strict=True):
+            wrong = unfit(truth, torch_dtype(dtype_of(output, case)))
+            if wrong:
+                raise BadProblem(f"oracle of {self._task.id}, case {case.name}, `{output.name}`: {wrong}")
+        return outputs
+
+    def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
+        """Argument specifications of the cases at `gpu` sizes, had without allocating them."""
+        return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in cases)
+
+    def _specify(self, case: Case) -> tuple[ArgumentSpec, ...]:
+        if case.exam:  # drawn anew for each candidate
+            return self._described(case)
+        key = case.dtype, tuple(case.gpu.items())
+        if key not in self._specified:
+            self._specified[key] = self._described(case)
+        return self._specified[key]
+
+    def _described(self, case: Case) -> tuple[ArgumentSpec, ...]:
+        try:
+            with FakeTensorMode():
+                inputs = self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
+        except Exception as error:
+            raise BadProblem(
+                f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
+            ) from error
+        return specified(case.name, inputs).arguments
+
+
+def specified(case: str, inputs: Inputs) -> CaseSpec:
+    """The specification of these inputs."""
+    return CaseSpec(case=case, arguments=tuple(_argument(name, value) for name, value in inputs.items()))
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """`torch.float32` for `float32`."""
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise BadProblem(f"{name} is no torch dtype")
+    return dtype
+
+
+def unfit(truth: object, dtype: torch.dtype) -> str:
+    """Why an answer of the oracle is no truth for an output of a dtype; empty when it is one."""
+    if not isinstance(truth, torch.Tensor):
+        return f"it returns a {type(truth).__name__}, not a tensor"
+    if not dtype.is_floating_point:
+        whole = not truth.is_floating_point() or bool((truth == truth.round()).all())
+        return "" if whole else f"values are not whole, but the output is {dtype}"
+    # Casts of larger values saturate in one place and give NaN in another: the task has to say which.
+    if dtype.itemsize == 1 and truth.is_floating_point():
+        largest = torch.finfo(dtype).max
+        if bool((truth.abs() > largest).any()):
+            return f"values go beyond {largest:g}, the largest {dtype}; clamp them, and say so in the instruction"
+    return ""
+
+
+def _argument(name: str, value: Value) -> ArgumentSpec:
+    if not isinstance(value, torch.Tensor):
+        return ArgumentSpec(name=name, scalar=value)
+    return ArgumentSpec(
+        name=name,
+        dtype=arena.dtype_name(value.dtype),
+        shape=tuple(int(size) for size in value.shape),
+        strides=tuple(int(stride) for stride in value.stride()),
+    )
+
+
+def _load(file: Path) -> object:
+    spec = importlib.util.spec_from_file_location(f"problem_of_{file.parent.name}", file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise BadProblem(f"{file} cannot be read")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BadProblem(f"{file}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _function(module: object, name: str, task: Task) -> Callable[..., Any]:
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise BadProblem(f"problem.py of {task.id} defines no {name}")
+    return function  # type: ignore[no-any-return]

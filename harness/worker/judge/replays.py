@@ -1,0 +1,305 @@
+"""The judge's side of replays: records of calls are run again in the verifier while the guest goes on with the next case."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import torch
+
+from harness.evaluation import ErrorReport, Mismatch
+from harness.worker.serving.arena import Arena
+from harness.worker.serving.messages import (
+    Begin,
+    CaseTraffic,
+    NotReplayed,
+    OutputData,
+    Replay,
+    Replayed,
+    Study,
+    VerifierReport,
+)
+from harness.worker.serving.records import HostRead, Record, Table, View, fits
+from suites.task import Task
+from suites.tolerances import dtype_of
+
+from . import bounds, replay_findings
+from .answers import judged_by, tensor_of
+from .caller import Run
+from .compare import compare
+from .link import GuestGone, GuestLied, GuestSlow, VerifierLink
+from .plan import PATIENCE, Plan, Step
+from .problem import Inputs, torch_dtype
+from .seeds import POOL, derive
+from .vault import Given
+
+OWN_VALUES = "Python reads what kernels made, and goes on by it, so that they can be made again with the call's own values alone"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one call's replay."""
+
+    run: Run
+    replayed: Replayed | None = None
+    other_values: bool = False
+    """The inputs were others than those of the call that was recorded."""
+    why_not: str = ""
+    """Why there was no replay, or none with other values."""
+    seconds: float = 0.0
+    """That the judge waited for it."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A replay that runs in the verifier."""
+
+    run: Run
+    given: Given
+    arena: Arena
+    other_values: bool
+    began: float
+    exact: bool = False
+    """The call's own values once more, whose outputs must be the guest's to the last bit."""
+
+
+class Replays:
+    """Replays of one candidate's calls, one at a time and in order."""
+
+    def __init__(
+        self, link: VerifierLink | None, begin: Begin, plan: Plan, given: Callable[[Step], Given]
+    ) -> None:
+        self._link = link
+        self._begin = begin
+        self._task: Task = begin.task
+        self._given = given
+        drawn = derive(begin.seed, begin.source, "repeat that is replayed") % len(plan.repeats)
+        self._steps = (*plan.execution, *plan.repeats[: drawn + 1])
+        """What is replayed, with no call left out between: every case, and repeats up to one that the guest cannot know."""
+        own = tuple(step for step in plan.execution if not step.case.hidden)
+        self._exact = (*own, plan.repeats[drawn])
+        """Those also with their own values: the guest must have got from its kernels what they give here."""
+        self._waiting: _Waiting | None = None
+        self._finding: ErrorReport | None = None
+        self.outcomes: list[Outcome] = []
+
+    def study(self, tables: tuple[Table, ...]) -> None:
+        """Before the first replay: the source, and what its import left."""
+        if self._link is None:
+            return
+        self._link.hello()
+        self._link.send(
+            Study(
+                source=self._begin.source,
+                target=self._begin.target,
+                allowed=self._task.allowed_operators,
+                tables=tables,
+            )
+        )
+
+    def start(self, run: Run) -> None:
+        """Has the call replayed; the replay before it is waited for first."""
+        if self._link is None or not any(run.step is step for step in self._steps):
+            return
+        self._collect()
+        if self._finding is not None:
+            return
+        if run.returned.record is None:
+            self.outcomes.append(Outcome(run, why_not=run.returned.unrecorded or "the guest made no record"))
+            return
+        if run.returned.record.excess:
+            self._finding = replay_findings.incomplete(run, run.returned.record.excess)
+            return
+        step = dataclasses.replace(run.step, place=self._other(run.step))
+        other = self._given(step)
+        kept = with_elements_read(run.returned.record, run.given.inputs, other.inputs)
+        if kept is not None:
+            other = Given(other.problem, other.case, kept)
+        self._send(run, run.returned.record, other, other_values=True)
+
+    def finish(self) -> ErrorReport | None:
+        """What is wrong with the first call whose replay showed something; `None` when all is well."""
+        self._collect()
+        return self._finding
+
+    def unproven(self) -> ErrorReport | None:
+        """Why nobody but the guest says that kernels did the work in some call; `None` when replays say it of all.
+
+        A replay with the call's own values alone says nothing of launch arguments, grids and fills: results may be among them.
+        """
+        for outcome in self.outcomes:
+            if outcome.replayed is None or not outcome.other_values:
+                return replay_findings.unproven(outcome)
+        return None
+
+    def traffic(self, run: Run) -> CaseTraffic:
+        """What the kernels did in the call: as replayed, or as the guest says."""
+        for outcome in self.outcomes:
+            if outcome.run is run and outcome.replayed is not None:
+                return msgspec.structs.replace(
+                    outcome.replayed.traffic, uninitialised=run.returned.traffic.uninitialised
+                )
+        return run.returned.traffic
+
+    def close(self) -> None:
+        """Lets go what is held."""
+        if self._waiting is not None:
+            self._waiting.arena.close()
+            self._waiting = None
+
+    def _other(self, step: Step) -> int:
+        """Another place of the pool, which the guest cannot know."""
+        away = 1 + derive(self._begin.seed, self._begin.source, step.case.name, "replay") % (POOL - 1)
+        return (step.place + away) % POOL
+
+    def _send(
+        self, run: Run, record: Record, given: Given, *, other_values: bool, exact: bool = False
+    ) -> None:
+        arena = Arena(given.inputs)
+        self._waiting = _Waiting(run, given, arena, other_values, time.monotonic(), exact)
+        request = Replay(
+            case=run.case.name,
+            record=record,
+            arguments=arena.arguments,
+            arena_bytes=arena.size_bytes,
+            again=not other_values,
+            gap=any(outcome.replayed is None for outcome in self.outcomes),
+        )
+        assert self._link is not None
+        self._link.send(request, (arena.descriptor,))
+
+    def _collect(self) -> None:
+        """Takes the answer that is due; a replay with other values that fails is tried with the call's own."""
+        while self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            asked = time.monotonic()
+            try:
+                report = self._receive()
+                self._judge(waiting, report, time.monotonic() - asked)
+            except GuestSlow as error:
+                self._finding = self._finding or replay_findings.slow(waiting.run, error.seconds)
+            except (GuestGone, GuestLied):
+                self._finding = self._finding or replay_findings.lost(waiting.run)
+            finally:
+                waiting.arena.close()
+
+    def _receive(self) -> VerifierReport:
+        assert self._link is not None
+        limits = self._begin.limits
+        return self._link.receive(wall_s=PATIENCE * limits.case_s, cpu_s=PATIENCE * limits.case_cpu_s)
+
+    def _judge(self, waiting: _Waiting, report: VerifierReport, seconds: float) -> None:
+        run, record = waiting.run, waiting.run.returned.record
+        assert record is not None
+        if isinstance(report, Replayed):
+            if waiting.exact:
+                if [output.data for output in report.outputs] != [
+                    output.data for output in run.returned.outputs
+                ]:
+                    self._finding = self._finding or replay_findings.other_bytes(run)
+                return
+            error = self._wrong(waiting, report)
+            if error is None and waiting.other_values and any(run.step is step for step in self._exact):
+                self._send(run, record, run.given, other_values=False, exact=True)
+            if error is None:
+                why = "" if waiting.other_values else OWN_VALUES
+                self.outcomes.append(Outcome(run, report, waiting.other_values, why, seconds))
+            elif waiting.other_values and error.kind == "not_replayed":
+                self._send(run, record, run.given, other_values=False)
+                self._keep_values_only(waiting, error)
+            else:
+                self._finding = self._finding or error
+            return
+        assert isinstance(report, NotReplayed)
+        match report.kind:
+            case "diverged" if waiting.other_values:
+                self._send(run, record, run.given, other_values=False)
+            case "unknown":
+                self.outcomes.append(Outcome(run, why_not=report.message))
+            case _:
+                self._finding = self._finding or replay_findings.refused(run, report)
+
+    def _keep_values_only(self, waiting: _Waiting, error: ErrorReport) -> None:
+        """The call's own values are tried for the sake of the message alone: the finding stands."""
+        self._finding = self._finding or error
+        again, self._waiting = self._waiting, None
+        assert again is not None
+        try:
+            report = self._receive()
+            if isinstance(report, Replayed) and self._wrong(again, report) is None:
+                self._finding = replay_findings.only_these_values(waiting.run, error)
+        finally:
+            again.arena.close()
+
+    def _wrong(self, waiting: _Waiting, report: Replayed) -> ErrorReport | None:
+        """Why a replay does not stand for the call; `None` when it does."""
+        return replay_findings.of_replay(
+            waiting.run,
+            report,
+            self._task,
+            mismatch=lambda: self._mismatch(waiting, report),
+        )
+
+    def _mismatch(self, waiting: _Waiting, report: Replayed) -> Mismatch | None:
+        case = waiting.run.case
+        for output, data, expected in zip(
+            self._task.outputs, report.outputs, waiting.given.expected, strict=True
+        ):
+            tolerance, quantization = judged_by(self._task, output, waiting.run.step.case)
+            compared = compare(
+                tensor_of(
+                    OutputData(type="torch.Tensor", dtype=data.dtype, shape=data.shape, data=data.data)
+                ),
+                expected,
+                case=case.name,
+                output=output.name,
+                dtype=torch_dtype(dtype_of(output, case)),
+                tolerance=tolerance,
+                quantization=quantization,
+                terms=bounds.terms_of(tolerance, case.cpu),
+            )
+            if compared.mismatch is not None:
+                return compared.mismatch
+        return None
+
+
+def with_elements_read(record: Record, before: Inputs, other: Inputs) -> Inputs | None:
+    """`other` with the elements that Python read of `before`, so that host code would go the same way.
+
+    `None` where it read no input.
+    """
+    names = {number: name for name, number in record.inputs.items()}
+    reads = [step.view for step in record.steps if isinstance(step, HostRead) and step.view.storage in names]
+    if not reads:
+        return None
+    kept = dict(other)
+    for view in reads:
+        name = names[view.storage]
+        source, target = before.get(name), kept.get(name)
+        if isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor):
+            if target is other[name]:
+                kept[name] = target = _copied(target)
+            _copy(view, source, target)
+    return kept
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor in a storage of its own that is laid out alike."""
+    storage: torch.UntypedStorage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
+    empty = torch.empty(0, dtype=tensor.dtype)
+    return empty.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def _copy(view: View, source: torch.Tensor, target: torch.Tensor) -> None:
+    dtype = torch_dtype(view.dtype)
+    size_bytes = min(source.untyped_storage().nbytes(), target.untyped_storage().nbytes())
+    if not fits(view, dtype.itemsize, size_bytes):
+        return
+    parts = [
+        torch.empty(0, dtype=dtype).set_(one.untyped_storage(), view.offset, view.shape, view.strides)
+        for one in (source, target)
+    ]
+    parts[1].copy_(parts[0])

@@ -1,0 +1,296 @@
+"""One candidate before the judge: call, execution, integrity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+
+from harness import limits, signatures
+from harness.evaluation import Basis, ErrorReport, Fact, Layer, Verdict
+from harness.worker.compiler.noted import Launched, launched
+from harness.worker.serving import place
+from harness.worker.serving.messages import (
+    Begin,
+    CaseTraffic,
+    Farewell,
+    FirstCallPassed,
+    Judged,
+    LeftBehind,
+    Load,
+    Loaded,
+)
+
+from . import findings, wording
+from .answers import Answers
+from .caller import Caller, Run
+from .link import CandidateRaised, GuestGone, GuestLied, GuestLink, GuestSlow, VerifierLink
+from .plan import Step, make_plan
+from .problem import BadProblem, Problem, specified
+from .replays import Replays
+from .seeds import POOL
+from .vault import Given
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+
+class Stop(Exception):
+    """The verdict stands."""
+
+    def __init__(self, verdict: Verdict, error: ErrorReport) -> None:
+        super().__init__(error.message)
+        self.verdict, self.error = verdict, error
+
+
+class Trial:
+    """Drives one guest through the stages that need it."""
+
+    def __init__(
+        self, judge: Judge, link: GuestLink, verifier: VerifierLink | None, begin: Begin, problem: Problem
+    ) -> None:
+        self._judge = judge
+        self._link = link
+        self._begin = begin
+        self._task = begin.task
+        self._plan = make_plan(begin.task, begin.seed, begin.source, exam=begin.exam)
+        self._limits = begin.limits
+        self._problem = problem
+        self._sandbox: tuple[Layer, ...] = ()
+        self._stage = "call"
+        self._case = ""
+        self._runs: list[Run] = []
+        self._left: LeftBehind | None = None
+        self._answers = Answers(begin.task, tf32=place.has_tf32())
+        self._caller = Caller(link, begin.task, begin.limits, self._given)
+        self._left_out: dict[str, str] = {}
+        self._unfit: set[tuple[str, int]] = set()
+        """Cases and places of the pool where a neighbour is no input of the task's."""
+        self._replays = Replays(verifier, begin, self._plan, self._given)
+
+    def run(self) -> Judged:
+        """The verdict; whatever the guest does, there is one."""
+        try:
+            try:
+                self._prepare()
+                self._sandbox = self._link.hello().sandbox
+                first = self._call()
+                self._judge.tell(
+                    FirstCallPassed(
+                        cases=self._specifications(),
+                        once=self._specifications_here(),
+                    )
+                )
+                if not self._judge.wait_for_go():
+                    return self._judged(Verdict.CANCELLED, None)
+                self._execute(first)
+                self._check_integrity()
+            except CandidateRaised as raised:
+                raise Stop(findings.verdict_of(raised.failure), self._raised(raised)) from raised
+            except GuestSlow as slow:
+                raise Stop(
+                    Verdict.TIMEOUT,
+                    wording.too_slow(slow.seconds, self._case, cpu=slow.cpu, gpu=place.is_gpu()),
+                ) from slow
+            except GuestLied as lie:
+                raise Stop(Verdict.REJECTED, wording.lied(str(lie))) from lie
+        except Stop as stop:
+            ok = None if stop.verdict is Verdict.UNSUPPORTED else False
+            self._judge.leave(self._stage, stop.error.message.partition("\n")[0], ok=ok)
+            return self._judged(stop.verdict, stop.error)
+        except GuestGone:
+            error = wording.gone(self._case)
+            self._judge.leave(self._stage, error.message, ok=False)
+            return msgspec.structs.replace(self._judged(Verdict.CRASH, error), guest_ended=True)
+        finally:
+            self._caller.close()
+            self._replays.close()
+        return self._judged(Verdict.CORRECT, None)
+
+    def _call(self) -> Run:
+        """Import and the first case; the guest's own words decide nothing but that it ran."""
+        self._judge.enter("call")
+        names = tuple(entry.name for entry in self._task.entry_points)
+        loaded = self._link.ask(
+            lambda nonce: Load(
+                nonce=nonce, source=self._begin.source, entry_points=names, target=self._begin.target
+            ),
+            Loaded,
+            wall_s=self._limits.call_s,
+            cpu_s=self._limits.call_cpu_s,
+        )
+        for entry in self._task.entry_points:
+            got = loaded.parameters.get(entry.name, ())
+            wrong = signatures.difference(entry.signature, got) if got else ""
+            if wrong:
+                raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
+        self._replays.study(loaded.tables)
+        run = self._run(self._plan.execution[0], first=True)
+        detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
+        self._judge.leave("call", detail, ok=True)
+        return run
+
+    def _execute(self, first: Run) -> None:
+        """Every case against the oracle."""
+        self._stage = "execution"
+        self._judge.enter("execution")
+        for step in filter(self._is_possible, self._plan.execution):
+            run = first if step is first.step else self._run(step)
+            self._runs.append(run)
+            self._compare(run)
+            self._replays.start(run)
+        if not self._answers.elements:
+            raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
+        count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
+        detail = f"{count} of {count} cases match the oracle, {hidden} of them hidden"
+        self._judge.leave("execution", detail, ok=True)
+
+    def _check_integrity(self) -> None:
+        """The runs so far, cases once more in an order that no state survives, and what was left behind."""
+        self._stage = "integrity"
+        self._judge.enter("integrity")
+        for run in self._runs:
+            self._refuse(findings.of_call(run, self._task))
+        self._refuse(self._replays.finish())
+        for step in self._plan.repeats:
+            if self._is_possible(step):
+                run = self._run(step)
+                self._refuse(findings.of_call(run, self._task))
+                self._repeated(run)
+                self._replays.start(run)
+        self._refuse(self._replays.finish())
+        self._case = ""
+        self._left = self._link.ask(
+            lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
+        )
+        self._refuse(findings.of_farewell(self._left))
+        unproven = self._replays.unproven()
+        if unproven is not None:
+            raise Stop(Verdict.UNSUPPORTED, unproven)
+        kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
+        self._judge.leave(
+            "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True
+        )
+
+    def _run(self, step: Step, *, first: bool = False) -> Run:
+        """One call in the guest with inputs of the judge's; `Stop` where the interpreter cannot say."""
+        self._judge.alive()
+        self._case = step.case.name
+        run = self._caller.call(step, first=first)
+        if run.returned.unsupported:
+            raise Stop(Verdict.UNSUPPORTED, wording.unsupported(run.returned.unsupported))
+        return run
+
+    def _given(self, step: Step) -> Given:
+        return self._judge.vault.given(self._problem, step.case, self._begin.seed, step.place)
+
+    def _prepare(self) -> None:
+        """Makes the inputs of every step, before any foreign code runs. Holds on to them: the vault may let them go."""
+        for step in (*self._plan.execution, *self._plan.repeats):
+            if not self._is_possible(step):
+                continue
+            try:
+                given = self._given(step)
+                if step.place >= POOL and not _all_finite(given.expected):
+                    self._unfit.add((step.case.name, step.place))
+                if step.case.hidden:
+                    _ = given.expected
+            except BadProblem as error:
+                if step.place >= POOL:
+                    self._unfit.add((step.case.name, step.place))
+                elif step.case.hidden:
+                    self._left_out[step.case.name] = str(error)
+                else:
+                    raise
+
+    def _is_possible(self, step: Step) -> bool:
+        """Whether the task's own code takes the case; what it does not take no candidate can be asked for."""
+        return step.case.name not in self._left_out and (step.case.name, step.place) not in self._unfit
+
+    def _compare(self, run: Run) -> None:
+        """`Stop` when the run is wrong."""
+        unfit = self._answers.unfit(run)
+        if unfit is not None:
+            raise Stop(Verdict.WRONG, unfit)
+        mismatch = self._answers.mismatch(run)
+        if mismatch is not None:
+            when = ", ".join(filter(None, (_sizes(run), self._config(run))))
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, when))
+
+    def _repeated(self, run: Run) -> None:
+        """`Stop` when a call is wrong whose case was right before."""
+        unfit = self._answers.unfit(run)
+        if unfit is not None:
+            raise Stop(Verdict.WRONG, unfit)
+        before, stale = self._answers.was_right(run), self._answers.is_stale(run)
+        mismatch = self._answers.mismatch(run)
+        if mismatch is None:
+            return
+        if stale:
+            raise Stop(Verdict.REJECTED, wording.stale(run.case.name))
+        if before and not self._tuned(run):
+            raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
+        if self._tuned(run):
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, self._config(run)))
+        raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
+
+    def _tuned(self, run: Run) -> bool:
+        """Whether the source autotunes, so that this call runs with another config than declared cases do."""
+        return run.step.config > 0 and "autotune" in self._begin.source
+
+    def _config(self, run: Run) -> str:
+        return (
+            f"with config {run.step.config} of autotuned kernels, counted from 0" if self._tuned(run) else ""
+        )
+
+    def _refuse(self, finding: ErrorReport | None) -> None:
+        if finding is not None:
+            raise Stop(Verdict.REJECTED, finding)
+
+    def _specifications(self) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
+
+    def _specifications_here(self) -> msgspec.Raw:
+        """Of the declared cases, at the sizes and with the strides that they are called with."""
+        steps = [step for step in self._plan.execution if not step.case.hidden]
+        found = tuple(specified(step.case.name, self._given(step).inputs) for step in steps)
+        return msgspec.Raw(msgspec.msgpack.encode(found))
+
+    def _launched(self) -> tuple[Launched, ...]:
+        declared = (run for run in self._runs if not run.step.case.hidden)
+        told = (launched(run.case.name, run.returned.record) for run in declared)
+        return tuple(one for one in told if one is not None)
+
+    def _raised(self, raised: CandidateRaised) -> ErrorReport:
+        failure = raised.failure
+        where = f"case {self._case}: " if self._case else "on import: "
+        return ErrorReport(
+            kind=failure.kind, message=where + failure.message, trace=failure.trace, line=failure.line
+        )
+
+    def _judged(self, verdict: Verdict, error: ErrorReport | None) -> Judged:
+        known = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
+        known += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
+        return Judged(
+            verdict=verdict,
+            error=error,
+            traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
+            sandbox=self._sandbox,
+            facts=(*findings.facts(self._runs, self._replays.outcomes, self._left), *known),
+            margins=self._answers.margins,
+            launched=self._launched(),
+        )
+
+
+def _all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:
+    return all(bool(output.isfinite().all()) for output in outputs)
+
+
+def _sizes(run: Run) -> str:
+    """What tells a hidden case's author where to look; open cases are known by their names."""
+    return run.step.case.sizes if run.step.case.hidden else ""
+
+
+def _launches(traffic: CaseTraffic) -> str:
+    return f"{traffic.launches} launch{'es' if traffic.launches != 1 else ''}, {traffic.programs} programs"

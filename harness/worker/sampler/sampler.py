@@ -1,0 +1,124 @@
+"""The sampling worker: a candidate's launches at `gpu` sizes. Sandboxed as a guest is; what it reports is evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness import limits
+from harness.targets import hardware
+from harness.targets import target as find_target
+from harness.worker.compiler.compiler import CaseSpec, zero_arguments
+from harness.worker.compiler.compiling import CASES
+from harness.worker.guest.candidate import close_doors, import_candidate
+from harness.worker.interpreter import interpreter
+from harness.worker.interpreter.observing import running
+from harness.worker.sandbox import sandbox
+from harness.worker.serving import linux, trace
+from harness.worker.serving.channel import Channel
+from harness.worker.serving.messages import ENCODER, Hello, Spawn
+
+from . import sampling
+from .sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, together
+
+_READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Answers one `Sample`, a report a case, and ends."""
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    torch.set_num_threads(1)
+    scratch = Path(spawn.scratch)
+    close_doors()
+    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=False)
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    request = SAMPLE_REQUESTS.decode(channel.receive().payload)
+    target = find_target(request.target)
+    interpreter.prepare(target)
+    sampling.install()
+    module = import_candidate(scratch / trace.NAME, request.source)
+    for spec in CASES.decode(request.cases):
+        report = sample_case(module, request, spec, hardware(target).dies)
+        channel.send(msgspec.msgpack.encode(report))
+
+
+def sample_case(module: ModuleType, request: Sample, spec: CaseSpec, dies: int) -> CaseSampled:
+    """The report on one case: whatever the candidate raises, there is one."""
+    began = time.perf_counter()
+    sampler = sampling.Sampler(dies)
+    host = _HostReads()
+    why = ""
+    try:
+        arguments = zero_arguments(spec)
+        sampler.admit(arguments)
+        with running(sampler), host, _Calls(host):
+            getattr(module, request.entry_point)(**arguments)
+    except SystemExit:
+        why = "the candidate ended its process"
+    except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is why there is no sample)
+        why = f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0]
+    flow = together(sampler.flows)
+    if sampler.unsupported is not None:
+        why = sampler.unsupported
+    elif host.seen:
+        why = f"host code reads values of tensors (`{host.seen}`)"
+    elif not why and flow is None:
+        why = "no kernel was launched"
+    return CaseSampled(
+        nonce=request.nonce,
+        case=spec.case,
+        seconds=time.perf_counter() - began,
+        flow=None if why else flow,
+        why=why,
+        out_of_bounds=sampler.misses,
+        remarks=tuple(sampler.remarks),
+    )
+
+
+class _HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes that host code looks at a value: what it does then depends on data that is not there."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = ""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch would import its compiler, a second's work, to keep it away from this mode."""
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The operator's own result."""
+        if func._schema.name == "aten::_local_scalar_dense":
+            self.seen = self.seen or "item"
+        return func(*args, **(kwargs or {}))
+
+
+class _Calls(TorchFunctionMode):
+    """The readers that the dispatcher never sees."""
+
+    def __init__(self, host: _HostReads) -> None:
+        super().__init__()
+        self._host = host
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The function's own result."""
+        if func in _READERS:
+            self._host.seen = self._host.seen or getattr(func, "__name__", "numpy")
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,1 @@
+"""What keeps a guest from everything but its work, layer by layer."""

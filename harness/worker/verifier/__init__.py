@@ -1,0 +1,1 @@
+"""Records of calls run again, by a candidate's kernels alone."""

@@ -1,0 +1,256 @@
+"""
+The kernels of a candidate without its host code: jit functions built from their text alone.
+
+Only bodies of functions are taken, and only such as stay within Triton's language; decorators, defaults, annotations
+and all that runs on import are left out. What a kernel's text leaves open comes from the record, as plain data.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import linecache
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.jit import ConstexprFunction, KernelInterface
+
+from harness.worker.serving import trace
+from harness.worker.serving.records import Function, FunctionNotes, Language, Value
+
+MODULES = frozenset({"triton", "math", "triton.language"})
+BUILTINS = {
+    name: getattr(builtins, name)
+    for name in (
+        "range", "min", "max", "len", "abs", "int", "float", "bool", "str", "tuple", "list", "zip", "enumerate",
+        "isinstance", "print", "sum", "round", "reversed", "ValueError", "TypeError", "AssertionError",
+    )
+}  # fmt: skip
+_HIDDEN = frozenset({"handle", "data", "format", "format_map", "mro", "fn"})
+"""Attributes through which the interpreter's values lead to numpy or to Python's insides."""
+_STATEMENTS = (
+    ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.While, ast.Return, ast.Pass, ast.Assert,
+    ast.Break, ast.Continue, ast.With, ast.Raise,
+)  # fmt: skip
+_FORBIDDEN = (
+    ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.DictComp, ast.SetComp, ast.ClassDef,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Try,
+)  # fmt: skip
+
+
+class NotAKernel(Exception):
+    """A jit function whose text is more than Triton's language, or is not there."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Kernels:
+    """The jit functions of one candidate, built when they are asked for."""
+
+    def __init__(self, source: str, file: str, make_value: Callable[[Value], Any]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes and the like were told by the static stage
+            tree = ast.parse(source)
+        # Triton asks Python for the text of a function, and the verifier has no such file.
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        self._file = file
+        self._make_value = make_value
+        self._definitions = {
+            (node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])): node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+        }
+        self._known: dict[Function, tuple[FunctionNotes, tuple[str, ...]]] = {}
+        self._codes: dict[Function, tuple[CodeType, CodeType]] = {}
+
+    def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
+        """The functions of one record, which name each other."""
+        made: dict[Function, Any] = {}
+        scopes: dict[Function, dict[str, Any]] = {}
+        for one in notes:
+            made[one.function], scopes[one.function] = self._function(one)
+        for one in notes:
+            for name, value in one.names.items():
+                if isinstance(value, Function):
+                    if value not in made:
+                        raise NotAKernel(f"the kernel `{value.name}` is nowhere in the source", None)
+                    scopes[one.function][name] = made[value]
+                elif name in scopes[one.function]:
+                    scopes[one.function][name] = self._make_value(value)
+        return made
+
+    def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
+        names = self._checked(notes)
+        plain, rewritten = self._compiled(notes.function)
+        scope: dict[str, Any] = {"__builtins__": dict(BUILTINS), "tl": tl, **dict.fromkeys(names)}
+        scope["interpreter_semantic"] = interpreter.interpreter_semantic
+        body = self._defined(plain, scope, notes)
+        fn = triton.constexpr_function(body) if notes.computes_constants else triton.jit(body)
+        if isinstance(fn, interpreter.InterpretedFunction):
+            interpreter.InterpretedFunction.rewritten_fn[body] = self._defined(rewritten, scope, notes)
+        return fn, scope
+
+    def _checked(self, notes: FunctionNotes) -> tuple[str, ...]:
+        """The names that the function's text leaves open; what was found for the very same notes holds still."""
+        known = self._known.get(notes.function)
+        if known is None or known[0] != notes:
+            known = self._known[notes.function] = notes, check(self._plain(notes.function), notes.names)
+        return known[1]
+
+    def _plain(self, function: Function) -> ast.FunctionDef:
+        node = self._definitions.get((function.name, function.line))
+        if node is None:
+            raise NotAKernel(f"no function `{function.name}` stands on line {function.line}", None)
+        return _bare(node)
+
+    def _compiled(self, function: Function) -> tuple[CodeType, CodeType]:
+        """The bare definition as code, as it stands and as the interpreter rewrites it: that depends on the text alone."""
+        known = self._codes.get(function)
+        if known is None:
+            as_it_stands, rewritten = self._plain(function), self._plain(function)
+            known = self._codes[function] = (
+                self._code(as_it_stands),
+                self._code(interpreter.ASTTransformer().visit(rewritten)),
+            )
+        return known
+
+    def _code(self, node: ast.FunctionDef) -> CodeType:
+        module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
+        return compile(module, self._file, "exec")
+
+    def _defined(self, code: CodeType, scope: dict[str, Any], notes: FunctionNotes) -> FunctionType:
+        """The function of a checked, bare definition: running the definition runs nothing of it."""
+        space: dict[str, Any] = {}
+        exec(code, scope, space)  # noqa: S102 (a bare `def`, see `check`)
+        function: FunctionType = space[notes.function.name]
+        function.__annotations__ = dict.fromkeys(notes.constexprs, tl.constexpr)
+        function.__defaults__ = tuple(self._make_value(one) for one in notes.defaults) or None
+        function.__module__ = trace.NAME.removesuffix(".py")
+        return function
+
+
+def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]:
+    """The names that a body uses and does not define; `NotAKernel` where it is more than Triton's language."""
+    if node.args.kwonlyargs or node.args.vararg or node.args.kwarg or node.args.posonlyargs:
+        raise NotAKernel(f"kernel `{node.name}` has parameters that Triton does not take", node.lineno)
+    own = {one.arg for one in node.args.args}
+    inner = [one for statement in node.body for one in ast.walk(statement)]
+    own |= {one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    used: dict[str, None] = {}
+    roots = set()
+    for one in inner:
+        if isinstance(one, _FORBIDDEN) or (isinstance(one, ast.stmt) and not isinstance(one, _STATEMENTS)):
+            raise NotAKernel(f"kernel `{node.name}` holds what is not of Triton's language", one.lineno)
+        if isinstance(one, ast.Attribute):
+            _check_attribute(node.name, one, values, own)
+            if isinstance(one.value, ast.Name):
+                roots.add(id(one.value))
+        if isinstance(one, ast.keyword) and (one.arg or "").startswith("_"):
+            raise NotAKernel(f"kernel `{node.name}` uses the private argument `{one.arg}`", one.value.lineno)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "isinstance":
+            _check_kind(node.name, one)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id not in own:
+            if one.id.startswith("__"):
+                raise NotAKernel(f"kernel `{node.name}` uses `{one.id}`", one.lineno)
+            if one.id in values:
+                used[one.id] = None
+            elif one.id not in BUILTINS:
+                what = "which is no number, text, dtype, constexpr or jit function"
+                raise NotAKernel(f"kernel `{node.name}` uses the name `{one.id}`, {what}", one.lineno)
+    for one in inner:
+        named = values.get(one.id) if isinstance(one, ast.Name) and one.id not in own else None
+        if isinstance(named, Language) and not named.member and id(one) not in roots:
+            raise NotAKernel(f"kernel `{node.name}` hands the module `{named.module}` on", node.lineno)
+    return tuple(used)
+
+
+def _check_kind(kernel: str, call: ast.Call) -> None:
+    """Descriptors may be told from tensors; Python's types and Triton's differ between an interpreter and a compiler."""
+    kinds = [_path(one) for one in call.args[1:] if isinstance(one, (ast.Name, ast.Attribute))]
+    if len(call.args) != 2 or not kinds or not kinds[0][-1].startswith("tensor_descriptor"):
+        raise NotAKernel(
+            f"kernel `{kernel}` asks for a value's type, which an interpreter and a device answer differently",
+            call.lineno,
+        )
+
+
+def language(reference: Language) -> Any:
+    """The module or member of Triton's language; `NotAKernel` for anything else."""
+    module = sys.modules.get(reference.module)
+    known = reference.module in MODULES or reference.module.startswith("triton.language.")
+    if module is None or not (known or reference.module.startswith("triton.")):
+        raise NotAKernel(f"a kernel uses the module {reference.module}", None)
+    if not reference.member:
+        if not known:
+            raise NotAKernel(f"a kernel uses the module {reference.module}", None)
+        return module
+    found = vars(module).get(reference.member)
+    if not _of_language(found) or reference.member.startswith("_"):
+        raise NotAKernel(f"a kernel uses {reference.module}.{reference.member}", None)
+    return found
+
+
+def _check_attribute(kernel: str, node: ast.Attribute, values: Mapping[str, Value], own: set[str]) -> None:
+    """A member of a module must be of the language; other attributes must not lead to Python's insides."""
+    path = _path(node)
+    root = values.get(path[0]) if path and path[0] not in own else None
+    if isinstance(root, Language) and not root.member:
+        place: Any = language(root)
+        for at, name in enumerate(path[1:], 1):
+            if not isinstance(place, ModuleType):
+                break
+            if name.startswith("_") or not hasattr(place, name):
+                raise NotAKernel(f"kernel `{kernel}` uses `{'.'.join(path)}`", node.lineno)
+            place = getattr(place, name)
+            last = at == len(path) - 1
+            if isinstance(place, ModuleType):
+                # The chain is checked as a whole, from its outermost attribute; a shorter one is a part of it.
+                if not place.__name__.startswith("triton.language"):
+                    raise NotAKernel(f"kernel `{kernel}` uses `{'.'.join(path)}`", node.lineno)
+            elif not _of_language(place):
+                raise NotAKernel(f"kernel `{kernel}` uses `{'.'.join(path)}`", node.lineno)
+            elif last:
+                return
+    if node.attr.startswith("_") or node.attr in _HIDDEN or not isinstance(node.ctx, ast.Load):
+        raise NotAKernel(f"kernel `{kernel}` uses `.{node.attr}`", node.lineno)
+
+
+def _of_language(found: Any) -> bool:
+    """Whether a member of a module belongs to what kernels may use."""
+    if isinstance(found, (bool, int, float, str, tl.dtype, tl.constexpr, ConstexprFunction, KernelInterface)):
+        return True
+    module = getattr(found, "__module__", None) or ""
+    return callable(found) and (
+        module.startswith("triton.language") or module in ("math", "harness.worker.interpreter.libdevice")
+    )
+
+
+def _path(node: ast.expr) -> list[str]:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
+
+
+def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The definition without anything that would run when it is defined."""
+    plain = copy.deepcopy(node)
+    plain.decorator_list = []
+    plain.returns = None
+    plain.args.defaults = []
+    for one in plain.args.args:
+        one.annotation = None
+    for inner in ast.walk(plain):
+        if isinstance(inner, ast.AnnAssign):
+            inner.annotation = ast.Constant(value=None)
+    return plain

@@ -1,0 +1,373 @@
+"""
+Runs a record again: allocations, fills, copies and launches, on inputs of the judge's and with kernels alone.
+
+Nothing of the candidate's host code takes part, so outputs that are right here were computed by its kernels.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from harness.worker.guest import operators
+from harness.worker.guest.record import digest, tensors
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.serving.poison import poison
+from harness.worker.serving.records import (
+    Address,
+    Constant,
+    Constexpr,
+    Contents,
+    Descriptor,
+    Dtype,
+    Function,
+    HostRead,
+    Items,
+    Language,
+    Launch,
+    Operator,
+    Record,
+    Reinterpreted,
+    Table,
+    Value,
+    View,
+    fits,
+)
+
+from . import shadow
+from .kernels_only import Kernels, language
+
+MAX_STORAGE_BYTES = 4 << 30
+MOVED_BYTES = 16
+MOVED_PARTS = 256
+"""What host copies put together is remembered in parts of so many bytes and more, and so many of them."""
+_CONSTANTS = frozenset(
+    {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided", "device"}
+)
+
+
+class Refused(Exception):
+    """The record cannot be what honest code does; `kind` and `line` are for the error report."""
+
+    def __init__(self, message: str, kind: str = "not_replayed", line: int | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.line = kind, line
+
+
+class Diverged(Exception):
+    """Python read other values when the record was made: with these inputs it might have gone another way."""
+
+
+class NotKnown(Exception):
+    """The record names memory of a call that was not replayed."""
+
+
+class Device(Protocol):
+    """Where records are run again."""
+
+    name: str
+    """As torch calls it."""
+
+    def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
+        """Watches what kernels do until the block ends."""
+
+
+class Replayer:
+    """One candidate's kernels, and the memory that lives from call to call."""
+
+    def __init__(
+        self, source: str, file: str, device: Device, allowed: tuple[str, ...], tables: Iterable[Table]
+    ) -> None:
+        self._kernels = Kernels(source, file, self.value)
+        self._device = device
+        self._allowed = allowed
+        self._storages: dict[int, torch.UntypedStorage] = {}
+        self._inputs: tuple[int, ...] = ()
+        self._gap = False
+        self._observation: Observation | None = None
+        self._functions: dict[Function, Any] = {}
+        self._before: tuple[dict[int, bytes], dict[int, torch.Tensor]] = ({}, {})
+        self._moved: set[bytes] = set()
+        self._copied_to: set[int] = set()
+        self._given: tuple[bytes, ...] = ()
+        self.shadows = shadow.Shadows()
+        for table in tables:
+            self._contents(table.storage, len(table.data), table.data)
+
+    def run(
+        self, record: Record, inputs: Mapping[str, torch.Tensor], *, again: bool, gap: bool
+    ) -> Observation:
+        """
+        What the kernels did; the outputs are then to be had by `output`.
+
+        `again`: the same call as before, so memory that outlives calls goes back to what it was. `gap`: calls before it were
+        not replayed, so memory of theirs is not known (`NotKnown`).
+        """
+        self._gap = gap
+        if again:
+            self._restore()
+        for number in (*record.forgotten, *self._inputs):
+            self._storages.pop(number, None)
+            self.shadows.forget(number)
+        self._inputs = tuple(record.inputs.values())
+        self._moved, self._copied_to = set(), set()
+        self._given = tuple(_flat_bytes(tensor.contiguous()) for tensor in inputs.values())
+        self._keep()
+        for name, number in record.inputs.items():
+            if name not in inputs:
+                raise Refused(f"the record names an input `{name}` that there is not")
+            self._bind(number, inputs[name].untyped_storage(), shadow.ORIGINAL)
+        self._functions = self._kernels.build(record.functions)
+        with self._device.observe(inputs) as observation:
+            self._observation = observation
+            totals: dict[int, np.ndarray[Any, Any]] = {}
+            for step in record.steps:
+                self._step(step, observation, totals)
+            for address, written in totals.items():
+                observation.allocations[address].writes[:] = written
+        return observation
+
+    def output(self, view: View) -> tuple[torch.Tensor, dict[str, int]]:
+        """The elements of a returned tensor, and how many of them came from where.
+
+        Kernels that copy what host operators had put in its place add nothing: such elements count as moved.
+        """
+        tensor = self._tensor(view).contiguous()
+        origins = self.shadows.count(view, tensor.element_size())
+        if origins.get("stored") and self._was_moved_before(_flat_bytes(tensor)):
+            origins["moved"] = origins.get("moved", 0) + origins.pop("stored")
+        return tensor, origins
+
+    def touched(self) -> tuple[int, ...]:
+        """Inputs that anything was written to, be it what stood there before."""
+        return tuple(number for number in self._inputs if not self.shadows.is_all(number, shadow.ORIGINAL))
+
+    def _was_moved_before(self, output: bytes) -> bool:
+        """Whether host copies held more than half of the output, in its order, before a kernel stored it."""
+        found = 0
+        for moved in self._moved:
+            if (
+                len(moved) >= MOVED_BYTES
+                and not any(moved in given for given in self._given)
+                and moved in output
+            ):
+                found += len(moved)
+        return 2 * found > len(output)
+
+    def _note_copies(self) -> None:
+        """What host copies have put together by now, before a kernel may store it."""
+        for number in self._copied_to:
+            storage = self._storages.get(number)
+            if storage is not None and len(self._moved) < MOVED_PARTS:
+                kept = self.shadows.where(number, shadow.MOVED).numpy()
+                self._moved.add(_flat(storage).cpu().numpy()[kept].tobytes())
+        self._copied_to = set()
+
+    def value(self, value: Value) -> Any:
+        """What a record's value stands for."""
+        match value:
+            case View():
+                return self._tensor(value)
+            case Dtype(name=name):
+                return _dtype(name)
+            case Constant(name="device"):
+                return torch.device(self._device.name)
+            case Constant(name=name) if name in _CONSTANTS:
+                return getattr(torch, name)
+            case Items(items=items, fields=fields):
+                made = tuple(self.value(one) for one in items)
+                if len(fields) == len(made) and all(name.isidentifier() for name in fields) and fields:
+                    return collections.namedtuple("Named", fields)(*made)
+                return made
+            case Constexpr(value=inner):
+                return tl.constexpr(self.value(inner))
+            case Language():
+                return language(value)
+            case Function():
+                if value not in self._functions:
+                    raise Refused(f"the record names a kernel `{value.name}` that it does not describe")
+                return self._functions[value]
+            case Descriptor():
+                return TensorDescriptor(
+                    self._tensor(value.base),
+                    list(value.shape),
+                    list(value.strides),
+                    list(value.block_shape),
+                    value.padding,
+                )
+            case Reinterpreted():
+                return triton.reinterpret(self._tensor(value.base), _dtype(value.dtype))
+            case Address():
+                return self._address(value)
+            case None | bool() | int() | float() | str():
+                return value
+            case _:
+                raise Refused("the record holds a value of no known kind")
+
+    def _step(self, step: Any, observation: Observation, totals: dict[int, Any]) -> None:
+        match step:
+            case Contents():
+                self._contents(step.storage, step.size_bytes, step.data, step.addresses)
+            case Operator():
+                self._operator(step)
+            case Launch():
+                self._launch(step)
+                self._note_stores(observation, totals)
+            case HostRead():
+                if digest(self._tensor(step.view).contiguous()) != step.digest:
+                    raise Diverged
+            case _:
+                raise Refused("the record holds a step of no known kind")
+
+    def _launch(self, step: Launch) -> None:
+        self._note_copies()
+        kernel = self.value(step.kernel)
+        if min(step.grid) < 0:
+            raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
+        arguments = {name: self.value(value) for name, value in step.arguments.items()}
+        options = {name: self.value(value) for name, value in step.options.items() if name not in arguments}
+        kernel[step.grid](**arguments, **options)
+        if self._observation is not None and self._observation.races:
+            raise Refused(self._observation.races[0], kind="race")
+
+    def _note_stores(self, observation: Observation, totals: dict[int, Any]) -> None:
+        """What the launch stored is its own now; counted anew for the next one, as a host copy may come between."""
+        numbers = {storage.data_ptr(): number for number, storage in self._storages.items()}
+        for address, known in observation.allocations.items():
+            if not known.writes.any():
+                continue
+            number = numbers.get(address)
+            if number is not None:
+                first = known.span.start - address
+                self.shadows.store(number, first, torch.from_numpy(known.writes))
+            seen = totals.get(address)
+            totals[address] = known.writes.copy() if seen is None else seen | known.writes
+            known.writes[:] = 0
+
+    def _operator(self, step: Operator) -> None:
+        if not operators.is_allowed(step.name, self._allowed):
+            raise Refused(
+                f"the tensor operator `{step.name}` computes outside the Triton kernels; do it in a kernel",
+                kind="operator",
+                line=step.line,
+            )
+        packet = getattr(torch.ops.aten, step.name, None)
+        function = getattr(packet, step.overload, None)
+        if function is None:
+            raise Refused(f"there is no tensor operator `{step.name}.{step.overload}`")
+        named = {name: self.value(value) for name, value in step.named.items()}
+        if any(one.name == "device" for one in function._schema.arguments):
+            named["device"] = self._device.name
+        try:
+            result = function(*(self.value(value) for value in step.arguments), **named)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise Refused(f"the tensor operator `{step.name}` does not run as recorded: {error}") from error
+        made = list(tensors(result))
+        if len(made) != len(step.results):
+            raise Refused(
+                f"the tensor operator `{step.name}` gave {len(made)} tensors, not {len(step.results)}"
+            )
+        for view, tensor in zip(step.results, made, strict=True):
+            self._made(step, view, tensor)
+
+    def _made(self, step: Operator, view: View, tensor: torch.Tensor) -> None:
+        """An operator's result gets its number, and marks by what the operator is."""
+        known = self._storages.get(view.storage)
+        if known is None or known._cdata != tensor.untyped_storage()._cdata:
+            self._bind(view.storage, tensor.untyped_storage(), shadow.UNWRITTEN)
+        if (tuple(tensor.shape), tuple(tensor.stride())) != (view.shape, view.strides):
+            raise Refused(f"the tensor operator `{step.name}` gave another shape than recorded")
+        item_bytes = tensor.element_size()
+        if step.name in operators.ALLOCATING:
+            poison(tensor)
+        elif step.name in operators.FILLING:
+            self.shadows.fill(view, item_bytes, shadow.FILLED)
+        elif step.name in operators.MOVING:
+            sources = [value for value in step.arguments if isinstance(value, View)]
+            source = sources[-1]
+            self.shadows.copy(view, item_bytes, source, _dtype(source.dtype).itemsize)
+            self._copied_to.add(view.storage)
+        else:
+            self.shadows.fill(view, item_bytes, shadow.OPERATED)
+
+    def _contents(
+        self, number: int, size_bytes: int, data: bytes | None, addresses: Iterable[tuple[int, Address]] = ()
+    ) -> None:
+        """Memory from the host; memory that was there before and has no bytes is poison, unless it is known."""
+        if number in self._storages and data is None:
+            return
+        if not 0 <= size_bytes <= MAX_STORAGE_BYTES or (data is not None and len(data) != size_bytes):
+            raise Refused("the record holds memory of another size than it says")
+        memory = torch.empty(size_bytes, dtype=torch.uint8, device=self._device.name)
+        if data:
+            memory.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        elif size_bytes:
+            memory.fill_(0xFF)
+        for place, address in addresses:
+            if not 0 <= place <= size_bytes - 8:
+                raise Refused("the record holds an address outside its memory")
+            word = torch.tensor([self._address(address)], dtype=torch.int64)
+            memory[place : place + 8].copy_(word.view(torch.uint8))
+        self._bind(number, memory.untyped_storage(), shadow.UNWRITTEN if data is None else shadow.HOST)
+
+    def _address(self, address: Address) -> int:
+        storage = self._storages.get(address.storage)
+        if storage is None or not 0 <= address.offset_bytes <= storage.nbytes():
+            raise Refused("the record holds an address of no memory")
+        if self._observation is not None:
+            self._observation.origin(_flat(storage))  # no launch argument will name it
+        return int(storage.data_ptr()) + address.offset_bytes
+
+    def _tensor(self, view: View) -> torch.Tensor:
+        storage = self._storages.get(view.storage)
+        dtype = _dtype(view.dtype)
+        if storage is None and self._gap:
+            raise NotKnown("memory of a call that was not replayed")
+        if storage is None:
+            raise Refused("the record names memory that nothing made")
+        if not fits(view, dtype.itemsize, storage.nbytes()):
+            raise Refused("the record names a tensor that reaches out of its memory")
+        empty = torch.empty(0, dtype=dtype, device=self._device.name)
+        return empty.set_(storage, view.offset, view.shape, view.strides)
+
+    def _bind(self, number: int, storage: torch.UntypedStorage, mark: int) -> None:
+        self._storages[number] = storage
+        self.shadows.add(number, storage.nbytes(), mark)
+
+    def _keep(self) -> None:
+        """Remembers the memory that outlives calls."""
+        held = {number: _flat(storage).cpu().numpy().tobytes() for number, storage in self._storages.items()}
+        self._before = (held, self.shadows.snapshot())
+
+    def _restore(self) -> None:
+        held, marks = self._before
+        self._storages = {number: storage for number, storage in self._storages.items() if number in held}
+        for number, storage in self._storages.items():
+            if held[number]:
+                _flat(storage).copy_(torch.frombuffer(bytearray(held[number]), dtype=torch.uint8))
+        self.shadows.restore(marks)
+
+
+def _flat(storage: torch.UntypedStorage) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _flat_bytes(tensor: torch.Tensor) -> bytes:
+    if tensor.numel() == 0:
+        return b""
+    return bytes(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise Refused(f"the record names a dtype {name!r}")
+    return dtype

@@ -1,0 +1,93 @@
+"""Where each byte of memory came from, beside the memory itself: what a replay knows that no value shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+
+from harness.worker.serving.records import View
+
+UNWRITTEN = 0
+HOST = 1
+"""Contents that entered from Python, or that an import left."""
+MOVED = 2
+"""Copied from an input by host operators, without passing a kernel."""
+FILLED = 3
+OPERATED = 4
+"""Computed by an operator that the task allows."""
+ORIGINAL = 5
+"""An input's own memory."""
+STORED = 6
+"""A kernel stored it."""
+NAMES = {
+    UNWRITTEN: "unwritten", HOST: "host", MOVED: "moved", FILLED: "filled", OPERATED: "operated", ORIGINAL: "original",
+    STORED: "stored",
+}  # fmt: skip
+
+
+class Shadows:
+    """A mark a byte of each storage. An element has the lowest mark of its bytes."""
+
+    def __init__(self) -> None:
+        self._marks: dict[int, torch.Tensor] = {}
+
+    def add(self, storage: int, size_bytes: int, mark: int) -> None:
+        """A storage appears, all of it marked alike."""
+        self._marks[storage] = torch.full((size_bytes,), mark, dtype=torch.uint8)
+
+    def forget(self, storage: int) -> None:
+        """A storage is gone."""
+        self._marks.pop(storage, None)
+
+    def snapshot(self) -> dict[int, torch.Tensor]:
+        """All marks, for `restore`."""
+        return {storage: marks.clone() for storage, marks in self._marks.items()}
+
+    def restore(self, marks: dict[int, torch.Tensor]) -> None:
+        """Back to a snapshot."""
+        self._marks = {storage: one.clone() for storage, one in marks.items()}
+
+    def store(self, storage: int, first_byte: int, written: torch.Tensor) -> None:
+        """A kernel stored the bytes from `first_byte` on for which `written` is not zero."""
+        here = self._marks[storage][first_byte : first_byte + written.numel()]
+        here[written != 0] = STORED
+
+    def fill(self, view: View, item_bytes: int, mark: int) -> None:
+        """Every element of a view has this mark now."""
+        if 0 not in view.shape:
+            self._bytes(view, item_bytes).fill_(mark)
+
+    def copy(self, target: View, target_bytes: int, source: View, source_bytes: int) -> None:
+        """A host operator copied `source` to `target`, broadcast as torch does."""
+        if 0 in target.shape:
+            return
+        marks = self.elements(source, source_bytes)
+        marks = torch.where(marks == ORIGINAL, MOVED, marks)
+        self._bytes(target, target_bytes)[...] = marks.expand(target.shape).unsqueeze(-1)
+
+    def elements(self, view: View, item_bytes: int) -> torch.Tensor:
+        """The mark of each element of a view."""
+        if 0 in view.shape:
+            return torch.empty(view.shape, dtype=torch.uint8)
+        return self._bytes(view, item_bytes).amin(dim=-1)
+
+    def count(self, view: View, item_bytes: int) -> dict[str, int]:
+        """How many elements have which mark, by its name."""
+        found = Counter(self.elements(view, item_bytes).reshape(-1).tolist())
+        return {NAMES[mark]: number for mark, number in found.items()}
+
+    def where(self, storage: int, mark: int) -> torch.Tensor:
+        """Whether each byte of a storage has a mark."""
+        return self._marks[storage] == mark
+
+    def is_all(self, storage: int, mark: int) -> bool:
+        """Whether every byte of a storage has a mark."""
+        return bool((self._marks[storage] == mark).all())
+
+    def _bytes(self, view: View, item_bytes: int) -> torch.Tensor:
+        return self._marks[view.storage].as_strided(
+            (*view.shape, item_bytes),
+            (*(stride * item_bytes for stride in view.strides), 1),
+            view.offset * item_bytes,
+        )

@@ -1,0 +1,118 @@
+"""The verifier: runs records of calls again with the candidate's kernels alone. Sandboxed; no host code of it runs here."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import torch
+
+from harness import limits
+from harness.targets import target
+from harness.worker.guest.candidate import close_doors
+from harness.worker.guest.guest import traffic_of
+from harness.worker.interpreter import interpreter
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.sandbox import sandbox
+from harness.worker.serving import arena, linux, trace
+from harness.worker.serving.channel import Channel, ChannelClosed
+from harness.worker.serving.messages import (
+    ENCODER,
+    VERIFIER_REQUESTS,
+    Hello,
+    NotReplayed,
+    Replay,
+    Replayed,
+    ReplayedOutput,
+    Spawn,
+    Study,
+    VerifierReport,
+)
+from harness.worker.serving.records import View
+
+from .kernels_only import NotAKernel
+from .replay import Diverged, NotKnown, Refused, Replayer
+
+
+class Interpreting:
+    """Records run again in Triton's interpreter."""
+
+    name = "cpu"
+
+    def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
+        """See `replay.Device`."""
+        return interpreter.observe(inputs)
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Serves one judge until it hangs up."""
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    torch.set_num_threads(1)
+    scratch = Path(spawn.scratch)
+    close_doors()
+    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False)
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    replayer: Replayer | None = None
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            return
+        request = VERIFIER_REQUESTS.decode(frame.payload)
+        if isinstance(request, Study):
+            interpreter.prepare(target(request.target))
+            file = str(scratch / trace.NAME)
+            replayer = Replayer(request.source, file, Interpreting(), request.allowed, request.tables)
+        else:
+            assert replayer is not None
+            channel.send(ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
+
+
+def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierReport:
+    arguments = arena.open_arguments(descriptor, request.arena_bytes, request.arguments)
+    os.close(descriptor)
+    inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+    try:
+        observation = replayer.run(request.record, inputs, again=request.again, gap=request.gap)
+        outputs = tuple(_output(replayer, view) for view in request.record.returned)
+    except Diverged:
+        return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")
+    except NotKnown as unknown:
+        return NotReplayed(kind="unknown", message=str(unknown))
+    except NotAKernel as refused:
+        return NotReplayed(kind="refused", message=str(refused), finding="not_a_kernel", line=refused.line)
+    except Refused as refused:
+        return NotReplayed(kind="refused", message=str(refused), finding=refused.kind, line=refused.line)
+    except Exception as error:  # noqa: BLE001 (whatever a kernel raises here that it did not raise in the guest)
+        traceback.print_exc()
+        explained = trace.explain(error, Path(trace.NAME))
+        return NotReplayed(kind="refused", message=explained.message, finding="not_replayed")
+    return Replayed(
+        outputs=outputs,
+        kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
+        traffic=traffic_of(request.case, observation),
+        unsupported=observation.unsupported or "",
+        touched=_names(request, replayer.touched()),
+    )
+
+
+def _names(request: Replay, storages: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(name for name, number in request.record.inputs.items() if number in storages)
+
+
+def _output(replayer: Replayer, view: View) -> ReplayedOutput:
+    tensor, origins = replayer.output(view)
+    first = view.offset * tensor.element_size()
+    last = sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
+    return ReplayedOutput(
+        dtype=view.dtype,
+        shape=view.shape,
+        data=arena.storage_bytes(tensor) if tensor.numel() else b"",
+        origins=origins,
+        storage=view.storage,
+        first_byte=first,
+        end_byte=first + (last + 1) * tensor.element_size() if tensor.numel() else first,
+    )
