@@ -13,7 +13,6 @@ from .evaluation import (
     Evaluation,
     Fact,
     KernelResources,
-    Latency,
     Layer,
     Margin,
     Mismatch,
@@ -24,6 +23,7 @@ from .evaluation import (
     Verdict,
     Weakness,
 )
+from .latency import DeviceState, Efficiency, Latency, Outcome, Timed, Window
 from .limits import TimeLimits
 from .pool import DevicePool
 from .probe import HarnessReport, probe
@@ -38,6 +38,8 @@ __all__ = [
     "Basis",
     "Device",
     "DevicePool",
+    "DeviceState",
+    "Efficiency",
     "ErrorReport",
     "Estimate",
     "Evaluation",
@@ -51,16 +53,19 @@ __all__ = [
     "Margin",
     "Mismatch",
     "OracleReport",
+    "Outcome",
     "Stage",
     "StageEntered",
     "StageLeft",
     "Target",
     "TimeLimits",
+    "Timed",
     "Traffic",
     "UnknownDevice",
     "UnknownTarget",
     "Verdict",
     "Weakness",
+    "Window",
     "WorkerDied",
     "choose_devices",
     "discover_devices",

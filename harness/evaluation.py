@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from .latency import DeviceState, Latency
+
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
 
@@ -96,21 +98,6 @@ class ErrorReport(msgspec.Struct, frozen=True):
     line: int | None = None
     """The candidate's own line, 1-based."""
     mismatch: Mismatch | None = None
-
-
-class Latency(msgspec.Struct, frozen=True):
-    """One case timed on one device against the timing baseline, paired in one run."""
-
-    device: str
-    case: str
-    baseline_ms: float
-    candidate_ms: float
-    """Medians."""
-    speedup: float
-    ci: tuple[float, float]
-    """95 % bootstrap interval of the speedup."""
-    confirmed: str
-    """How the event time was confirmed from outside the guest: `graph`, `wall` or `bound`."""
 
 
 class GridFit(msgspec.Struct, frozen=True):
@@ -338,8 +325,11 @@ class Evaluation(msgspec.Struct, frozen=True):
     error: ErrorReport | None = None
     latency: tuple[Latency, ...] = ()
     speedup: float | None = None
-    """Mean over cases of the ratio of medians (GEAK)."""
+    """Mean over cases of the ratio of medians (GEAK); `None` unless every case of the task was timed with a ratio."""
     speedup_geomean: float | None = None
+    device_before: DeviceState | None = None
+    """Of the GPU that was timed."""
+    device_after: DeviceState | None = None
     resources: dict[str, tuple[KernelResources, ...]] = {}
     """By target."""
     compile_errors: dict[str, str] = {}

@@ -114,8 +114,9 @@ def _latency(evaluation: Evaluation, baseline: str) -> str:
             each.device,
             f"{each.baseline_ms:.4f}",
             f"{each.candidate_ms:.4f}",
-            f"{each.speedup:.2f}x",
-            f"{each.ci[0]:.2f}-{each.ci[1]:.2f}",
+            "-" if each.speedup is None else f"{each.speedup:.2f}x",
+            "-" if each.ci is None else f"{each.ci[0]:.2f}-{each.ci[1]:.2f}",
+            each.outcome.value,
             each.confirmed,
         )
         for each in evaluation.latency
@@ -127,6 +128,7 @@ def _latency(evaluation: Evaluation, baseline: str) -> str:
         Column("candidate ms", right=True),
         Column("speedup", right=True),
         Column("95 %", right=True),
+        Column("outcome"),
         Column("confirmed by"),
     ]
     return "latency (measured)\n" + table(columns, rows, indent=2)

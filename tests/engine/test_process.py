@@ -189,6 +189,7 @@ class Broken:
     """A method with a fault of ours in it."""
 
     name = "geak"
+    asks_model = True
 
     async def run(self, context: Context) -> None:
         """See `Method`."""
@@ -226,6 +227,7 @@ class Patient:
     """A method that waits until somebody was told something."""
 
     name = "geak"
+    asks_model = True
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal

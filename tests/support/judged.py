@@ -12,6 +12,7 @@ from harness import (
     KernelResources,
     Latency,
     Mismatch,
+    Outcome,
     Stage,
     Traffic,
     Verdict,
@@ -127,7 +128,18 @@ def passing(
         stages=stages(None),
         latency=()
         if speedup is None
-        else (Latency("0", "fp32", 0.2, 0.2 / speedup, speedup, (speedup - 0.01, speedup + 0.01), "graph"),),
+        else (
+            Latency(
+                "0",
+                "fp32",
+                0.2,
+                0.2 / speedup,
+                speedup,
+                (speedup - 0.01, speedup + 0.01),
+                "graph",
+                Outcome.FASTER,
+            ),
+        ),
         speedup=speedup,
         resources={"gfx942": resources},
         traffic=(

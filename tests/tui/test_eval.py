@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import STAGES, ErrorReport, Estimate, Evaluation, Latency, Mismatch, Stage, Verdict
+from harness import STAGES, ErrorReport, Estimate, Evaluation, Latency, Mismatch, Outcome, Stage, Verdict
 from harness.limits import SOURCE_BYTES
 from suites import baseline_source, load_task
 from tests.tui.running import Done, Shell, run_script
@@ -147,7 +147,7 @@ def test_a_speedup_is_named_with_what_it_is_against_and_an_estimate_with_its_nam
     measured = judged(
         Verdict.CORRECT,
         speedup=1.42,
-        latency=(Latency("0", "fp32", 0.0142, 0.01, 1.42, (1.40, 1.44), "graph"),),
+        latency=(Latency("0", "fp32", 0.0142, 0.01, 1.42, (1.40, 1.44), "graph", Outcome.FASTER),),
     )
     assert headline(measured, baseline="triton") == "correct, 1.42x against triton"
     assert "triton ms" in page(measured, baseline="triton")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness import Evaluation, KernelResources, Latency
+from harness import Evaluation, KernelResources, Latency, Outcome
 from harness.evaluation import GridFit
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
@@ -199,13 +199,10 @@ ESTIMATE_COLUMNS = (
 
 
 def latency_rows(latency: Iterable[Latency]) -> list[Row]:
-    """One row a device and case. *Faster* and *slower* only where the interval excludes 1."""
+    """One row a device and case."""
     rows = []
     for each in latency:
-        low, high = each.ci
-        word, style = (
-            ("faster", "good") if low > 1 else ("slower", "bad") if high < 1 else ("not resolved", "dim")
-        )
+        style = {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(each.outcome, "dim")
         rows.append(
             Row(
                 f"{each.device}/{each.case}",
@@ -214,9 +211,9 @@ def latency_rows(latency: Iterable[Latency]) -> list[Row]:
                     Cell(each.case),
                     Cell(wording.microseconds(each.baseline_ms * 1e3)),
                     Cell(wording.microseconds(each.candidate_ms * 1e3)),
-                    Cell(wording.times(each.speedup), style),
-                    Cell(f"{low:.3f}-{high:.3f}"),
-                    Cell(word, style),
+                    Cell(wording.UNKNOWN if each.speedup is None else wording.times(each.speedup), style),
+                    Cell(wording.UNKNOWN if each.ci is None else f"{each.ci[0]:.3f}-{each.ci[1]:.3f}"),
+                    Cell(each.outcome.value, style),
                     Cell(each.confirmed, "dim"),
                 ),
             )

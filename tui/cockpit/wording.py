@@ -122,11 +122,10 @@ def times(value: float) -> str:
 
 def interval(evaluation: Evaluation) -> str:
     """The widest of the cases' 95 % intervals of the speedup, or nothing where none was measured."""
-    if not evaluation.latency:
+    known = [each.ci for each in evaluation.latency if each.ci is not None]
+    if not known:
         return ""
-    low = min(each.ci[0] for each in evaluation.latency)
-    high = max(each.ci[1] for each in evaluation.latency)
-    return f"{low:.2f}-{high:.2f}"
+    return f"{min(low for low, _ in known):.2f}-{max(high for _, high in known):.2f}"
 
 
 def microseconds(value: float) -> str:
