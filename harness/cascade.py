@@ -39,6 +39,7 @@ from .errors import HarnessError, WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
 from .layers import unlike
+from .performance import Performance, mean_speedups
 from .pool import DevicePool, Slot
 from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
 from .servers import Child
@@ -50,7 +51,6 @@ _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
 """For a guest to end by itself after its last answer."""
 NO_GPU = "no GPU: estimate only"
-NOT_TIMED = "not timed"
 
 
 async def evaluate(
@@ -61,7 +61,7 @@ async def evaluate(
     targets: Sequence[Target],
     seed: int,
     exam: bool = False,
-    rival: str | None = None,  # noqa: ARG001 -- times against it on a GPU alone
+    rival: str | None = None,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
@@ -89,13 +89,13 @@ async def evaluate(
             sheet.place(slot.device.name)
             compiled_for = _targets(slot.device, targets)
             here = task_on(task, compiled_for[0].name)
-            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam)
+            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam, rival)
             if slot.interpreter is not None:
                 sheet.enter("call")
                 interpreted = await _Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked).run()
                 if not sheet.interpreted(interpreted):
                     return msgspec.structs.replace(interpreted, device=slot.device.name)
-                asked = msgspec.structs.replace(asked, task=_sized(here))
+                asked = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
             return await _Evaluating(sheet, pool, slot, asked).run()
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
@@ -110,12 +110,6 @@ def _targets(device: Device, asked: Sequence[Target]) -> tuple[Target, ...]:
     return (*own, *(one for one in asked if one not in own))
 
 
-def _sized(task: Task) -> Task:
-    """The task with the sizes of a GPU as those that are judged."""
-    cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in task.cases)
-    return msgspec.structs.replace(task, cases=cases)
-
-
 class _Asked(msgspec.Struct, frozen=True):
     """What is to be judged."""
 
@@ -127,6 +121,7 @@ class _Asked(msgspec.Struct, frozen=True):
     seed: int
     static: StaticReport
     exam: bool
+    rival: str | None
 
 
 class _Evaluating:
@@ -143,6 +138,7 @@ class _Evaluating:
         self._seed = asked.seed
         self._static = asked.static
         self._exam = asked.exam
+        self._rival = asked.rival
         self._limits = pool.limits(slot.device)
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
@@ -248,14 +244,36 @@ class _Evaluating:
             sheet.enter("performance")
         if on_cpu:
             await self._measure_without_a_gpu(judged, correct=verdict is Verdict.CORRECT)
-        if verdict is Verdict.CORRECT:
-            sheet.leave("performance", NO_GPU if on_cpu else NOT_TIMED, ok=None)
+        if verdict is Verdict.CORRECT and not on_cpu:
+            verdict, error = await self._time()
+        elif verdict is Verdict.CORRECT:
+            sheet.leave("performance", NO_GPU, ok=None)
             short, notes = untouched(sheet.facts.get("sampled", ()))
             sheet.notes += notes
-            if on_cpu and short is not None:
+            if short is not None:
                 verdict, error = Verdict.WRONG, short
                 sheet.revise("execution", short.message)
         return sheet.done(verdict, error)
+
+    async def _time(self) -> tuple[Verdict, ErrorReport | None]:
+        """Latencies of a correct candidate; what is wrong in a call that is timed makes it incorrect after all."""
+        performance = Performance(self._pool, self._slot, self._task, self._targets[0], seed=self._seed)
+        channel = await self._slot.channel()
+        try:
+            timing = await performance.measure(channel, self._source, rival=self._rival, exam=self._exam)
+        except TimeoutError:
+            self._slot.discard()
+            raise WorkerDied("the clock said nothing for too long") from None
+        except BaseException:
+            self._slot.discard()
+            raise
+        sheet = self._sheet
+        sheet.leave("performance", timing.detail, ok=timing.ok)
+        sheet.notes += timing.notes
+        sheet.facts["facts"] = (*sheet.facts.get("facts", ()), *timing.facts)
+        sheet.facts["latency"] = timing.latency
+        sheet.facts["speedup"], sheet.facts["speedup_geomean"] = mean_speedups(timing.latency)
+        return timing.verdict, timing.error
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
         """Waits until the guest's tree is gone; how many processes it had left behind."""

@@ -325,7 +325,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     error: ErrorReport | None = None
     latency: tuple[Latency, ...] = ()
     speedup: float | None = None
-    """Mean over cases of the ratio of medians (GEAK); `None` unless every case of the task was timed with a ratio."""
+    """Mean over cases of the ratio of medians (GEAK), over those that have a ratio; `None` where none has."""
     speedup_geomean: float | None = None
     device_before: DeviceState | None = None
     """Of the GPU that was timed."""

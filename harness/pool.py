@@ -76,6 +76,7 @@ class DevicePool:
         self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
         """Held by each compiling process."""
         self._servers = (self.interpreting, self.compiling)
+        self._alone = {device.name: asyncio.Lock() for device in self.devices}
 
     async def __aenter__(self) -> DevicePool:
         for package in ("torch", "triton"):
@@ -119,6 +120,12 @@ class DevicePool:
             yield slot
         finally:
             self._free.put_nowait(slot)
+
+    @asynccontextmanager
+    async def timing(self, slot: Slot) -> AsyncIterator[None]:
+        """The slot's device alone, for as long as it is timed."""
+        async with self._alone[slot.device.name]:
+            yield
 
     def _slot(self, device: Device) -> Slot:
         if device.kind == "cpu":

@@ -159,6 +159,12 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.suite}/{self.name}"
 
     @property
+    def at_gpu_sizes(self) -> Task:
+        """The same task with the sizes of a GPU on every device."""
+        cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in self.cases)
+        return msgspec.structs.replace(self, cases=cases)
+
+    @property
     def open_cases(self) -> tuple[Case, ...]:
         """The cases that prompts, feedback and every evaluation but the exam are about."""
         return tuple(case for case in self.cases if not case.exam)

@@ -24,7 +24,7 @@ from . import gpu_launches
 from .gpu_launches import GpuObservation
 from .unrecorded import Recording, Unrecorded
 
-_HERE = torch.device("cuda", 0)
+HERE = torch.device("cuda", 0)
 _POISON = 0xFF
 """NaN as a float, -1 as an integer."""
 _SMALL_BLOCKS, _SMALL_BYTES = 32, 256 << 10
@@ -75,8 +75,7 @@ class GpuRunner:
     def prepare(self, load: Load) -> None:
         """See `Runner`."""
         start(self._device)
-        _name_driver_library()
-        triton.runtime.driver.active.get_current_target()  # builds triton's driver before foreign code runs
+        build_driver()
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 
@@ -88,8 +87,8 @@ class GpuRunner:
             self._inputs = self._last_inputs.copy_(self._shared)
         else:
             _poison_free_memory(call.arena_bytes)
-            self._inputs = self._shared.to(_HERE)
-            self._arguments = {one.name: _view(self._inputs, one) for one in call.arguments}
+            self._inputs = self._shared.to(HERE)
+            self._arguments = {one.name: view(self._inputs, one) for one in call.arguments}
         return dict(self._arguments)
 
     @contextmanager
@@ -146,16 +145,16 @@ class GpuRunner:
         torch.cuda.Stream.__new__ = staticmethod(made)  # type: ignore[method-assign, assignment]
 
 
-def _view(memory: torch.Tensor, argument: Argument) -> Any:
+def view(memory: torch.Tensor, argument: Argument) -> Any:
     """The argument, a tensor whose storage is its own part of `memory` and no more."""
     if not argument.is_tensor:
         return argument.scalar
     dtype = getattr(torch, argument.dtype)
     if argument.storage_bytes == 0:
-        return torch.empty_strided(argument.shape, argument.strides, dtype=dtype, device=_HERE)
+        return torch.empty_strided(argument.shape, argument.strides, dtype=dtype, device=HERE)
     start_at = memory.data_ptr() + argument.offset_bytes
-    storage = torch._C._construct_storage_from_data_pointer(start_at, _HERE, argument.storage_bytes)
-    return torch.empty(0, dtype=dtype, device=_HERE).set_(
+    storage = torch._C._construct_storage_from_data_pointer(start_at, HERE, argument.storage_bytes)
+    return torch.empty(0, dtype=dtype, device=HERE).set_(
         storage, argument.storage_offset, argument.shape, argument.strides
     )
 
@@ -164,8 +163,14 @@ def _poison_free_memory(wanted_bytes: int) -> None:
     """What the caching allocator hands out next holds NaN: memory that nobody wrote shows, whoever allocates it."""
     free, _total = torch.cuda.mem_get_info()
     sizes = [_SMALL_BYTES] * _SMALL_BLOCKS + [min(2 * wanted_bytes + (64 << 20), free // 4)]
-    blocks = [torch.full((size,), _POISON, dtype=torch.uint8, device=_HERE) for size in sizes]
+    blocks = [torch.full((size,), _POISON, dtype=torch.uint8, device=HERE) for size in sizes]
     del blocks
+
+
+def build_driver() -> None:
+    """Builds Triton's driver, before foreign code runs."""
+    _name_driver_library()
+    triton.runtime.driver.active.get_current_target()
 
 
 def _name_driver_library() -> None:

@@ -14,7 +14,6 @@ from harness.worker.serving import linux, place
 from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
-    JUDGE_REQUESTS,
     Alive,
     Begin,
     Entered,
@@ -28,6 +27,9 @@ from harness.worker.serving.messages import (
     Weigh,
     Weighed,
 )
+from harness.worker.timing.clock import Clock
+from harness.worker.timing.line import EngineLine
+from harness.worker.timing.messages import JUDGE_REQUESTS, Leased, Measure, Timer
 from suites.task import Task
 
 from .link import GuestBroken, GuestLink, VerifierLink
@@ -50,14 +52,17 @@ def main(channel: Channel, spawn: Spawn) -> None:
         except ChannelClosed:
             return
         request = JUDGE_REQUESTS.decode(frame.payload)
-        if isinstance(request, Proceed):
-            continue  # for a trial that is over
-        if isinstance(request, Weigh):
-            judge.weigh(request)
-        elif isinstance(request, Specify):
-            judge.specify(request)
-        else:
-            judge.judge(request, frame.descriptors)
+        match request:
+            case Proceed() | Leased() | Timer():
+                continue  # for a trial that is over
+            case Weigh():
+                judge.weigh(request)
+            case Specify():
+                judge.specify(request)
+            case Measure():
+                judge.measure(request)
+            case Begin():
+                judge.judge(request, frame.descriptors)
         gc.collect()
         if judge.problems > loaded:  # modules that a problem brought along stay; not looked through again
             loaded = judge.problems
@@ -101,6 +106,14 @@ class Judge:
             link.close()
             if verifier is not None:
                 verifier.close()
+
+    def measure(self, measure: Measure) -> None:
+        """Times a candidate that was judged correct."""
+        line = EngineLine(self._channel, tuple(measure.sources))
+        try:
+            line.tell(Clock(line, measure, self._problem(measure.task), self.vault).run())
+        except ChannelClosed:
+            return  # who asked is gone
 
     def weigh(self, weigh: Weigh) -> None:
         """How strong a task's oracle is, over all its cases."""

@@ -6,6 +6,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -15,20 +16,36 @@ from .messages import Argument
 GUARD_BYTES = 4096
 _GUARD = 0xFF
 """NaN as a float, -1 as an integer: reading it shows."""
-_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+_SEAL_FUTURE_WRITE = 0x10
+"""Linux 5.1; not among Python's names."""
 Value = torch.Tensor | int | float | bool
 
 
 class Arena:
     """The judge's side: one case's inputs, written once."""
 
-    def __init__(self, inputs: Mapping[str, Value]) -> None:
+    def __init__(self, inputs: Mapping[str, Value], *, shared: bool = False) -> None:
+        """`shared`: with several processes, which may read it and no more."""
         self.arguments, self.size_bytes = lay_out(inputs)
         self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, self.size_bytes)
         self._memory = mmap.mmap(self.descriptor, self.size_bytes)
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        self._seal(shared=shared)
         self._fill(inputs)
+
+    def _seal(self, *, shared: bool) -> None:
+        """What is handed out of a shared arena can only be read, also where the kernel (gVisor's) knows no seal for that."""
+        if shared:
+            with suppress(OSError):
+                fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
+        if shared:
+            writable, self.descriptor = (
+                self.descriptor,
+                os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY | os.O_CLOEXEC),
+            )
+            os.close(writable)
 
     def _fill(self, inputs: Mapping[str, Value]) -> None:
         self._at(0, self.size_bytes).fill_(_GUARD)

@@ -446,14 +446,12 @@ def _path_to_text(value: Any) -> str:
     raise NotImplementedError(f"{type(value).__name__} does not cross a process")
 
 
-def _text_to_path(kind: type, value: Any) -> Path:
+def text_to_path(kind: type, value: Any) -> Path:
+    """For decoders of what holds a task."""
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise NotImplementedError(f"{kind.__name__} does not cross a process")
 
 
-JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest] = msgspec.msgpack.Decoder(
-    JudgeRequest, dec_hook=_text_to_path
-)
 JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)
 ENCODER = msgspec.msgpack.Encoder(enc_hook=_path_to_text)

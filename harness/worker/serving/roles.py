@@ -10,6 +10,7 @@ from harness.worker.compiler import compiling
 from harness.worker.guest import guest
 from harness.worker.judge import judge
 from harness.worker.sampler import sampler
+from harness.worker.timing import timer
 from harness.worker.verifier import verifier
 
 from . import linux
@@ -31,5 +32,6 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "verifier": verifier.main,
     "compiler": compiling.main,
     "sampler": sampler.main,
+    "timer": timer.main,
     "self-test": self_test,
 }

@@ -1,0 +1,107 @@
+"""
+What samples of several pairs of processes say of a ratio of latencies. Torch-free.
+
+A process carries a bias of its own (where its memory lies, how its code is placed), so samples of one process are no
+independent witnesses: the unit is the pair of processes. The ratio is the geometric mean over pairs of the ratio of
+medians. Its interval is the wider of two: Student's over the pairs' logarithms, and a hierarchical bootstrap (pairs,
+then samples within each process; Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 8), which alone
+is too narrow for three pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .latency import Outcome
+
+LOOKS = 2
+"""Times that an interval is looked at before more pairs are asked for: each at 1 - 0.05 / LOOKS, so 95 % together (Bonferroni)."""
+PAIRS_A_LOOK = 3
+RESOLVED = 0.02
+"""Half of an interval's width, relative, at which no more pairs are asked for."""
+SMALLEST = 0.01
+"""Two kernels that differ by less are not told apart: what is left of the bias of processes after a few pairs."""
+FLOORS = 5.0
+"""No ratio below this many times the time of an empty kernel."""
+DRAWS = 1000
+_LEVEL = 0.05 / LOOKS
+_STUDENT = (25.452, 6.2053, 4.1765, 3.4954, 3.1634, 2.9687, 2.8412, 2.7515, 2.6850, 2.6338, 2.5931)
+"""Quantiles of Student's distribution at 1 - _LEVEL / 2 for 1, 2, ... degrees of freedom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A speedup with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Relative to the value."""
+        return (self.high - self.low) / 2 / self.value
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the interval allows to say."""
+        if self.low > 1 + SMALLEST:
+            return Outcome.FASTER
+        if self.high < 1 - SMALLEST:
+            return Outcome.SLOWER
+        return Outcome.NOT_RESOLVED
+
+
+def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], *, seed: int = 0) -> Ratio:
+    """Samples of `slow` over those of `fast`; entry i of both are the two processes of pair i, at least two pairs."""
+    if len(slow) != len(fast) or len(slow) < 2:
+        raise ValueError("a ratio needs two or more pairs of processes")
+    logs = np.array(
+        [math.log(np.median(one) / np.median(other)) for one, other in zip(slow, fast, strict=True)]
+    )
+    middle = float(logs.mean())
+    freedom = min(len(logs) - 1, len(_STUDENT))
+    reach = _STUDENT[freedom - 1] * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    drawn = _bootstrap(slow, fast, np.random.default_rng(seed))
+    low = min(middle - reach, float(np.quantile(drawn, _LEVEL / 2)))
+    high = max(middle + reach, float(np.quantile(drawn, 1 - _LEVEL / 2)))
+    return Ratio(math.exp(middle), math.exp(low), math.exp(high))
+
+
+def _bootstrap(
+    slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], random: np.random.Generator
+) -> np.ndarray:
+    """Means of the pairs' log ratios, drawn again."""
+    by_pair = np.stack(
+        [
+            np.log(_medians(one, random)) - np.log(_medians(other, random))
+            for one, other in zip(slow, fast, strict=True)
+        ]
+    )
+    chosen = random.integers(0, len(by_pair), size=by_pair.shape)
+    means: np.ndarray = np.take_along_axis(by_pair, chosen, axis=0).mean(axis=0)
+    return means
+
+
+def _medians(samples: Sequence[float], random: np.random.Generator) -> np.ndarray:
+    """Medians of `DRAWS` resamplings."""
+    values = np.asarray(samples, dtype=float)
+    drawn: np.ndarray = np.median(values[random.integers(0, len(values), size=(DRAWS, len(values)))], axis=1)
+    return drawn
+
+
+def median_error(samples: Sequence[float]) -> float:
+    """
+    Standard error of a sample's median, relative to it, from the spread of its middle half.
+
+    For a normal sample the interquartile range is 1.349 deviations and the error of the median 1.2533 / sqrt(n) of one
+    (Kendall and Stuart, The Advanced Theory of Statistics, volume 1).
+    """
+    if len(samples) < 2:
+        return math.inf
+    quarter, middle, third = np.quantile(np.asarray(samples, dtype=float), (0.25, 0.5, 0.75))
+    return float(1.2533 * (third - quarter) / 1.349 / math.sqrt(len(samples)) / middle)

@@ -1,0 +1,52 @@
+"""The clock's line to the engine that started it, and that starts timers for it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+from harness.worker.serving import place
+from harness.worker.serving.channel import Channel, ChannelClosed
+from harness.worker.serving.messages import ENCODER, Alive
+
+from .link import TimerLink
+from .messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedPairs, Timer
+
+
+class EngineLine:
+    """See `clock.Engine`. `ChannelClosed` when the engine is gone or wants something else by now."""
+
+    def __init__(self, channel: Channel, sides: Sequence[str]) -> None:
+        self._channel = channel
+        self._sides = sides
+
+    def tell(self, report: ClockReport) -> None:
+        """To the engine."""
+        self._channel.send(ENCODER.encode(report))
+
+    def timers(self, count: int) -> list[TimerLink]:
+        """See `clock.Engine`."""
+        self.tell(NeedPairs(count=count))
+        found = []
+        for _ in range(count * len(self._sides)):
+            frame = self._channel.receive()
+            timer = JUDGE_REQUESTS.decode(frame.payload)
+            if not isinstance(timer, Timer):
+                raise ChannelClosed("the engine gave up timing")
+            end = Channel(socket.socket(fileno=frame.descriptors[0]))
+            found.append(
+                TimerLink(
+                    end, side=timer.side, pair=timer.pair, pid=timer.pid, answer_bytes=place.answer_bytes()
+                )
+            )
+        return found
+
+    def lease(self) -> None:
+        """See `clock.Engine`."""
+        self.tell(LeaseWanted())
+        if not isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Leased):
+            raise ChannelClosed("the engine gave up timing")
+
+    def alive(self) -> None:
+        """See `clock.Engine`."""
+        self.tell(Alive())

@@ -1,0 +1,80 @@
+"""A GPU's own clock: events around a call, caches cold or hot, the host far enough ahead not to be timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_DEVICE = torch.device("cuda", 0)
+_SLEEP: Callable[[int], None] = torch.cuda._sleep
+_EVENT: Any = torch.cuda.Event
+_SYNCHRONIZE: Callable[[], None] = torch.cuda.synchronize
+# Bound before foreign code is imported; what it patches later is not what is called here.
+
+CALIBRATION_CYCLES = 2_000_000
+LEAD = 1.5
+"""The device spins for as much of the host's time for a call before each sample, so that launches wait in its queue."""
+LEAD_MS = 0.02
+MOST_LEAD_MS = 5.0
+
+
+class Stopwatch:
+    """Times calls on the GPU that this process sees."""
+
+    def __init__(self, flush_bytes: int) -> None:
+        self._buffer = torch.zeros(max(flush_bytes // 4, 1), dtype=torch.int32, device=_DEVICE)
+        self._sum = torch.zeros((), dtype=torch.int64, device=_DEVICE)
+        self._cycles_per_ms = self._calibrated()
+        self._lead_cycles = 0
+
+    @property
+    def flush_bytes(self) -> int:
+        """Read before each cold sample."""
+        return self._buffer.numel() * 4
+
+    def leads_by(self, host_ms: float) -> None:
+        """The host needs this long to launch one call."""
+        lead = min(LEAD * host_ms + LEAD_MS, MOST_LEAD_MS)
+        self._lead_cycles = int(lead * self._cycles_per_ms)
+
+    def around(self, *, cold: bool) -> None:
+        """All that is done before a sample: caches emptied by reading, which leaves nothing to be written back; then the lead."""
+        if cold:
+            torch.sum(self._buffer, dim=0, out=self._sum)
+        _SLEEP(self._lead_cycles)
+
+    def sample(self, call: Callable[[int], object], count: int, *, cold: bool) -> tuple[float, ...]:
+        """Milliseconds of `call(0)`, `call(1)`, ... each between two events."""
+        pairs = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(count)]
+        for number, (start, end) in enumerate(pairs):
+            self.around(cold=cold)
+            start.record()
+            call(number)
+            end.record()
+        _SYNCHRONIZE()
+        return tuple(float(start.elapsed_time(end)) for start, end in pairs)
+
+    def _calibrated(self) -> float:
+        """Cycles of the spinning kernel a millisecond."""
+        start, end = _EVENT(enable_timing=True), _EVENT(enable_timing=True)
+        _SLEEP(CALIBRATION_CYCLES)
+        start.record()
+        _SLEEP(CALIBRATION_CYCLES)
+        end.record()
+        _SYNCHRONIZE()
+        return CALIBRATION_CYCLES / max(float(start.elapsed_time(end)), 1e-3)
+
+
+def host_ms(call: Callable[[int], object], calls: int = 5) -> float:
+    """The least time that the host needed to launch one call, in milliseconds."""
+    found = []
+    for number in range(calls):
+        _SYNCHRONIZE()
+        began = time.perf_counter()
+        call(number)
+        found.append(time.perf_counter() - began)
+    _SYNCHRONIZE()
+    return min(found) * 1e3

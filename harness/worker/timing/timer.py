@@ -1,0 +1,328 @@
+"""A timer: times one source in a process of its own, sandboxed. Its times are evidence; the clock holds them against its own."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness import limits
+from harness.device import Device
+from harness.worker.guest import gpu, outputs
+from harness.worker.guest.candidate import broken, close_doors, failed, import_candidate, parameters_of
+from harness.worker.guest.integrity import Snapshot
+from harness.worker.sandbox import sandbox
+from harness.worker.serving import arena, linux, trace
+from harness.worker.serving.channel import Channel, ChannelClosed
+from harness.worker.serving.messages import (
+    ENCODER,
+    GPU_FAULT,
+    OUT_OF_MEMORY,
+    CaseTraffic,
+    Failed,
+    Farewell,
+    Hello,
+    LeftBehind,
+    Load,
+    Loaded,
+    OutputData,
+    Returned,
+    Spawn,
+)
+
+from . import shared
+from .messages import (
+    TIMER_REQUESTS,
+    Batch,
+    Done,
+    Fetch,
+    Prepare,
+    Prepared,
+    Reach,
+    Renew,
+    Sample,
+    Sampled,
+    TimerReport,
+    TimerRequest,
+)
+from .stopwatch import Stopwatch, host_ms
+from .tuned import Tuning
+
+WARM_CALLS = 3
+"""Of each copy of the inputs, before anything is timed."""
+MOST_COPIES = 64
+KEPT = 2
+"""Outputs of the calls sampled last, for the clock to ask for."""
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Serves one clock until it hangs up."""
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    torch.set_num_threads(1)
+    scratch = Path(spawn.scratch)
+    close_doors()
+    layers = sandbox.apply(
+        scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False, gpu=True
+    )
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    assert spawn.device is not None
+    timer = Timer(scratch, spawn.device)
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            return
+        request = TIMER_REQUESTS.decode(frame.payload)
+        try:
+            report = timer.answer(request, frame.descriptors)
+        except Exception as error:  # noqa: BLE001 (what the source raises is caught where its code runs)
+            report = broken(request.nonce, error)
+        channel.send(ENCODER.encode(report))
+
+
+class Timer:
+    """One source, one case at a time."""
+
+    def __init__(self, scratch: Path, device: Device) -> None:
+        self._file = scratch / trace.NAME
+        self._device = device
+        self._module: ModuleType | None = None
+        self._snapshot: Snapshot | None = None
+        self._tuning = Tuning()
+        self._stopwatch: Stopwatch | None = None
+        self._sets: list[dict[str, Any]] = []
+        """Arguments of each copy of the inputs; neighbours hold other values."""
+        self._memory: list[torch.Tensor] = []
+        self._entry: Callable[..., Any] = _nothing
+        self._kept: deque[Any] = deque(maxlen=KEPT)
+        self._at = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def answer(self, request: TimerRequest, descriptors: tuple[int, ...]) -> TimerReport:
+        """The report on one request; what the source raises is a report too."""
+        try:
+            match request:
+                case Load():
+                    return self._load(request)
+                case Reach():
+                    return _reach(request)
+                case Prepare():
+                    return self._prepare(request, descriptors)
+                case Sample():
+                    samples = self._watch.sample(self._call, request.count, cold=request.cold)
+                    return Sampled(nonce=request.nonce, samples_ms=samples)
+                case Batch(kind="capture"):
+                    return self._capture(request.nonce)
+                case Batch():
+                    self._batch(request)
+                    return Done(nonce=request.nonce)
+                case Renew():
+                    return self._renew(request, descriptors)
+                case Fetch():
+                    return self._fetch(request)
+                case Farewell(nonce=nonce):
+                    assert self._snapshot is not None
+                    return LeftBehind(
+                        nonce=nonce, patched=self._snapshot.differences(), threads=0, children=0
+                    )
+        except (SystemExit, AssertionError):
+            raise
+        except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+            return failed(request.nonce, error, self._file, self._kind_of(error))
+
+    @property
+    def _watch(self) -> Stopwatch:
+        assert self._stopwatch is not None, "no case was prepared"
+        return self._stopwatch
+
+    def _load(self, request: Load) -> Loaded | Failed:
+        gpu.start(self._device)
+        gpu.build_driver()
+        self._tuning.install()
+        self._snapshot = Snapshot.take()
+        self._module = import_candidate(self._file, request.source)
+        entries = {name: vars(self._module).get(name) for name in request.entry_points}
+        missing = [name for name, entry in entries.items() if not callable(entry)]
+        if missing:
+            message = f"kernel.py defines no function `{missing[0]}`"
+            return Failed(
+                nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
+            )
+        return Loaded(
+            nonce=request.nonce,
+            parameters={name: parameters_of(entry) for name, entry in entries.items() if callable(entry)},
+        )
+
+    def _prepare(self, request: Prepare, descriptors: tuple[int, ...]) -> Prepared:
+        self._forget()
+        self._tuning.begin(request.chosen)
+        self._entry = getattr(self._module, request.entry_point)
+        if request.ahead:
+            self._compile(request, descriptors)
+            return Prepared(nonce=request.nonce, call_ms=0.0, peak_bytes=0, configs={})
+        self._copies(request, descriptors)
+        if self._stopwatch is None:
+            self._stopwatch = Stopwatch(request.flush_bytes)
+        for number in range(WARM_CALLS * len(self._sets)):
+            self._call(number)
+        torch.cuda.synchronize()
+        self._kept.clear()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        self._call(0)
+        torch.cuda.synchronize()
+        peak = torch.cuda.max_memory_allocated() - before
+        call_ms = host_ms(self._call)
+        self._watch.leads_by(call_ms)
+        return Prepared(
+            nonce=request.nonce, call_ms=call_ms, peak_bytes=peak, configs=dict(self._tuning.chosen)
+        )
+
+    def _compile(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
+        """Before the lease: inputs are not read, so memory that nobody wrote stands for them."""
+        for descriptor in descriptors:
+            os.close(descriptor)
+        memory = torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE)
+        inputs = {one.name: gpu.view(memory, one) for one in request.arguments}
+        with self._tuning.ahead():
+            self._entry(**inputs)
+
+    def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
+        least = len(request.handles) or len(descriptors)
+        wanted = -(-request.rotate_bytes // request.arena_bytes)
+        copies = min(max(least, wanted), MOST_COPIES)
+        copies += -copies % least
+        self._memory = [
+            torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE) for _ in range(copies)
+        ]
+        self._sets = [
+            {one.name: gpu.view(memory, one) for one in request.arguments} for memory in self._memory
+        ]
+        for number, handle in enumerate(request.handles):
+            with shared.opened(handle, request.arena_bytes) as source:
+                self._fill(source, number, least)
+        for number, descriptor in enumerate(descriptors):
+            self._fill(_read(descriptor, request.arena_bytes), number, least)
+
+    def _fill(self, source: torch.Tensor, first: int = 0, step: int = 1) -> None:
+        for memory in self._memory[first::step]:
+            memory.copy_(source)
+        torch.cuda.synchronize()
+
+    def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
+        self._kept.clear()
+        length = self._memory[0].numel()
+        for descriptor in descriptors:
+            self._fill(_read(descriptor, length))
+        if request.handle:
+            with shared.opened(request.handle, length) as source:
+                self._fill(source)
+        return Done(nonce=request.nonce)
+
+    def _call(self, number: int) -> object:
+        """The next call, on the next copy of the inputs."""
+        del number
+        self._at = (self._at + 1) % len(self._sets)
+        value = self._entry(**self._sets[self._at])
+        self._kept.append(value)
+        return value
+
+    def _batch(self, request: Batch) -> None:
+        if request.kind == "graph":
+            assert self._graph is not None
+            for _ in range(request.count):
+                self._graph.replay()
+        for _ in range(0 if request.kind == "graph" else request.count):
+            if request.kind != "plain":
+                self._watch.around(cold=request.cold)
+            if request.kind != "around":
+                self._call(0)
+        torch.cuda.synchronize()
+
+    def _capture(self, nonce: str) -> Done:
+        """A graph of one call of each copy of the inputs would hide where copies lie: one call, on the first."""
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._kept.append(self._entry(**self._sets[0]))
+        except Exception as error:  # noqa: BLE001 (many calls cannot be captured; why is for people)
+            torch.cuda.synchronize()
+            return Done(nonce=nonce, problem=str(error).partition("\n")[0] or type(error).__name__)
+        self._graph = graph
+        return Done(nonce=nonce)
+
+    def _fetch(self, request: Fetch) -> Returned:
+        torch.cuda.synchronize()
+        structure, parts = outputs.parts_of(self._kept[-1 - request.back])
+        return Returned(
+            nonce=request.nonce,
+            structure=structure,
+            outputs=tuple(_output(part, *place) for part, place in zip(parts, request.parts, strict=False)),
+            operators=(),
+            host_elements=0,
+            kernels=(),
+            traffic=CaseTraffic("", 0, 0, 0, 0, 0, 0, 0, ()),
+            unsupported="",
+            changed_output=False,
+        )
+
+    def _forget(self) -> None:
+        self._graph = None
+        self._kept.clear()
+        self._sets.clear()
+        self._memory.clear()
+        torch.cuda.empty_cache()
+
+    def _kind_of(self, error: BaseException) -> str:
+        """As a guest tells it: after a fault the context is lost."""
+        if isinstance(error, torch.OutOfMemoryError):
+            return OUT_OF_MEMORY
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError:
+            return GPU_FAULT
+        return "exception"
+
+
+def _reach(request: Reach) -> Done:
+    try:
+        with shared.opened(request.handle, request.size_bytes) as memory:
+            memory.sum()
+    except shared.NotShared as error:
+        return Done(nonce=request.nonce, problem=str(error))
+    return Done(nonce=request.nonce)
+
+
+def _read(descriptor: int, length: int) -> torch.Tensor:
+    """An arena's bytes; closes the descriptor."""
+    with mmap.mmap(descriptor, length, prot=mmap.PROT_READ) as memory:
+        os.close(descriptor)
+        host = torch.empty(length, dtype=torch.uint8)
+        host.numpy()[:] = memoryview(memory)
+    return host
+
+
+def _output(part: Any, start: int, count: int) -> OutputData:
+    kind = type(part)
+    name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
+    problem = outputs.problem(part) if isinstance(part, torch.Tensor) else ""
+    if not isinstance(part, torch.Tensor) or problem:
+        return OutputData(type=name, problem=problem)
+    asked = part.detach().contiguous().flatten()[start : start + count]
+    return OutputData(
+        type=name,
+        dtype=arena.dtype_name(part.dtype),
+        shape=tuple(part.shape),
+        data=arena.storage_bytes(asked) if asked.numel() else b"",
+        from_kernel=True,
+    )
+
+
+def _nothing(**_: Any) -> None:
+    raise AssertionError("no case was prepared")
