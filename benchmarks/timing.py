@@ -26,6 +26,7 @@ from harness.performance import Performance, Timing
 from suites import Task, baseline_source, load_suite, load_task
 
 SEED = 1
+ROOT = Path(__file__).resolve().parent.parent
 SHORT_RUNS = 6
 CONSOLE = Console(width=150)
 
@@ -116,7 +117,7 @@ async def beside_do_bench(pool: DevicePool, tasks: list[Task]) -> None:
             capture_output=True,
             text=True,
             check=True,
-            cwd=Path(__file__).resolve().parent.parent,
+            cwd=ROOT,
         )
         theirs = json.loads(done.stdout)
         timing = await timed(pool, task, baseline_source(task))
