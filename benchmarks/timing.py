@@ -36,7 +36,7 @@ async def timed(pool: DevicePool, task: Task, source: str) -> Timing:
     async with pool.slot() as slot:
         own = target(slot.device.target or "")
         performance = Performance(pool, slot, task.at_gpu_sizes, own, seed=SEED)
-        return await performance.measure(await slot.channel(), source, rival=None, exam=False)
+        return await performance.measure(await slot.channel(), source, rival=None)
 
 
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
@@ -109,7 +109,9 @@ async def repeat(pool: DevicePool, task: Task, times: int) -> None:
 
 async def beside_do_bench(pool: DevicePool, tasks: list[Task]) -> None:
     """The same kernels under both."""
-    table = Table("task", "case", "this clock us", "do_bench us", "difference %")
+    table = Table(
+        "task", "case", "this clock us", "do_bench us", "difference %", "do_bench, reading us", "difference %"
+    )
     for task in tasks:
         done = await asyncio.to_thread(
             subprocess.run,
@@ -122,13 +124,15 @@ async def beside_do_bench(pool: DevicePool, tasks: list[Task]) -> None:
         theirs = json.loads(done.stdout)
         timing = await timed(pool, task, baseline_source(task))
         for row in timing.latency:
-            other = theirs[row.case]
+            filling, reading = theirs[row.case]
             table.add_row(
                 task.name,
                 row.case,
                 f"{row.candidate_ms * 1e3:.2f}",
-                f"{other * 1e3:.2f}",
-                f"{(row.candidate_ms / other - 1) * 100:+.2f}",
+                f"{filling * 1e3:.2f}",
+                f"{(row.candidate_ms / filling - 1) * 100:+.2f}",
+                f"{reading * 1e3:.2f}",
+                f"{(row.candidate_ms / reading - 1) * 100:+.2f}",
             )
     CONSOLE.print(table)
 

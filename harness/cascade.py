@@ -13,6 +13,7 @@ import msgspec
 
 from harness.worker.judge.findings import left_behind
 from harness.worker.judge.plan import PATIENCE, make_plan
+from harness.worker.judge.seeds import derive
 from harness.worker.serving.channel import BadFrame
 from harness.worker.serving.messages import (
     ENCODER,
@@ -257,10 +258,12 @@ class _Evaluating:
 
     async def _time(self) -> tuple[Verdict, ErrorReport | None]:
         """Latencies of a correct candidate; what is wrong in a call that is timed makes it incorrect after all."""
-        performance = Performance(self._pool, self._slot, self._task, self._targets[0], seed=self._seed)
+        performance = Performance(
+            self._pool, self._slot, self._task, self._targets[0], seed=self._timing_seed()
+        )
         channel = await self._slot.channel()
         try:
-            timing = await performance.measure(channel, self._source, rival=self._rival, exam=self._exam)
+            timing = await performance.measure(channel, self._source, rival=self._rival)
         except TimeoutError:
             self._slot.discard()
             raise WorkerDied("the clock said nothing for too long") from None
@@ -274,6 +277,10 @@ class _Evaluating:
         sheet.facts["latency"] = timing.latency
         sheet.facts["speedup"], sheet.facts["speedup_geomean"] = mean_speedups(timing.latency)
         return timing.verdict, timing.error
+
+    def _timing_seed(self) -> int:
+        """An exam times the open cases once more, with values of its own: what was *found* is *confirmed* or not."""
+        return derive(self._seed, "confirm") if self._exam else self._seed
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
         """Waits until the guest's tree is gone; how many processes it had left behind."""

@@ -76,7 +76,7 @@ class Performance:
         self._children: list[Child] = []
 
     async def measure(
-        self, channel: AsyncChannel, source: str, *, rival: str | None, exam: bool, cold: bool = True
+        self, channel: AsyncChannel, source: str, *, rival: str | None, cold: bool = True
     ) -> Timing:
         """What timing says; `WorkerDied` when the judge was lost. Leaves no timer behind."""
         baseline = self._task.folder / "baseline.py"
@@ -93,7 +93,6 @@ class Performance:
             seed=self._seed,
             target=self._target.name,
             limits=self._pool.limits(self._slot.device),
-            exam=exam,
             cold=cold,
             flush_bytes=flush_bytes(self._target),
             budget_s=BUDGET_S,
@@ -157,7 +156,7 @@ def flush_bytes(target: Target) -> int:
 
 def concluded(device: Device, measure: Measure, measured: Measured) -> Timing:
     """Latencies of every case that both sides finished, and what is to be said of them."""
-    cases = measure.task.exam_cases if measure.exam else measure.task.open_cases
+    cases = measure.task.open_cases
     found = [_latency(device, measure, measured, case) for case in cases]
     latency = tuple(one for one in found if one is not None)
     if measured.verdict:

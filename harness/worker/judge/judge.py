@@ -27,6 +27,7 @@ from harness.worker.serving.messages import (
     Weigh,
     Weighed,
 )
+from harness.worker.timing import floor
 from harness.worker.timing.clock import Clock
 from harness.worker.timing.line import EngineLine
 from harness.worker.timing.messages import JUDGE_REQUESTS, Leased, Measure, Timer
@@ -111,7 +112,11 @@ class Judge:
         """Times a candidate that was judged correct."""
         line = EngineLine(self._channel, tuple(measure.sources))
         try:
-            line.tell(Clock(line, measure, self._problem(measure.task), self.vault).run())
+            line.tell(
+                Clock(
+                    line, measure, self._problem(measure.task), self.vault, measure_floor=floor.measure
+                ).run()
+            )
         except ChannelClosed:
             return  # who asked is gone
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +29,6 @@ from harness.worker.serving.arena import Arena, lay_out
 from harness.worker.serving.messages import Argument, Farewell, LeftBehind, Load, Loaded
 from suites.task import Case
 
-from . import floor
 from .link import Cause, TimerFailed, TimerLink
 from .messages import (
     BASELINE,
@@ -112,8 +111,17 @@ class Refused(Exception):
 class Clock:
     """Times one candidate. Its timers' failures are the candidate's where they are its own, else a `problem`."""
 
-    def __init__(self, engine: Engine, measure: Measure, problem: Problem, vault: Vault) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        measure: Measure,
+        problem: Problem,
+        vault: Vault,
+        *,
+        measure_floor: Callable[[int], Floor],
+    ) -> None:
         self._engine = engine
+        self._measure_floor = measure_floor
         self._measure = measure
         self._task = measure.task
         self._problem = problem
@@ -148,9 +156,9 @@ class Clock:
             self._engine.lease()
             self._spent("wait for the lease")
             self._until = time.monotonic() + self._measure.budget_s
-            self._floor = floor.measure(self._measure.flush_bytes)
+            self._floor = self._measure_floor(self._measure.flush_bytes)
             self._spent("floor")
-            cases = self._cases()
+            cases = self._task.open_cases
             for case in cases:
                 self._time(case, check=True)
             for _ in range(1, ratios.LOOKS):
@@ -184,9 +192,6 @@ class Clock:
             not_shared=self._not_shared or "",
         )
 
-    def _cases(self) -> tuple[Case, ...]:
-        return self._task.exam_cases if self._measure.exam else self._task.open_cases
-
     def _begin(self) -> None:
         """Timers are started, import their sources, and compile what they can before anything is timed."""
         self._timers = self._engine.timers(ratios.PAIRS_A_LOOK)
@@ -209,7 +214,7 @@ class Clock:
         self._spent("import")
         if self._not_shared is None:
             self._not_shared = self._reached(self._timers[0])
-        for case in self._cases():
+        for case in self._task.open_cases:
             self._compile(case)
         self._spent("compile")
 
@@ -237,8 +242,7 @@ class Clock:
             for process in self._shuffled(processes):
                 process.blocks.append(self._block(process.link, count))
             self._engine.alive()
-            known = max(ratios.median_error(process.samples) for process in processes) <= MEDIAN_ERROR
-            if number + 1 >= LEAST_ROUNDS and (known or time.monotonic() > self._until):
+            if number + 1 >= LEAST_ROUNDS and (self._is_known(processes) or time.monotonic() > self._until):
                 break
         self._spent("samples")
         first = processes[0].link.pair
@@ -264,6 +268,11 @@ class Clock:
             )
             for one in processes
         ]
+
+    def _is_known(self, processes: Sequence[_Process]) -> bool:
+        """Whether more samples would change nothing: each median is known well, or no ratio will be given."""
+        errors = [ratios.median_error(process.samples) for process in processes]
+        return max(errors) <= MEDIAN_ERROR or self._is_short([process.samples for process in processes])
 
     def _prepare(self, case: Case) -> list[_Process]:
         """Inputs to every timer. An autotuned kernel is tuned in the first process of its side, the others are held to that."""
@@ -410,13 +419,13 @@ class Clock:
             ]
             for side in (BASELINE, CANDIDATE)
         }
-        if self._is_short(by_side):
+        if self._is_short([samples for processes in by_side.values() for samples in processes]):
             return True
         return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).half_width <= ratios.RESOLVED
 
-    def _is_short(self, by_side: dict[str, list[list[float]]]) -> bool:
+    def _is_short(self, by_process: Sequence[Sequence[float]]) -> bool:
         """No ratio will be given, whatever more is measured."""
-        least = min(statistics.median(samples) for processes in by_side.values() for samples in processes)
+        least = min(statistics.median(samples) for samples in by_process)
         return self._floor is not None and least < ratios.FLOORS * self._floor.empty_ms
 
     def _shuffled(self, processes: Sequence[_Process]) -> list[_Process]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from .empty import launch
@@ -13,8 +15,9 @@ SHARES = (0.25, 1.0, 4.0)
 """Sizes of the copies, in parts of what is flushed: hot copies of the first stay in the caches, of the last in none."""
 
 
+@functools.cache
 def measure(flush_bytes: int) -> Floor:
-    """The floor of the GPU that this process sees; tens of milliseconds."""
+    """The floor of the GPU that this process sees; tens of milliseconds, once a process."""
     watch = Stopwatch(flush_bytes)
     launch(0)
     watch.leads_by(host_ms(launch))

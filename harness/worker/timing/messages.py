@@ -206,7 +206,6 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     seed: int
     target: str
     limits: TimeLimits
-    exam: bool
     cold: bool
     flush_bytes: int
     budget_s: float

@@ -56,7 +56,7 @@ from .tuned import Tuning
 
 WARM_CALLS = 3
 """Of each copy of the inputs, before anything is timed."""
-MOST_COPIES = 64
+MOST_COPIES = 16
 KEPT = 2
 """Outputs of the calls sampled last, for the clock to ask for."""
 
