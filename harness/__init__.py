@@ -1,7 +1,7 @@
 """The judge: one candidate kernel in, one Evaluation out."""
 
 from .cascade import evaluate
-from .device import Device, Target
+from .device import Device, Identity, Target
 from .devices import choose_devices, discover_devices
 from .errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
 from .evaluation import (
@@ -27,6 +27,8 @@ from .latency import DeviceState, Efficiency, Latency, Outcome, Timed, Window
 from .limits import TimeLimits
 from .pool import DevicePool
 from .probe import HarnessReport, probe
+from .product import Product
+from .products import Recognised, product_of
 from .static import SLOW_IN_INTERPRETER
 from .strength import OracleReport, weigh_oracle
 from .targets import hardware, target, targets
@@ -46,6 +48,7 @@ __all__ = [
     "Fact",
     "HarnessError",
     "HarnessReport",
+    "Identity",
     "JudgeExtraMissing",
     "KernelResources",
     "Latency",
@@ -54,6 +57,8 @@ __all__ = [
     "Mismatch",
     "OracleReport",
     "Outcome",
+    "Product",
+    "Recognised",
     "Stage",
     "StageEntered",
     "StageLeft",
@@ -72,6 +77,7 @@ __all__ = [
     "evaluate",
     "hardware",
     "probe",
+    "product_of",
     "target",
     "targets",
     "weigh_oracle",

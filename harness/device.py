@@ -5,6 +5,21 @@ from __future__ import annotations
 import msgspec
 
 
+class Identity(msgspec.Struct, frozen=True):
+    """What the driver and the PCI bus tell of a GPU: its product follows from all of it. What they do not tell is `None`."""
+
+    model: str
+    """As the driver names it; names lie ("AMD Radeon Graphics", "MI300X VF")."""
+    vendor_id: int | None = None
+    device_id: int | None = None
+    """On the PCI bus."""
+    compute_units: int | None = None
+    """Compute units or multiprocessors of this device, or of the partition that it is."""
+    memory_bytes: int | None = None
+    partition: str = ""
+    """Compute and memory partition mode (`CPX/NPS4`); empty where there is none, or it is not told."""
+
+
 class Device(msgspec.Struct, frozen=True):
     """One GPU as the process sees it, or `cpu`: the interpreter."""
 
@@ -19,6 +34,8 @@ class Device(msgspec.Struct, frozen=True):
     """`VARIABLE=value` that shows a process this GPU and no other; empty for `cpu`, and where nobody could tell."""
     address: str = ""
     """Its place on the PCI bus, as `0000:c1:00.0`."""
+    identity: Identity | None = None
+    """`None` for `cpu`."""
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from .device import Device
+from .device import Device, Identity
 from .drivers import FOUND, Found
 from .errors import UnknownDevice
 from .targets import targets
@@ -25,6 +25,7 @@ VISIBLE = {
 """What limits the GPUs that a process sees, outermost first: each list counts in what the one before leaves."""
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
+_PCI = Path("/sys/bus/pci/devices")
 _DRIVER_NODES = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 _ASK_S = 30.0
 
@@ -99,6 +100,22 @@ def device(found: Found, number: int, environ: Mapping[str, str] | None = None) 
         description=f"{found.model}{memory}",
         visibility=visibility(found, number, environ),
         address=found.address,
+        identity=_identity(found, node),
+    )
+
+
+def _identity(found: Found, node: Mapping[str, int]) -> Identity:
+    """What tells the product; `node` are the kernel driver's facts, empty where it has none."""
+    pci = _PCI / found.address
+    compute, memory = (_text(pci / f"current_{part}_partition") for part in ("compute", "memory"))
+    units = found.compute_units or node.get("simd_count", 0) // max(node.get("simd_per_cu", 1), 1)
+    return Identity(
+        model=found.model,
+        vendor_id=_hexadecimal(pci / "vendor"),
+        device_id=_hexadecimal(pci / "device"),
+        compute_units=units or None,
+        memory_bytes=found.memory_bytes or None,
+        partition=f"{compute}/{memory}" if compute and memory else "",
     )
 
 
@@ -178,6 +195,19 @@ def _nvidia() -> list[Device]:
 
 def _gfx(version: int) -> str | None:
     return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else None
+
+
+def _text(file: Path) -> str:
+    """One line of the kernel's; empty where it is not there, or a container may not read it."""
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _hexadecimal(file: Path) -> int | None:
+    text = _text(file)
+    return int(text, 16) if text.startswith("0x") else None
 
 
 def _properties(file: Path) -> dict[str, int]:

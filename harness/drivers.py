@@ -17,6 +17,8 @@ import msgspec
 
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 """`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*` of the CUDA driver API."""
+_MULTIPROCESSORS = 16
+"""`CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -31,6 +33,8 @@ class Found(msgspec.Struct, frozen=True):
     target: str = ""
     """As `sm_90`; empty where the kernel driver is to be asked."""
     memory_bytes: int = 0
+    compute_units: int = 0
+    """0 where the kernel driver is to be asked."""
 
 
 FOUND: msgspec.json.Decoder[tuple[Found, ...]] = msgspec.json.Decoder(tuple[Found, ...])
@@ -43,7 +47,7 @@ def cuda() -> Iterator[Found]:
     if library is None or library.cuInit(0) != 0 or library.cuDeviceGetCount(byref(count)) != 0:
         return
     for number in range(count.value):
-        device, major, minor = c_int(), c_int(), c_int()
+        device, major, minor, units = c_int(), c_int(), c_int(), c_int()
         model, address, uuid = create_string_buffer(256), create_string_buffer(32), (c_char * 16)()
         memory = c_size_t()
         asked = (
@@ -53,6 +57,7 @@ def cuda() -> Iterator[Found]:
             library.cuDeviceGetUuid_v2(uuid, device),
             library.cuDeviceGetAttribute(byref(major), _CAPABILITY_MAJOR, device),
             library.cuDeviceGetAttribute(byref(minor), _CAPABILITY_MINOR, device),
+            library.cuDeviceGetAttribute(byref(units), _MULTIPROCESSORS, device),
             library.cuDeviceTotalMem_v2(byref(memory), device),
         )
         if not any(asked):
@@ -65,6 +70,7 @@ def cuda() -> Iterator[Found]:
                 uuid="GPU-" + "-".join(parts),
                 target=f"sm_{major.value}{minor.value}",
                 memory_bytes=memory.value,
+                compute_units=units.value,
             )
 
 

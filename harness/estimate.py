@@ -6,9 +6,8 @@ from suites.task import Cost
 
 from .device import Target
 from .evaluation import Estimate, SampledTraffic, Traffic
+from .product import matrix_peak, vector_peak
 from .targets import Hardware, hardware
-
-FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 
 
 def estimate(traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target) -> Estimate | None:
@@ -22,10 +21,11 @@ def estimate(traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: 
     Launch overhead is in none. `None` when the target has no peak for the dtype.
     """
     facts = hardware(target)
-    vector = _vector_peak(facts, dtype)
-    matrix = _matrix_peak(facts, cost.dot_dtype) if cost.dot_dtype is not None else None
+    vector = vector_peak(facts.vector_flops, dtype)
+    matrix = matrix_peak(facts.matrix_flops, cost.dot_dtype) if cost.dot_dtype is not None else None
     fastest = max(
-        (peak for peak in (_matrix_peak(facts, cost.dot_dtype or dtype), vector) if peak), default=None
+        (peak for peak in (matrix_peak(facts.matrix_flops, cost.dot_dtype or dtype), vector) if peak),
+        default=None,
     )
     if fastest is None or vector is None or (cost.dot_dtype is not None and matrix is None):
         return None
@@ -54,19 +54,6 @@ def estimate(traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: 
 
 def _bound(memory_s: float, compute_s: float) -> str:
     return "memory" if memory_s >= compute_s else "compute"
-
-
-def _matrix_peak(facts: Hardware, dtype: str) -> float | None:
-    if dtype in FLOAT8:
-        return facts.matrix_flops.get("float8")
-    if dtype == "float32":
-        return max((facts.matrix_flops.get(name, 0.0) for name in ("float32", "tf32")), default=0.0) or None
-    return facts.matrix_flops.get(dtype)
-
-
-def _vector_peak(facts: Hardware, dtype: str) -> float | None:
-    """Only 64-bit floats have a peak of their own; narrower types are reckoned at the float32 rate."""
-    return facts.vector_flops.get("float64" if dtype == "float64" else "float32")
 
 
 def _basis(

@@ -8,18 +8,10 @@ import msgspec
 
 from .device import Target
 from .errors import UnknownTarget
+from .product import KIB, Product
+from .products_amd import MI250X, MI300X, MI355X, ROCM_SPECS
+from .products_nvidia import A100_SXM_80, B200, H100_SXM5, L40S
 
-KIB = 1024
-MIB = 1024 * KIB
-
-ROCM_SPECS = "ROCm documentation, AMD GPU specifications"
-MI300X_SHEET = "AMD Instinct MI300X data sheet"
-MI250X_SHEET = "AMD Instinct MI250X data sheet, halved: a device is one of the package's two dies"
-MI355X_SHEET = "AMD Instinct MI355X data sheet"
-A100_SHEET = "NVIDIA A100 data sheet"
-H100_SHEET = "NVIDIA H100 data sheet, SXM5"
-L40S_SHEET = "NVIDIA L40S data sheet"
-B200_SHEET = "NVIDIA HGX B200 data sheet, an eighth of the board"
 LLVM_AMDGPU = "LLVM AMDGPU back end (AMDGPUBaseInfo, AMDGPUUsage)"
 CUDA_GUIDE = "CUDA C++ programming guide, technical specifications by compute capability"
 
@@ -28,7 +20,7 @@ class Hardware(msgspec.Struct, frozen=True):
     """
     The reference device of a target: what estimates and occupancy are worked out with.
 
-    Peaks are the vendor's, dense (no structured sparsity), at boost clock: no kernel reaches them.
+    Limits are the architecture's, the other numbers those of a product (`harness/products.py`). Peaks are the vendor's, dense (no structured sparsity), at boost clock: no kernel reaches them.
     """
 
     name: str
@@ -72,57 +64,12 @@ class Hardware(msgspec.Struct, frozen=True):
     """Where the numbers come from, by field."""
 
 
-def _sources(*, sheet: str, limits: str, caches: str) -> dict[str, str]:
-    return {
-        "compute_units": caches,
-        "dies": caches,
-        "simds": limits,
-        "local_bytes": limits if caches == sheet else caches,
-        "local_bytes_workgroup": limits,
-        "local_granule_bytes": limits,
-        "local_reserved_bytes": limits,
-        "registers": limits,
-        "register_granule": limits,
-        "max_registers": limits,
-        "max_waves": limits,
-        "max_workgroups": limits,
-        "boost_mhz": sheet,
-        "memory_bytes": sheet,
-        "memory_bytes_per_s": sheet,
-        "l2_bytes": caches,
-        "last_level_bytes": caches,
-        "matrix_flops": sheet,
-        "vector_flops": sheet,
-    }
-
-
-def _tera(**peaks: float) -> dict[str, float]:
-    return {name: value * 1e12 for name, value in peaks.items()}
-
-
-def _cdna(
-    *,
-    name: str,
-    compute_units: int,
-    dies: int,
-    local_bytes: int,
-    local_granule_bytes: int,
-    boost_mhz: int,
-    memory_gib: int,
-    memory_tb_per_s: float,
-    l2_bytes: int,
-    last_level_bytes: int,
-    matrix_flops: dict[str, float],
-    vector_flops: dict[str, float],
-    sheet: str,
-) -> Hardware:
-    return Hardware(
-        name=name,
-        compute_units=compute_units,
-        dies=dies,
+def _cdna(product: Product, *, local_kib: int, local_granule_bytes: int) -> Hardware:
+    return _hardware(
+        product,
         simds=4,
-        local_bytes=local_bytes,
-        local_bytes_workgroup=local_bytes,
+        local_bytes=local_kib * KIB,
+        local_bytes_workgroup=local_kib * KIB,
         local_granule_bytes=local_granule_bytes,
         local_reserved_bytes=0,
         registers=512,
@@ -130,36 +77,14 @@ def _cdna(
         max_registers=512,
         max_waves=8,
         max_workgroups=16,
-        boost_mhz=boost_mhz,
-        memory_bytes=memory_gib << 30,
-        memory_bytes_per_s=memory_tb_per_s * 1e12,
-        l2_bytes=l2_bytes,
-        last_level_bytes=last_level_bytes,
-        matrix_flops=matrix_flops,
-        vector_flops=vector_flops,
-        sources=_sources(sheet=sheet, limits=LLVM_AMDGPU, caches=ROCM_SPECS),
+        source=LLVM_AMDGPU,
+        local_source=ROCM_SPECS,
     )
 
 
-def _nvidia(
-    *,
-    name: str,
-    multiprocessors: int,
-    shared_kib: int,
-    max_warps: int,
-    max_blocks: int,
-    boost_mhz: int,
-    memory_gb: int,
-    memory_tb_per_s: float,
-    l2_bytes: int,
-    matrix_flops: dict[str, float],
-    vector_flops: dict[str, float],
-    sheet: str,
-) -> Hardware:
-    return Hardware(
-        name=name,
-        compute_units=multiprocessors,
-        dies=1,
+def _cuda(product: Product, *, shared_kib: int, max_warps: int, max_blocks: int) -> Hardware:
+    return _hardware(
+        product,
         simds=4,
         local_bytes=shared_kib * KIB,
         local_bytes_workgroup=(shared_kib - 1) * KIB,
@@ -170,151 +95,52 @@ def _nvidia(
         max_registers=255,
         max_waves=max_warps,
         max_workgroups=max_blocks,
-        boost_mhz=boost_mhz,
-        memory_bytes=memory_gb * 10**9,
-        memory_bytes_per_s=memory_tb_per_s * 1e12,
-        l2_bytes=l2_bytes,
-        last_level_bytes=0,
-        matrix_flops=matrix_flops,
-        vector_flops=vector_flops,
-        sources=_sources(sheet=sheet, limits=CUDA_GUIDE, caches=sheet),
+        source=CUDA_GUIDE,
+        local_source=CUDA_GUIDE,
     )
+
+
+def _hardware(product: Product, *, source: str, local_source: str, **limits: int) -> Hardware:
+    """The architecture's limits, and the product's numbers under the same names."""
+    shared = [
+        name
+        for name in Hardware.__struct_fields__
+        if name in Product.__struct_fields__ and name not in ("name", "sources")
+    ]
+    sources = {name: product.sources[name] for name in shared}
+    sources |= dict.fromkeys(limits, source) | {"local_bytes": local_source}
+    facts = {name: getattr(product, name) for name in ("name", *shared)}
+    return msgspec.convert({**facts, **limits, "sources": sources}, Hardware)
 
 
 _TABLE: dict[str, tuple[Target, Hardware]] = {
     "gfx942": (
         Target(name="gfx942", backend="hip", wave_size=64),
-        _cdna(
-            name="MI300X",
-            compute_units=304,
-            dies=8,
-            local_bytes=64 * KIB,
-            local_granule_bytes=512,
-            boost_mhz=2100,
-            memory_gib=192,
-            memory_tb_per_s=5.3,
-            l2_bytes=32 * MIB,
-            last_level_bytes=256 * MIB,
-            matrix_flops=_tera(
-                float64=163.4,
-                float32=163.4,
-                tf32=653.7,
-                float16=1307.4,
-                bfloat16=1307.4,
-                float8=2614.9,
-                int8=2614.9,
-            ),
-            vector_flops=_tera(float64=81.7, float32=163.4),
-            sheet=MI300X_SHEET,
-        ),
+        _cdna(MI300X, local_kib=64, local_granule_bytes=512),
     ),
     "gfx90a": (
         Target(name="gfx90a", backend="hip", wave_size=64),
-        _cdna(
-            name="MI250X (one die)",
-            compute_units=110,
-            dies=1,
-            local_bytes=64 * KIB,
-            local_granule_bytes=512,
-            boost_mhz=1700,
-            memory_gib=64,
-            memory_tb_per_s=1.6384,
-            l2_bytes=8 * MIB,
-            last_level_bytes=0,
-            matrix_flops=_tera(float64=47.85, float32=47.85, float16=191.5, bfloat16=191.5, int8=191.5),
-            vector_flops=_tera(float64=23.95, float32=23.95),
-            sheet=MI250X_SHEET,
-        ),
+        _cdna(MI250X, local_kib=64, local_granule_bytes=512),
     ),
     "gfx950": (
         Target(name="gfx950", backend="hip", wave_size=64),
-        _cdna(
-            name="MI355X",
-            compute_units=256,
-            dies=8,
-            local_bytes=160 * KIB,
-            local_granule_bytes=1280,
-            boost_mhz=2400,
-            memory_gib=288,
-            memory_tb_per_s=8.0,
-            l2_bytes=32 * MIB,
-            last_level_bytes=256 * MIB,
-            matrix_flops=_tera(
-                float64=78.6, float32=157.3, float16=2516.6, bfloat16=2516.6, float8=5033.2, int8=5033.2
-            ),
-            vector_flops=_tera(float64=78.6, float32=157.3),
-            sheet=MI355X_SHEET,
-        ),
+        _cdna(MI355X, local_kib=160, local_granule_bytes=1280),
     ),
     "sm_80": (
         Target(name="sm_80", backend="cuda", wave_size=32),
-        _nvidia(
-            name="A100 SXM 80 GB",
-            multiprocessors=108,
-            shared_kib=164,
-            max_warps=64,
-            max_blocks=32,
-            boost_mhz=1410,
-            memory_gb=80,
-            memory_tb_per_s=2.039,
-            l2_bytes=40 * MIB,
-            matrix_flops=_tera(float64=19.5, tf32=156, float16=312, bfloat16=312, int8=624),
-            vector_flops=_tera(float64=9.7, float32=19.5),
-            sheet=A100_SHEET,
-        ),
+        _cuda(A100_SXM_80, shared_kib=164, max_warps=64, max_blocks=32),
     ),
     "sm_89": (
         Target(name="sm_89", backend="cuda", wave_size=32),
-        _nvidia(
-            name="L40S",
-            multiprocessors=142,
-            shared_kib=100,
-            max_warps=48,
-            max_blocks=24,
-            boost_mhz=2520,
-            memory_gb=48,
-            memory_tb_per_s=0.864,
-            l2_bytes=96 * MIB,
-            matrix_flops=_tera(tf32=183, float16=362.05, bfloat16=362.05, float8=733, int8=733),
-            vector_flops=_tera(float32=91.6),
-            sheet=L40S_SHEET,
-        ),
+        _cuda(L40S, shared_kib=100, max_warps=48, max_blocks=24),
     ),
     "sm_90": (
         Target(name="sm_90", backend="cuda", wave_size=32),
-        _nvidia(
-            name="H100 SXM5",
-            multiprocessors=132,
-            shared_kib=228,
-            max_warps=64,
-            max_blocks=32,
-            boost_mhz=1980,
-            memory_gb=80,
-            memory_tb_per_s=3.35,
-            l2_bytes=50 * MIB,
-            matrix_flops=_tera(
-                float64=66.9, tf32=494.7, float16=989.4, bfloat16=989.4, float8=1978.9, int8=1978.9
-            ),
-            vector_flops=_tera(float64=33.5, float32=66.9),
-            sheet=H100_SHEET,
-        ),
+        _cuda(H100_SXM5, shared_kib=228, max_warps=64, max_blocks=32),
     ),
     "sm_100": (
         Target(name="sm_100", backend="cuda", wave_size=32),
-        _nvidia(
-            name="B200",
-            multiprocessors=148,
-            shared_kib=228,
-            max_warps=64,
-            max_blocks=32,
-            boost_mhz=1965,
-            memory_gb=180,
-            memory_tb_per_s=8.0,
-            l2_bytes=126 * MIB,
-            matrix_flops=_tera(float64=37, tf32=1125, float16=2250, bfloat16=2250, float8=4500, int8=4500),
-            vector_flops=_tera(float64=37, float32=75),
-            sheet=B200_SHEET,
-        ),
+        _cuda(B200, shared_kib=228, max_warps=64, max_blocks=32),
     ),
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness import UnknownDevice, discover_devices
+from harness import Identity, UnknownDevice, discover_devices, product_of
 from harness import devices as module
 from harness.drivers import FOUND, Found
 from harness.environment import worker_environment
@@ -76,6 +76,56 @@ def test_an_amd_gpu_has_the_target_of_the_node_at_its_address(
     (node / "kfd" / "2" / "properties").write_text(properties)
     answering(monkeypatch, MI300X)
     assert module.discover_devices()[1].target == "gfx950"
+
+
+def pci(folder: Path, address: str, **lines: str) -> None:
+    """A device of the PCI bus as the kernel shows it."""
+    (folder / address).mkdir(parents=True)
+    for name, text in lines.items():
+        (folder / address / name).write_text(f"{text}\n")
+
+
+def test_a_partition_of_a_package_is_recognised_by_bus_units_and_mode(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = "simd_count 152\nsimd_per_cu 4\ngfx_target_version 90402\ndomain 0\nlocation_id 49408\n"
+    (node / "kfd" / "2").mkdir()
+    (node / "kfd" / "2" / "properties").write_text(properties)
+    bus = node / "pci"
+    pci(
+        bus,
+        "0000:c1:00.0",
+        vendor="0x1002",
+        device="0x74a1",
+        current_compute_partition="CPX",
+        current_memory_partition="NPS4",
+    )
+    monkeypatch.setattr(module, "_PCI", bus)
+    answering(
+        monkeypatch,
+        msgspec.structs.replace(MI300X, model="AMD Radeon Graphics", memory_bytes=24 << 30),
+    )
+    one = module.discover_devices()[1]
+    assert one.identity == Identity("AMD Radeon Graphics", 0x1002, 0x74A1, 38, 24 << 30, "CPX/NPS4")
+    product, why = product_of(one)
+    assert product is not None, why
+    assert product.name == "MI300X CPX/NPS4"
+
+
+def test_a_bus_that_cannot_be_read_leaves_the_name_and_the_units(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PCI", tmp_path)
+    answering(monkeypatch, msgspec.structs.replace(H200, compute_units=132))
+    one = module.discover_devices()[1]
+    assert one.identity == Identity("NVIDIA H200", None, None, 132, 140 << 30)
+    product, why = product_of(one)
+    assert product is not None, why
+    assert product.name == "H200 SXM"
+
+
+def test_cpu_is_no_product() -> None:
+    assert product_of(module.CPU) == (None, "")
 
 
 def test_a_target_that_nothing_compiles_for_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

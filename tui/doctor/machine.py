@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness import HarnessReport, Layer, discover_devices
+from harness import Device, HarnessReport, Layer, discover_devices, product_of
 from harness.layers import COMPILING, GRAVE, WITHOUT
 from tui.plain import size
 
@@ -79,12 +79,23 @@ def memory_limit(group: Path) -> int | None:
         return None
 
 
+def gpu(device: Device) -> Finding:
+    """One GPU: what it is, and whose peaks its times will be held against."""
+    told = f"{device.description}, {device.target}" if device.target else device.description
+    product, why = product_of(device)
+    if product is None:
+        return Finding(
+            f"GPU {device.name}", State.OK, f"{told}; unknown product", f"no efficiency is shown: {why}"
+        )
+    peak = f"{product.memory_bytes_per_s / 1e12:.4g} TB/s, {product.matrix_flops['float16'] / 1e12:.4g} TFLOP/s of float16"
+    return Finding(f"GPU {device.name}", State.OK, f"{told}; {product.name}, at most {peak}")
+
+
 def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Which GPUs the drivers show, and what follows for a run."""
     found = [device for device in discover_devices() if device.kind != "cpu"]
     for device in found:
-        target = f", {device.target}" if device.target else ""
-        yield Finding(f"GPU {device.name}", State.OK, f"{device.description}{target}")
+        yield gpu(device)
     if found:
         yield Finding(
             "judging",

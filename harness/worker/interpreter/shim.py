@@ -23,7 +23,8 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
 from harness.device import Target
-from harness.targets import KIB, hardware
+from harness.product import KIB
+from harness.targets import hardware
 from harness.worker.compiler.resources import read_registers
 
 CPU = torch.device("cpu")
