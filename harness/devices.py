@@ -106,7 +106,7 @@ def device(found: Found, number: int, environ: Mapping[str, str] | None = None) 
 
 def _identity(found: Found, node: Mapping[str, int]) -> Identity:
     """What tells the product; `node` are the kernel driver's facts, empty where it has none."""
-    pci = _PCI / found.address
+    pci = _on_bus(found.address)
     compute, memory = (_text(pci / f"current_{part}_partition") for part in ("compute", "memory"))
     units = found.compute_units or node.get("simd_count", 0) // max(node.get("simd_per_cu", 1), 1)
     return Identity(
@@ -155,8 +155,8 @@ def _node_at(address: str) -> dict[str, int]:
     """The amdgpu driver's facts on the GPU at a PCI address."""
     for facts in _amd_nodes():
         place = facts.get("location_id", 0)
-        at = f"{facts.get('domain', 0):04x}:{place >> 8:02x}:{place >> 3 & 31:02x}.{place & 7:x}"
-        if at == address:
+        slot = f"{facts.get('domain', 0):04x}:{place >> 8:02x}:{place >> 3 & 31:02x}"
+        if slot == address.partition(".")[0]:
             return facts
     return {}
 
@@ -195,6 +195,12 @@ def _nvidia() -> list[Device]:
 
 def _gfx(version: int) -> str | None:
     return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else None
+
+
+def _on_bus(address: str) -> Path:
+    """The folder of a PCI device. Partitions of one package differ in a function number that the bus does not have."""
+    folder = _PCI / address
+    return folder if folder.exists() else _PCI / f"{address.partition('.')[0]}.0"
 
 
 def _text(file: Path) -> str:

@@ -36,12 +36,12 @@ def part(product: Product, partition: str, compute_units: int | None) -> Product
 
 
 def _amd(product: Product, compute: str, memory: int) -> Product:
+    if (compute, memory) == ("SPX", 1):
+        return product
     mode = next((one for one in product.modes if one.name == compute), None)
     if mode is None or memory not in mode.memory:
         known = ", ".join(f"{one.name}/NPS{parts}" for one in product.modes for parts in one.memory)
         raise NoPart(f"{product.name} has no mode {compute}/NPS{memory}; it has {known or 'none'}")
-    if mode.devices == 1:
-        return product
     return _share(product, mode, memory)
 
 

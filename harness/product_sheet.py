@@ -19,7 +19,7 @@ Efficiency (IO utilisation, MFU) is shown for these products only. A device is r
 and partition mode together (`harness/products.py`); one that does not fit in every respect is unknown, and nothing is
 said of its efficiency. Peaks are the vendors', dense, at boost clock. *Achievable* is what the vendor itself publishes as
 reached; NVIDIA publishes none. Numbers were written down from the sources named below, most from memory of them.
-Checked on a device: the H200's PCI id, units, L2 and memory. No other product was at hand, **no AMD GPU among them**.
+Checked on a device: the PCI id, name, units, L2, memory and highest clock of the H200. No other product was at hand, **no AMD GPU among them**.
 
 A time is *suspect* (`harness/efficiency.py`) when the bytes that no cache can have held would need more than peak bandwidth,
 when bytes beyond L2 would need more than the last-level cache's, or when FLOPs pass the fastest units of their dtype at the

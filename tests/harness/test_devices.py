@@ -103,9 +103,15 @@ def test_a_partition_of_a_package_is_recognised_by_bus_units_and_mode(
     monkeypatch.setattr(module, "_PCI", bus)
     answering(
         monkeypatch,
-        msgspec.structs.replace(MI300X, model="AMD Radeon Graphics", memory_bytes=24 << 30),
+        *(
+            msgspec.structs.replace(
+                MI300X, model="AMD Radeon Graphics", memory_bytes=24 << 30, address=address
+            )
+            for address in ("0000:c1:00.0", "0000:c1:00.3")
+        ),
     )
-    one = module.discover_devices()[1]
+    _, one, same = module.discover_devices()
+    assert (one.identity, one.target) == (same.identity, same.target)
     assert one.identity == Identity("AMD Radeon Graphics", 0x1002, 0x74A1, 38, 24 << 30, "CPX/NPS4")
     product, why = product_of(one)
     assert product is not None, why

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import HarnessReport, Layer
+from harness import Device, HarnessReport, Identity, Layer
 from harness.layers import COMPILING
 from harness.worker.sandbox import sandbox
 from sessions import Home
@@ -110,6 +110,27 @@ def report(**facts: object) -> HarnessReport:
         "devices": (),
     }
     return HarnessReport(**(usual | facts))  # type: ignore[arg-type]
+
+
+def test_a_gpu_is_told_with_its_product_and_peaks() -> None:
+    seen = Identity("NVIDIA H200", 0x10DE, 0x2335, 132, 150_109_880_320)
+    device = Device(name="0", kind="cuda", target="sm_90", description="NVIDIA H200, 140 GiB", identity=seen)
+    told = machine.gpu(device)
+    assert (told.subject, told.state) == ("GPU 0", State.OK)
+    assert told.found == "NVIDIA H200, 140 GiB, sm_90; H200 SXM, at most 4.8 TB/s, 989.4 TFLOP/s of float16"
+    assert told.follows == ""
+
+
+def test_a_gpu_that_is_no_known_product_says_why_and_what_is_missing() -> None:
+    seen = Identity("NVIDIA H200 NVL", 0x10DE, 0x233B, 132, 150_109_880_320)
+    device = Device(
+        name="1", kind="cuda", target="sm_90", description="NVIDIA H200 NVL, 140 GiB", identity=seen
+    )
+    told = machine.gpu(device)
+    assert told.found.endswith("sm_90; unknown product")
+    assert told.follows == (
+        "no efficiency is shown: NVIDIA H200 NVL, PCI 10de:233b is not in the table of products"
+    )
 
 
 def test_an_untested_triton_is_told_with_the_tested_ones() -> None:
