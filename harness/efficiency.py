@@ -8,6 +8,7 @@ from suites.task import Case, Task
 
 from .latency import Efficiency
 from .product import FLOAT8, Product
+from .products import PRODUCTS
 
 ROUNDING = 1.03
 """Sheets round: the memory clock and bus of an H200 give 4.92 TB/s, its sheet says 4.8."""
@@ -59,9 +60,14 @@ def case_efficiency(task: Task, case: Case, product: Product, milliseconds: floa
     )
 
 
-def flush_bytes(product: Product) -> int:
-    """Bytes to read so that nothing of before is left in any cache of the device: twice all that its caches hold."""
-    return 2 * (product.l2_bytes + product.last_level_bytes)
+def flush_bytes(product: Product | None) -> int:
+    """
+    Bytes to read so that nothing of before is left in any cache of the device: twice all that its caches hold.
+
+    Of an unknown product (`None`): what the largest caches of the table need.
+    """
+    known = PRODUCTS if product is None else (product,)
+    return 2 * max(one.l2_bytes + one.last_level_bytes for one in known)
 
 
 def least_seconds(product: Product, bytes_minimal: int) -> float:

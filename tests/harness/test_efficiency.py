@@ -139,6 +139,7 @@ def test_a_flush_is_twice_all_caches() -> None:
     assert flush_bytes(MI300X) == 2 * (32 + 256) * MIB
     assert flush_bytes(H200) == 120 * MIB
     assert flush_bytes(part(MI300X, "CPX/NPS4", None)) == 2 * (4 + 64) * MIB
+    assert flush_bytes(None) == max(flush_bytes(one) for one in PRODUCTS)
 
 
 def test_a_partition_is_held_against_its_own_peaks() -> None:
