@@ -29,13 +29,15 @@ from suites.task import Case, Task
 
 from . import limits, ratios
 from .device import Device, Target
+from .efficiency import case_efficiency, flush_bytes
 from .errors import WorkerDied
 from .evaluation import Basis, ErrorReport, Fact, Verdict
 from .frames import AsyncChannel
 from .latency import Latency, Outcome, Timed
 from .pool import DevicePool, Slot
+from .product import Product
+from .products import product_of
 from .servers import Child
-from .targets import hardware
 
 BUDGET_S = 30.0
 """For the samples of all cases together, while the device is held alone."""
@@ -84,6 +86,7 @@ class Performance:
             text = await asyncio.to_thread(baseline.read_text, encoding="utf-8")
         except OSError as error:
             return Timing((), f"not timed: the task has no timing baseline ({error.strerror})")
+        recognised = product_of(self._slot.device)
         sources = {BASELINE: text, CANDIDATE: source}
         if rival is not None and rival != source:
             sources[RIVAL] = rival
@@ -94,7 +97,7 @@ class Performance:
             target=self._target.name,
             limits=self._pool.limits(self._slot.device),
             cold=cold,
-            flush_bytes=flush_bytes(self._target),
+            flush_bytes=flush_bytes(recognised.product),
             budget_s=BUDGET_S,
         )
         try:
@@ -103,7 +106,7 @@ class Performance:
         finally:
             for child in self._children:
                 child.end()
-        return concluded(self._slot.device, measure, measured)
+        return concluded(self._slot.device, recognised.product, measure, measured)
 
     async def _follow(self, channel: AsyncChannel, measure: Measure, held: AsyncExitStack) -> Measured:
         """Serves the clock until it is done."""
@@ -148,16 +151,10 @@ class Performance:
             raise WorkerDied("the judge was lost while it timed") from error
 
 
-def flush_bytes(target: Target) -> int:
-    """Read before each cold sample: twice the second-level and the memory-side cache of the target's device."""
-    known = hardware(target)
-    return 2 * (known.l2_bytes + known.last_level_bytes)
-
-
-def concluded(device: Device, measure: Measure, measured: Measured) -> Timing:
+def concluded(device: Device, product: Product | None, measure: Measure, measured: Measured) -> Timing:
     """Latencies of every case that both sides finished, and what is to be said of them."""
     cases = measure.task.open_cases
-    found = [_latency(device, measure, measured, case) for case in cases]
+    found = [_latency(device, product, measure, measured, case) for case in cases]
     latency = tuple(one for one in found if one is not None)
     if measured.verdict:
         assert measured.error is not None
@@ -202,7 +199,9 @@ def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
     )
 
 
-def _latency(device: Device, measure: Measure, measured: Measured, case: Case) -> Latency | None:
+def _latency(
+    device: Device, product: Product | None, measure: Measure, measured: Measured, case: Case
+) -> Latency | None:
     by_side = {
         side: sorted(
             (one for one in measured.times if one.case == case.name and one.side == side),
@@ -240,6 +239,9 @@ def _latency(device: Device, measure: Measure, measured: Measured, case: Case) -
         rival_ms=_timed(rivals).median_ms if rivals else None,
         rival_speedup=None if rival is None else rival.value,
         rival_ci=None if rival is None else (rival.low, rival.high),
+        efficiency=None
+        if product is None
+        else case_efficiency(measure.task, case, product, candidate.median_ms),
         configs=fast[0].configs,
     )
 

@@ -11,12 +11,15 @@ is too narrow for three pairs.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from .latency import Outcome
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LOOKS = 2
 """Times that an interval is looked at before more pairs are asked for: each at 1 - 0.05 / LOOKS, so 95 % together (Bonferroni)."""
@@ -60,12 +63,15 @@ def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], *, s
     """Samples of `slow` over those of `fast`; entry i of both are the two processes of pair i, at least two pairs."""
     if len(slow) != len(fast) or len(slow) < 2:
         raise ValueError("a ratio needs two or more pairs of processes")
-    logs = np.array(
-        [math.log(np.median(one) / np.median(other)) for one, other in zip(slow, fast, strict=True)]
-    )
-    middle = float(logs.mean())
+    import numpy as np  # here, so that the cockpit starts without it
+
+    logs = [
+        math.log(statistics.median(one) / statistics.median(other))
+        for one, other in zip(slow, fast, strict=True)
+    ]
+    middle = statistics.fmean(logs)
     freedom = min(len(logs) - 1, len(_STUDENT))
-    reach = _STUDENT[freedom - 1] * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    reach = _STUDENT[freedom - 1] * statistics.stdev(logs) / math.sqrt(len(logs))
     drawn = _bootstrap(slow, fast, np.random.default_rng(seed))
     low = min(middle - reach, float(np.quantile(drawn, _LEVEL / 2)))
     high = max(middle + reach, float(np.quantile(drawn, 1 - _LEVEL / 2)))
@@ -76,6 +82,8 @@ def _bootstrap(
     slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], random: np.random.Generator
 ) -> np.ndarray:
     """Means of the pairs' log ratios, drawn again."""
+    import numpy as np
+
     by_pair = np.stack(
         [
             np.log(_medians(one, random)) - np.log(_medians(other, random))
@@ -89,6 +97,8 @@ def _bootstrap(
 
 def _medians(samples: Sequence[float], random: np.random.Generator) -> np.ndarray:
     """Medians of `DRAWS` resamplings."""
+    import numpy as np
+
     values = np.asarray(samples, dtype=float)
     drawn: np.ndarray = np.median(values[random.integers(0, len(values), size=(DRAWS, len(values)))], axis=1)
     return drawn
@@ -103,5 +113,5 @@ def median_error(samples: Sequence[float]) -> float:
     """
     if len(samples) < 2:
         return math.inf
-    quarter, middle, third = np.quantile(np.asarray(samples, dtype=float), (0.25, 0.5, 0.75))
-    return float(1.2533 * (third - quarter) / 1.349 / math.sqrt(len(samples)) / middle)
+    quarter, middle, third = statistics.quantiles(samples, n=4, method="inclusive")
+    return 1.2533 * (third - quarter) / 1.349 / math.sqrt(len(samples)) / middle
