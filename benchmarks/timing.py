@@ -47,7 +47,19 @@ async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
 
 async def starter(pool: DevicePool) -> None:
     """Latencies of every baseline."""
-    table = Table("task", "case", "baseline us", "p10-p90", "plain us", "graph us", "floor us", "said", "by")
+    table = Table(
+        "task",
+        "case",
+        "baseline us",
+        "p10-p90",
+        "plain us",
+        "graph us",
+        "floor us",
+        "IOU %",
+        "MFU %",
+        "said",
+        "by",
+    )
     for task in load_suite("starter"):
         began = time.monotonic()
         found = await judged(pool, task, baseline_source(task))
@@ -55,7 +67,7 @@ async def starter(pool: DevicePool) -> None:
         stages = ", ".join(f"{stage.name} {stage.seconds:.1f}" for stage in found.stages)
         CONSOLE.print(f"{task.name}: {found.verdict}, {took:.1f} s ({stages})")
         for fact in found.facts:
-            if fact.name in ("time of timing", "state of the caches"):
+            if fact.name in ("time of timing", "state of the caches") or fact.name.endswith("launch tape"):
                 CONSOLE.print(f"  {fact.name}: {fact.value}")
         if found.error is not None:
             CONSOLE.print(f"  {found.error.message}\n{found.error.trace}\n{found.printed}")
@@ -76,6 +88,8 @@ def _cells(each: Latency) -> tuple[str, ...]:
         "-" if side.plain_ms is None else f"{side.plain_ms * 1e3:.2f}",
         "-" if side.graph_ms is None else f"{side.graph_ms * 1e3:.2f}",
         "-" if each.floor_ms is None else f"{each.floor_ms * 1e3:.2f}",
+        "-" if each.efficiency is None else f"{(each.efficiency.io_utilisation or 0) * 100:.1f}",
+        "-" if each.efficiency is None else f"{(each.efficiency.mfu or 0) * 100:.1f}",
         each.outcome.value if each.speedup is None else f"{each.speedup:.4f} {each.outcome.value}",
         each.confirmed,
     )

@@ -263,7 +263,9 @@ class _Evaluating:
         )
         channel = await self._slot.channel()
         try:
-            timing = await performance.measure(channel, self._source, rival=self._rival)
+            resources = self._sheet.facts.get("resources", {}).get(self._targets[0].name, ())
+            compiled = {one.code_sha256 for one in resources}
+            timing = await performance.measure(channel, self._source, rival=self._rival, compiled=compiled)
         except TimeoutError:
             self._slot.discard()
             raise WorkerDied("the clock said nothing for too long") from None

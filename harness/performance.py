@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -15,13 +15,14 @@ from harness.worker.timing.messages import (
     CANDIDATE,
     CLOCK_REPORTS,
     RIVAL,
+    TAPE,
     ClockRequest,
     Floor,
     Leased,
     LeaseWanted,
     Measure,
     Measured,
-    NeedPairs,
+    NeedTimers,
     ProcessTimes,
     Timer,
 )
@@ -78,9 +79,18 @@ class Performance:
         self._children: list[Child] = []
 
     async def measure(
-        self, channel: AsyncChannel, source: str, *, rival: str | None, cold: bool = True
+        self,
+        channel: AsyncChannel,
+        source: str,
+        *,
+        rival: str | None,
+        compiled: Collection[str] = (),
+        cold: bool = True,
     ) -> Timing:
-        """What timing says; `WorkerDied` when the judge was lost. Leaves no timer behind."""
+        """What timing says; `WorkerDied` when the judge was lost. Leaves no timer behind.
+
+        `compiled` are digests of the code that the compile stage made of the source.
+        """
         baseline = self._task.folder / "baseline.py"
         try:
             text = await asyncio.to_thread(baseline.read_text, encoding="utf-8")
@@ -104,9 +114,9 @@ class Performance:
             async with AsyncExitStack() as held:
                 measured = await self._follow(channel, measure, held)
         finally:
-            for child in self._children:
-                child.end()
-        return concluded(self._slot.device, recognised.product, measure, measured)
+            self._end()
+        timing = concluded(self._slot.device, recognised.product, measure, measured)
+        return msgspec.structs.replace(timing, facts=(*timing.facts, *tape_facts(measured, compiled)))
 
     async def _follow(self, channel: AsyncChannel, measure: Measure, held: AsyncExitStack) -> Measured:
         """Serves the clock until it is done."""
@@ -116,8 +126,10 @@ class Performance:
             async with asyncio.timeout(measure.limits.call_s + limits.ORACLE_S):
                 report = CLOCK_REPORTS.decode(await channel.receive(64 << 20))
             match report:
-                case NeedPairs(count=count):
-                    await self._start(channel, tuple(measure.sources), range(pairs, pairs + count))
+                case NeedTimers(sides=sides, count=count, instead=instead):
+                    if instead:
+                        self._end()
+                    await self._start(channel, sides, range(pairs, pairs + count))
                     pairs += count
                 case LeaseWanted():
                     await held.enter_async_context(self._pool.timing(self._slot))
@@ -127,10 +139,12 @@ class Performance:
                 case Measured():
                     return report
 
-    async def _start(self, channel: AsyncChannel, sides: Sequence[str], pairs: range) -> None:
+    def _end(self) -> None:
         for child in self._children:
             child.end()
         self._children.clear()
+
+    async def _start(self, channel: AsyncChannel, sides: Sequence[str], pairs: range) -> None:
         wanted = [(side, pair) for pair in pairs for side in sides]
         for side, pair in wanted:
             child, pid, end = await self._slot.server.spawn_for_another(
@@ -186,6 +200,22 @@ def concluded(device: Device, product: Product | None, measure: Measure, measure
     )
 
 
+def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...]:
+    """What the launch tapes prove: that the kernels alone, compiled from the source, do the work on inputs of the judge's."""
+    facts = []
+    for tape in measured.tapes:
+        if not tape.played:
+            facts.append(Fact(f"{tape.case}: launch tape", f"none: {tape.why_not}", Basis.EVIDENCE))
+            continue
+        known = set(tape.code) <= set(compiled)
+        whose = (
+            "as compiled from the source" if known else "not among those that were compiled from the source"
+        )
+        words = f"{tape.launches} launches right on inputs of the judge's, binaries {whose}"
+        facts.append(Fact(f"{tape.case}: launch tape", words, Basis.PROOF if known else Basis.EVIDENCE))
+    return tuple(facts)
+
+
 def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
     if floor is None:
         return ()
@@ -227,7 +257,7 @@ def _latency(
         candidate_ms=candidate.median_ms,
         speedup=None if found is None else found.value,
         ci=None if found is None else (found.low, found.high),
-        confirmed=confirmed(candidate.median_ms, wall_ms),
+        confirmed=confirmed(candidate.median_ms, wall_ms, _tape_ms(measured, case)),
         outcome=Outcome.TOO_SHORT if found is None else found.outcome,
         against=measure.task.baseline,
         cache="cold" if measure.cold else "hot",
@@ -246,12 +276,22 @@ def _latency(
     )
 
 
-def confirmed(event_ms: float, wall_ms: float | None) -> str:
-    """How the device's events are confirmed by the clock's own watch, which sees the host as well: `wall`, else a `bound`."""
-    if wall_ms is None:
-        return "bound"
-    close = wall_ms - event_ms <= max(CONFIRMED * event_ms, CONFIRMED_MS)
-    return "wall" if close else "bound"
+def confirmed(event_ms: float, wall_ms: float | None, tape_ms: float | None) -> str:
+    """
+    How a candidate's own word on its time is confirmed.
+
+    `graph`: its launches take no longer in a process that never saw its source, on a clock out of its reach. `wall`: the
+    clock's own watch around whole batches agrees; it sees the host as well. Else that is a `bound`, and no more is said.
+    """
+    near = max(CONFIRMED * event_ms, CONFIRMED_MS)
+    if tape_ms is not None and tape_ms - event_ms <= near:
+        return "graph"
+    return "wall" if wall_ms is not None and wall_ms - event_ms <= near else "bound"
+
+
+def _tape_ms(measured: Measured, case: Case) -> float | None:
+    played = [one for one in measured.times if one.side == TAPE and one.case == case.name]
+    return statistics.median(_samples(played)[0]) if played else None
 
 
 def _samples(processes: Sequence[ProcessTimes]) -> list[list[float]]:

@@ -110,7 +110,7 @@ class Judge:
 
     def measure(self, measure: Measure) -> None:
         """Times a candidate that was judged correct."""
-        line = EngineLine(self._channel, tuple(measure.sources))
+        line = EngineLine(self._channel)
         try:
             line.tell(
                 Clock(

@@ -10,94 +10,61 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-import torch
-
 from harness import ratios
 from harness.evaluation import ErrorReport, Verdict
+from harness.worker.compiler.resources import code_digest
 from harness.worker.judge import findings, wording
-from harness.worker.judge.cases import JudgedCase
 from harness.worker.judge.link import CandidateRaised, GuestBroken, GuestGone, GuestLied, GuestSlow
 from harness.worker.judge.problem import BadProblem, Problem
-from harness.worker.judge.vault import Given, Vault
-from harness.worker.serving.arena import Arena, lay_out
+from harness.worker.judge.vault import Vault
+from harness.worker.serving.arena import lay_out
 from harness.worker.serving.messages import Argument, Farewell, LeftBehind, Load, Loaded
 from suites.task import Case
 
+from .inputs import SETS, CaseInputs, LaidOut, descriptors, handles
 from .link import Cause, TimerFailed, TimerLink
 from .messages import (
     BASELINE,
     CANDIDATE,
-    Batch,
-    Block,
+    TAPE,
     Done,
     Floor,
     Measure,
     Measured,
+    Play,
     Prepare,
     Prepared,
     ProcessTimes,
-    Reach,
-    Renew,
-    Sample,
-    Sampled,
+    Record,
+    Recorded,
+    Taped,
 )
-from .shared import NotShared, SharedInputs
+from .process import LEAST_IN_BLOCK, STEP_S, TimedProcess
 from .spot_check import SpotCheck
+from .tape import Launch, Tape
 
-SETS = 2
-"""Sets of other values that the copies of the inputs hold by turns."""
-BLOCK_MS = 8.0
-"""What a block of samples should take on the device."""
-LEAST_IN_BLOCK, MOST_IN_BLOCK = 5, 50
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 MEDIAN_ERROR = 0.0025
 """Rounds go on until each process's median is known this well."""
-WALL_MS = 5.0
-"""What a batch for the clock's own watch should take, less what is around the calls."""
-MOST_IN_BATCH = 50
-WALLS = 2
-STEP_S = 60.0
-"""For any request but the first of a case."""
-
-
-_LaidOut = Arena | SharedInputs
+MOST_PLAYED = 60
+"""Samples of a tape."""
 
 
 class Engine(Protocol):
     """Who started the clock, and starts timers for it."""
 
-    def timers(self, count: int) -> list[TimerLink]:
-        """As many more processes of each side."""
+    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
+        """More processes, `count` of each side; `instead` of those that there are."""
 
     def lease(self) -> None:
         """Waits until the device is the clock's alone."""
 
     def alive(self) -> None:
         """Says that work goes on."""
-
-
-@dataclass(slots=True)
-class _Process:
-    """What one timer has shown in one case."""
-
-    link: TimerLink
-    blocks: list[Block] = field(default_factory=list)
-    peak_bytes: int = 0
-    configs: dict[str, str] = field(default_factory=dict)
-    wall_ms: float | None = None
-    plain_ms: float | None = None
-    graph_ms: float | None = None
-    why_no_graph: str = ""
-
-    @property
-    def samples(self) -> list[float]:
-        return [sample for block in self.blocks for sample in block.samples_ms]
 
 
 class Refused(Exception):
@@ -124,8 +91,7 @@ class Clock:
         self._measure_floor = measure_floor
         self._measure = measure
         self._task = measure.task
-        self._problem = problem
-        self._vault = vault
+        self._inputs = CaseInputs(problem, vault, measure.seed)
         self._timers: list[TimerLink] = []
         self._times: list[ProcessTimes] = []
         self._spot_check = SpotCheck(measure.task)
@@ -135,8 +101,8 @@ class Clock:
         self._case = ""
         self._seconds: dict[str, float] = {}
         self._since = time.monotonic()
-        self._not_shared: str | None = None
-        """Why device memory is not shared with timers; `None` until it was tried."""
+        self._tapes: list[Taped] = []
+        self._player: TimerLink | None = None
         self._chosen: dict[tuple[str, str], dict[str, str]] = {}
         """Configs of autotuned kernels, by side and case."""
 
@@ -184,17 +150,19 @@ class Clock:
         return Measured(
             times=tuple(self._times),
             floor=self._floor,
+            tapes=tuple(self._tapes),
             confirmed_outputs=self._spot_check.right,
             verdict=verdict,
             error=error,
             problem=problem,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
-            not_shared=self._not_shared or "",
+            not_shared=self._inputs.not_shared or "",
         )
 
     def _begin(self) -> None:
         """Timers are started, import their sources, and compile what they can before anything is timed."""
-        self._timers = self._engine.timers(ratios.PAIRS_A_LOOK)
+        sides = tuple(self._measure.sources)
+        self._timers = self._engine.timers(sides, ratios.PAIRS_A_LOOK, instead=True)
         entry_points = tuple(entry.name for entry in self._task.entry_points)
         call_s = self._measure.limits.call_s
         for timer in self._timers:
@@ -212,15 +180,15 @@ class Clock:
             timer.receive(Loaded, wall_s=call_s)
             self._engine.alive()
         self._spent("import")
-        if self._not_shared is None:
-            self._not_shared = self._reached(self._timers[0])
+        if self._inputs.not_shared is None:
+            self._inputs.try_sharing(self._timers[0])
         for case in self._task.open_cases:
             self._compile(case)
         self._spent("compile")
 
     def _compile(self, case: Case) -> None:
         """What a case launches. Where that cannot be told without running it, it compiles when it is called."""
-        arguments, size_bytes = lay_out(self._given(case, 0).inputs)
+        arguments, size_bytes = lay_out(self._inputs.given(case, 0).inputs)
         timers = self._tuning() if self._is_tuned() else self._timers
         for timer in timers:
             self._send_case(timer, case, arguments, size_bytes, None)
@@ -237,48 +205,40 @@ class Clock:
         self._case = case.name
         processes = self._prepare(case)
         self._spent("inputs, tuning, warm calls")
-        count = self._count(processes)
+        count = min(process.block_size() for process in processes)
         for number in range(MOST_ROUNDS):
             for process in self._shuffled(processes):
-                process.blocks.append(self._block(process.link, count))
+                process.blocks.append(process.block(count))
             self._engine.alive()
             if number + 1 >= LEAST_ROUNDS and (self._is_known(processes) or time.monotonic() > self._until):
                 break
         self._spent("samples")
         first = processes[0].link.pair
         for process in self._shuffled([one for one in processes if one.link.pair == first]):
-            self._watch(process)
+            process.watch()
         self._spent("the clock's own watch")
         if check:
-            candidates = [process.link for process in processes if process.link.side == CANDIDATE]
-            self._check(case, self._random.choice(candidates))
-        self._spent("check of outputs")
-        self._times += [
-            ProcessTimes(
-                side=one.link.side,
-                pair=one.link.pair,
-                case=case.name,
-                blocks=tuple(one.blocks),
-                wall_ms=one.wall_ms,
-                plain_ms=one.plain_ms,
-                graph_ms=one.graph_ms,
-                why_no_graph=one.why_no_graph,
-                peak_bytes=one.peak_bytes,
-                configs=one.configs,
-            )
-            for one in processes
-        ]
+            candidates = [process for process in processes if process.link.side == CANDIDATE]
+            wrong = self._check(case, self._random.choice(candidates))
+            if wrong is not None:
+                raise Refused(Verdict.WRONG, wrong)
+            self._spent("check of outputs")
+            self._play(case, candidates[0])
+            self._spent("replay of the tape")
+        self._times += [process.times(case.name) for process in processes]
 
-    def _is_known(self, processes: Sequence[_Process]) -> bool:
+    def _is_known(self, processes: Sequence[TimedProcess]) -> bool:
         """Whether more samples would change nothing: each median is known well, or no ratio will be given."""
         errors = [ratios.median_error(process.samples) for process in processes]
         return max(errors) <= MEDIAN_ERROR or self._is_short([process.samples for process in processes])
 
-    def _prepare(self, case: Case) -> list[_Process]:
+    def _prepare(self, case: Case) -> list[TimedProcess]:
         """Inputs to every timer. An autotuned kernel is tuned in the first process of its side, the others are held to that."""
         tuning = self._tuning()
         processes = []
-        with self._laid_out(case, range(SETS)) as laid_out:
+        given = [self._inputs.given(case, number) for number in range(SETS)]
+        self._spent("inputs of the judge's")
+        with self._inputs.laid_out(given) as laid_out:
             for group in (tuning, [timer for timer in self._timers if timer not in tuning]):
                 for timer in group:
                     self._send_case(timer, case, laid_out[0].arguments, laid_out[0].size_bytes, laid_out)
@@ -286,38 +246,8 @@ class Clock:
                     prepared = timer.receive(Prepared, wall_s=self._measure.limits.call_s)
                     self._engine.alive()
                     self._chosen.setdefault((timer.side, case.name), prepared.configs)
-                    processes.append(
-                        _Process(timer, peak_bytes=prepared.peak_bytes, configs=prepared.configs)
-                    )
+                    processes.append(TimedProcess(timer, prepared, self._measure.cold))
         return processes
-
-    @contextmanager
-    def _laid_out(self, case: Case, numbers: Sequence[int]) -> Iterator[Sequence[_LaidOut]]:
-        """Inputs where timers can read them."""
-        inputs = [self._given(case, number).inputs for number in numbers]
-        self._engine.alive()
-        if self._not_shared:
-            found: list[_LaidOut] = [Arena(one, shared=True) for one in inputs]
-        else:
-            found = [SharedInputs(one) for one in inputs]
-        self._spent("inputs of the judge's")
-        try:
-            yield found
-        finally:
-            for one in found:
-                one.close()
-
-    def _reached(self, timer: TimerLink) -> str:
-        """Why a timer cannot reach device memory of the clock's; empty when it can."""
-        try:
-            tried = SharedInputs({"tried": torch.zeros(1024)})
-        except NotShared as error:
-            return str(error)
-        try:
-            reach = partial(Reach, handle=tried.handle, size_bytes=tried.size_bytes)
-            return timer.ask(lambda nonce: reach(nonce=nonce), Done, wall_s=STEP_S).problem
-        finally:
-            tried.close()
 
     def _send_case(
         self,
@@ -325,7 +255,7 @@ class Clock:
         case: Case,
         arguments: tuple[Argument, ...],
         size_bytes: int,
-        laid_out: Sequence[_LaidOut] | None,
+        laid_out: Sequence[LaidOut] | None,
     ) -> None:
         """Without inputs the case is compiled and not run."""
         prepare = partial(
@@ -337,12 +267,12 @@ class Clock:
             rotate_bytes=self._measure.flush_bytes,
             flush_bytes=self._measure.flush_bytes,
             chosen=self._chosen.get((timer.side, case.name), {}),
-            handles=tuple(one.handle for one in laid_out or () if isinstance(one, SharedInputs)),
+            handles=handles(laid_out or ()),
             ahead=laid_out is None,
         )
         timer.send(
             lambda nonce: prepare(nonce=nonce),
-            [one.descriptor for one in laid_out or () if isinstance(one, Arena)],
+            descriptors(laid_out or ()),
             wall_s=self._measure.limits.call_s,
         )
 
@@ -353,62 +283,57 @@ class Clock:
     def _is_tuned(self) -> bool:
         return any("autotune" in source for source in self._measure.sources.values())
 
-    def _count(self, processes: Sequence[_Process]) -> int:
-        """Samples of a block: a first few tell what one takes."""
-        longest = 0.0
-        for process in processes:
-            block = self._block(process.link, LEAST_IN_BLOCK)
-            longest = max(longest, (block.ended_s - block.began_s) * 1e3 / LEAST_IN_BLOCK)
-        return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(longest, 1e-3))))
-
-    def _block(self, link: TimerLink, count: int) -> Block:
-        began = time.monotonic()
-        cold = self._measure.cold
-        sampled = link.ask(lambda nonce: Sample(nonce=nonce, count=count, cold=cold), Sampled, wall_s=STEP_S)
-        ended = time.monotonic()
-        if len(sampled.samples_ms) != count or not all(0 < one < 1e7 for one in sampled.samples_ms):
-            raise GuestLied("what came are no times of the calls that were asked for")
-        return Block(began, ended, sampled.samples_ms)
-
-    def _watch(self, process: _Process) -> None:
-        """The clock's own watch around batches: what a call adds to what is around it; plain calls; a graph of one."""
-        median = statistics.median(process.samples)
-        count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / max(median, 1e-4))))
-        extra = [
-            self._batch(process.link, "calls", count) - self._batch(process.link, "around", count)
-            for _ in range(WALLS)
-        ]
-        process.wall_ms = statistics.median(extra) / count
-        process.plain_ms = min(self._batch(process.link, "plain", count) for _ in range(WALLS)) / count
-        captured = process.link.ask(
-            lambda nonce: Batch(nonce=nonce, kind="capture", count=1, cold=False), Done, wall_s=STEP_S
-        )
-        process.why_no_graph = captured.problem
-        if not captured.problem:
-            process.graph_ms = min(self._batch(process.link, "graph", count) for _ in range(WALLS)) / count
-
-    def _batch(self, link: TimerLink, kind: str, count: int) -> float:
-        """Milliseconds that the whole batch took, by the clock's watch."""
-        cold = self._measure.cold
-        began = time.perf_counter()
-        link.ask(lambda nonce: Batch(nonce=nonce, kind=kind, count=count, cold=cold), Done, wall_s=STEP_S)
-        return (time.perf_counter() - began) * 1e3
-
-    def _check(self, case: Case, link: TimerLink) -> None:
-        """Other values in the same tensors, sampled like all others; then parts of outputs are asked for."""
-        given = self._given(case, SETS)
-        with self._laid_out(case, (SETS,)) as (renewed,):
-            handle = renewed.handle if isinstance(renewed, SharedInputs) else b""
-            descriptors = (renewed.descriptor,) if isinstance(renewed, Arena) else ()
-            link.ask(lambda nonce: Renew(nonce=nonce, handle=handle), Done, descriptors, wall_s=STEP_S)
+    def _check(self, case: Case, process: TimedProcess) -> ErrorReport | None:
+        """Other values in the same tensors, sampled like all others; what is wrong with parts of the outputs."""
+        given = self._inputs.unseen(case)
+        self._inputs.renew(process.link, given)
         changes = bool(self._task.in_place)
-        self._block(link, 1 if changes else LEAST_IN_BLOCK)
-        wrong = self._spot_check.wrong(link, given, back=0 if changes else self._random.randrange(2))
-        if wrong is not None:
-            raise Refused(Verdict.WRONG, wrong)
+        process.block(1 if changes else LEAST_IN_BLOCK)
+        return self._spot_check.wrong(process.link, given, back=0 if changes else self._random.randrange(2))
 
-    def _given(self, case: Case, number: int) -> Given:
-        return self._vault.given(self._problem, JudgedCase(case), self._measure.seed, number)
+    def _play(self, case: Case, candidate: TimedProcess) -> None:
+        """The candidate's launches once more, in a process that never saw its source: its times are out of a guest's reach."""
+        recorded = candidate.link.ask(lambda nonce: Record(nonce=nonce), Recorded, wall_s=STEP_S)
+        if recorded.tape is None:
+            self._tapes.append(Taped(case.name, why_not=recorded.why_not))
+            return
+        tape = recorded.tape
+        launches = sum(isinstance(step, Launch) for step in tape.steps)
+        code = tuple(code_digest(kernel.binary) for kernel in tape.kernels)
+        try:
+            why_not = self._played(case, tape, count=len(candidate.samples))
+        except TimerFailed as failure:
+            if failure.side != TAPE:
+                raise
+            why_not = str(failure)
+            self._player = None
+        self._tapes.append(Taped(case.name, launches, code, played=not why_not, why_not=why_not))
+
+    def _played(self, case: Case, tape: Tape, *, count: int) -> str:
+        """Why the tape does not stand for the candidate; empty when it does."""
+        if self._player is None:
+            (self._player,) = self._engine.timers((TAPE,), 1, instead=False)
+            self._player.hello()
+        link = self._player
+        play = partial(Play, tape=tape)
+        refused = link.ask(lambda nonce: play(nonce=nonce), Done, wall_s=STEP_S).problem
+        if refused:
+            return refused
+        given = [self._inputs.given(case, number) for number in range(SETS)]
+        with self._inputs.laid_out(given) as laid_out:
+            self._send_case(link, case, laid_out[0].arguments, laid_out[0].size_bytes, laid_out)
+            process = TimedProcess(
+                link, link.receive(Prepared, wall_s=self._measure.limits.call_s), self._measure.cold
+            )
+        size = process.block_size()
+        while len(process.samples) < min(count, MOST_PLAYED):
+            process.blocks.append(process.block(size))
+        process.watch()
+        wrong = self._check(case, process)
+        if wrong is not None:
+            return f"other outputs than the candidate's: {wrong.message}"
+        self._times.append(process.times(case.name))
+        return ""
 
     def _resolved(self, case: Case) -> bool:
         by_side = {
@@ -428,7 +353,7 @@ class Clock:
         least = min(statistics.median(samples) for samples in by_process)
         return self._floor is not None and least < ratios.FLOORS * self._floor.empty_ms
 
-    def _shuffled(self, processes: Sequence[_Process]) -> list[_Process]:
+    def _shuffled(self, processes: Sequence[TimedProcess]) -> list[TimedProcess]:
         return self._random.sample(processes, len(processes))
 
     def _part(self) -> None:
@@ -441,9 +366,9 @@ class Clock:
         self._close()
 
     def _close(self) -> None:
-        for timer in self._timers:
+        for timer in (*self._timers, *((self._player,) if self._player is not None else ())):
             timer.close()
-        self._timers = []
+        self._timers, self._player = [], None
 
     def _blamed(self, cause: Cause) -> tuple[Verdict, ErrorReport]:
         """The verdict on a candidate whose timer failed."""

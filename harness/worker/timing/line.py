@@ -10,25 +10,24 @@ from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import ENCODER, Alive
 
 from .link import TimerLink
-from .messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedPairs, Timer
+from .messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedTimers, Timer
 
 
 class EngineLine:
     """See `clock.Engine`. `ChannelClosed` when the engine is gone or wants something else by now."""
 
-    def __init__(self, channel: Channel, sides: Sequence[str]) -> None:
+    def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._sides = sides
 
     def tell(self, report: ClockReport) -> None:
         """To the engine."""
         self._channel.send(ENCODER.encode(report))
 
-    def timers(self, count: int) -> list[TimerLink]:
+    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
         """See `clock.Engine`."""
-        self.tell(NeedPairs(count=count))
+        self.tell(NeedTimers(sides=tuple(sides), count=count, instead=instead))
         found = []
-        for _ in range(count * len(self._sides)):
+        for _ in range(count * len(sides)):
             frame = self._channel.receive()
             timer = JUDGE_REQUESTS.decode(frame.payload)
             if not isinstance(timer, Timer):

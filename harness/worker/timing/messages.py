@@ -22,7 +22,10 @@ from harness.worker.serving.messages import (
 )
 from suites.task import Task
 
-BASELINE, CANDIDATE, RIVAL = "baseline", "candidate", "rival"
+from .tape import Tape
+
+BASELINE, CANDIDATE, RIVAL, TAPE = "baseline", "candidate", "rival", "tape"
+"""Sides. Of `tape` is the process that plays the candidate's launches and never sees its source."""
 
 
 class Timer(msgspec.Struct, frozen=True, tag="timer"):
@@ -33,10 +36,14 @@ class Timer(msgspec.Struct, frozen=True, tag="timer"):
     pid: int
 
 
-class NeedPairs(msgspec.Struct, frozen=True, tag="need_pairs"):
-    """The clock wants as many more processes of each side; the engine answers with `Timer`, one for each."""
+class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
+    """The clock wants processes of each of these sides; the engine answers with `Timer`, one for each."""
 
+    sides: tuple[str, ...]
     count: int
+    """Of each side."""
+    instead: bool
+    """Of those it has, which are over."""
 
 
 class LeaseWanted(msgspec.Struct, frozen=True, tag="lease_wanted"):
@@ -84,11 +91,24 @@ class Floor(msgspec.Struct, frozen=True):
     """Bytes copied; bytes a second (read and written) with caches cold, and hot."""
 
 
+class Taped(msgspec.Struct, frozen=True):
+    """What came of a case's launch tape."""
+
+    case: str
+    launches: int = 0
+    code: tuple[str, ...] = ()
+    """Digests of the binaries' code."""
+    played: bool = False
+    """Another process played it on inputs of its own, and its outputs were right."""
+    why_not: str = ""
+
+
 class Measured(msgspec.Struct, frozen=True, tag="measured"):
     """All that was timed."""
 
     times: tuple[ProcessTimes, ...]
     floor: Floor | None
+    tapes: tuple[Taped, ...] = ()
     confirmed_outputs: int = 0
     """Outputs of timed calls that were compared with the oracle, and right."""
     verdict: str = ""
@@ -190,8 +210,29 @@ class Reach(msgspec.Struct, frozen=True, tag="reach"):
     size_bytes: int
 
 
-TimerRequest = Load | Reach | Prepare | Sample | Batch | Renew | Fetch | Farewell
-TimerReport = Hello | Loaded | Failed | Broken | Prepared | Sampled | Done | Returned | LeftBehind
+class Record(msgspec.Struct, frozen=True, tag="record"):
+    """Make a tape of one call of the case at hand."""
+
+    nonce: str
+
+
+class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
+    """The tape, or why there is none."""
+
+    nonce: str
+    tape: Tape | None
+    why_not: str = ""
+
+
+class Play(msgspec.Struct, frozen=True, tag="play"):
+    """What is prepared and timed next is this tape, in place of a source."""
+
+    nonce: str
+    tape: Tape
+
+
+TimerRequest = Load | Reach | Prepare | Sample | Batch | Renew | Fetch | Record | Play | Farewell
+TimerReport = Hello | Loaded | Failed | Broken | Prepared | Sampled | Done | Recorded | Returned | LeftBehind
 TIMER_REQUESTS: msgspec.msgpack.Decoder[TimerRequest] = msgspec.msgpack.Decoder(TimerRequest)
 TIMER_REPORTS: msgspec.msgpack.Decoder[TimerReport] = msgspec.msgpack.Decoder(TimerReport)
 
@@ -213,7 +254,7 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
 
 
 ClockRequest = Measure | Timer | Leased
-ClockReport = NeedPairs | LeaseWanted | Measured | Alive
+ClockReport = NeedTimers | LeaseWanted | Measured | Alive
 JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
     JudgeRequest | ClockRequest, dec_hook=text_to_path
 )

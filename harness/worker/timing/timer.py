@@ -42,16 +42,21 @@ from .messages import (
     Batch,
     Done,
     Fetch,
+    Play,
     Prepare,
     Prepared,
     Reach,
+    Record,
+    Recorded,
     Renew,
     Sample,
     Sampled,
     TimerReport,
     TimerRequest,
 )
+from .player import NotPlayed, Player
 from .stopwatch import Stopwatch, host_ms
+from .taping import NotTaped, taped
 from .tuned import Tuning
 
 WARM_CALLS = 3
@@ -99,7 +104,9 @@ class Timer:
         self._sets: list[dict[str, Any]] = []
         """Arguments of each copy of the inputs; neighbours hold other values."""
         self._memory: list[torch.Tensor] = []
-        self._entry: Callable[..., Any] = _nothing
+        self._run: Callable[[int], Any] = _nothing
+        """A call on one copy of the inputs."""
+        self._player: Player | None = None
         self._kept: deque[Any] = deque(maxlen=KEPT)
         self._at = 0
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -126,11 +133,13 @@ class Timer:
                     return self._renew(request, descriptors)
                 case Fetch():
                     return self._fetch(request)
+                case Record(nonce=nonce):
+                    return self._record(nonce)
+                case Play():
+                    return self._play(request)
                 case Farewell(nonce=nonce):
-                    assert self._snapshot is not None
-                    return LeftBehind(
-                        nonce=nonce, patched=self._snapshot.differences(), threads=0, children=0
-                    )
+                    patched = self._snapshot.differences() if self._snapshot is not None else ()
+                    return LeftBehind(nonce=nonce, patched=patched, threads=0, children=0)
         except (SystemExit, AssertionError):
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
@@ -162,7 +171,10 @@ class Timer:
     def _prepare(self, request: Prepare, descriptors: tuple[int, ...]) -> Prepared:
         self._forget()
         self._tuning.begin(request.chosen)
-        self._entry = getattr(self._module, request.entry_point)
+        self._run = self._play_on
+        if self._player is None:
+            entry = getattr(self._module, request.entry_point)
+            self._run = lambda at: entry(**self._sets[at])
         if request.ahead:
             self._compile(request, descriptors)
             return Prepared(nonce=request.nonce, call_ms=0.0, peak_bytes=0, configs={})
@@ -190,8 +202,10 @@ class Timer:
             os.close(descriptor)
         memory = torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE)
         inputs = {one.name: gpu.view(memory, one) for one in request.arguments}
+        self._sets = [inputs]
         with self._tuning.ahead():
-            self._entry(**inputs)
+            self._run(0)
+        self._sets = []
 
     def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
@@ -229,7 +243,7 @@ class Timer:
         """The next call, on the next copy of the inputs."""
         del number
         self._at = (self._at + 1) % len(self._sets)
-        value = self._entry(**self._sets[self._at])
+        value = self._run(self._at)
         self._kept.append(value)
         return value
 
@@ -250,7 +264,7 @@ class Timer:
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
-                self._kept.append(self._entry(**self._sets[0]))
+                self._kept.append(self._run(0))
         except Exception as error:  # noqa: BLE001 (many calls cannot be captured; why is for people)
             torch.cuda.synchronize()
             return Done(nonce=nonce, problem=str(error).partition("\n")[0] or type(error).__name__)
@@ -271,6 +285,26 @@ class Timer:
             unsupported="",
             changed_output=False,
         )
+
+    def _record(self, nonce: str) -> Recorded:
+        try:
+            tape = taped(lambda: self._run(0), self._memory[0])
+        except NotTaped as why:
+            return Recorded(nonce=nonce, tape=None, why_not=str(why))
+        return Recorded(nonce=nonce, tape=tape)
+
+    def _play(self, request: Play) -> Done:
+        self._forget()
+        gpu.start(self._device)
+        try:
+            self._player = Player(request.tape)
+        except NotPlayed as why:
+            return Done(nonce=request.nonce, problem=str(why))
+        return Done(nonce=request.nonce)
+
+    def _play_on(self, at: int) -> Any:
+        assert self._player is not None
+        return self._player(self._memory[at])
 
     def _forget(self) -> None:
         self._graph = None
@@ -324,5 +358,5 @@ def _output(part: Any, start: int, count: int) -> OutputData:
     )
 
 
-def _nothing(**_: Any) -> None:
+def _nothing(_: int) -> None:
     raise AssertionError("no case was prepared")

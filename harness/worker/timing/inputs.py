@@ -1,0 +1,86 @@
+"""Inputs of cases where timers can read them: in device memory that is shared, or in arenas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+
+from harness.worker.judge.cases import JudgedCase
+from harness.worker.judge.problem import Problem
+from harness.worker.judge.vault import Given, Vault
+from harness.worker.serving.arena import Arena
+from suites.task import Case
+
+from .link import TimerLink
+from .messages import Done, Reach, Renew
+from .process import STEP_S
+from .shared import NotShared, SharedInputs
+
+LaidOut = Arena | SharedInputs
+SETS = 2
+"""Sets of other values that the copies of the inputs hold by turns; one more is kept for the check of outputs."""
+
+
+class CaseInputs:
+    """The cases of one candidate, with a session's secret values."""
+
+    def __init__(self, problem: Problem, vault: Vault, seed: int) -> None:
+        self._problem = problem
+        self._vault = vault
+        self._seed = seed
+        self.not_shared: str | None = None
+        """Why device memory is not shared with timers; `None` until it was tried."""
+
+    def given(self, case: Case, number: int) -> Given:
+        """One set of values."""
+        return self._vault.given(self._problem, JudgedCase(case), self._seed, number)
+
+    def unseen(self, case: Case) -> Given:
+        """Values that no timer was given before."""
+        return self.given(case, SETS)
+
+    def try_sharing(self, timer: TimerLink) -> None:
+        """Finds out whether a timer can reach device memory of the clock's."""
+        try:
+            tried = SharedInputs({"tried": torch.zeros(1024)})
+        except NotShared as error:
+            self.not_shared = str(error)
+            return
+        try:
+            reach = partial(Reach, handle=tried.handle, size_bytes=tried.size_bytes)
+            self.not_shared = timer.ask(lambda nonce: reach(nonce=nonce), Done, wall_s=STEP_S).problem
+        finally:
+            tried.close()
+
+    @contextmanager
+    def laid_out(self, given: Sequence[Given]) -> Iterator[Sequence[LaidOut]]:
+        """Where timers can read them, until the block ends."""
+        found: list[LaidOut] = []
+        try:
+            found.extend(
+                Arena(one.inputs, shared=True) if self.not_shared else SharedInputs(one.inputs)
+                for one in given
+            )
+            yield found
+        finally:
+            for laid_out in found:
+                laid_out.close()
+
+    def renew(self, timer: TimerLink, given: Given) -> None:
+        """Puts other values into the tensors that a timer holds."""
+        with self.laid_out((given,)) as laid_out:
+            renew = partial(Renew, handle=next(iter(handles(laid_out)), b""))
+            timer.ask(lambda nonce: renew(nonce=nonce), Done, descriptors(laid_out), wall_s=STEP_S)
+
+
+def handles(laid_out: Sequence[LaidOut]) -> tuple[bytes, ...]:
+    """Of those in shared device memory."""
+    return tuple(one.handle for one in laid_out if isinstance(one, SharedInputs))
+
+
+def descriptors(laid_out: Sequence[LaidOut]) -> tuple[int, ...]:
+    """Of those in arenas."""
+    return tuple(one.descriptor for one in laid_out if isinstance(one, Arena))
