@@ -102,7 +102,7 @@ class Player:
 def _value(argument: Span | Scalar, memories: dict[int, torch.Tensor]) -> Any:
     if isinstance(argument, Span):
         return ctypes.c_uint64(memories[argument.buffer].data_ptr() + argument.offset)
-    return _TYPES[argument.type](argument.value)
+    return _TYPES[argument.kind](argument.value)
 
 
 def _output(output: TapedOutput, memories: dict[int, torch.Tensor]) -> torch.Tensor:

@@ -23,7 +23,7 @@ class Span(msgspec.Struct, frozen=True, tag="span"):
 class Scalar(msgspec.Struct, frozen=True, tag="scalar"):
     """A number, by the kernel's own type of it."""
 
-    type: str
+    kind: str
     """As Triton writes it: `i32`, `fp32`."""
     value: int | float
 

@@ -117,11 +117,11 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(kind, str) and kind.startswith("*") and isinstance(value, torch.Tensor):
             return self._span(value.data_ptr())
         if kind in _INTEGERS and isinstance(value, int):
-            return Scalar(type=str(kind), value=int(value))
+            return Scalar(kind=str(kind), value=int(value))
         if kind in _FLOATS and isinstance(value, (int, float)):
-            return Scalar(type=str(kind), value=float(value))
+            return Scalar(kind=str(kind), value=float(value))
         self._refuse(f"an argument of the type {kind}")
-        return Scalar(type="i32", value=0)
+        return Scalar(kind="i32", value=0)
 
     def _span(self, address: int) -> Span:
         memories = [(INPUTS, self._inputs.untyped_storage()), *enumerate(self._buffers)]
