@@ -34,6 +34,7 @@ from suites.errors import SuiteError
 from suites.task import Task
 
 from . import limits
+from .baselines import Against
 from .compilation import Compiler, TargetReport, last_line, never_run
 from .device import Device, Target
 from .errors import HarnessError, WorkerDied
@@ -63,12 +64,13 @@ async def evaluate(
     seed: int,
     exam: bool = False,
     rival: str | None = None,
+    against: Against = Against(),
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
 
     The device's own target, on `cpu` the first of `targets`, can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
-    the best source so far, which a GPU times against; `cpu` times nothing. `exam` judges the task's exam cases in place of
+    the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. `exam` judges the task's exam cases in place of
     the open ones; what comes of it belongs in no feedback. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
     never an exception; only wrong arguments raise (`HarnessError`).
@@ -90,7 +92,7 @@ async def evaluate(
             sheet.place(slot.device.name)
             compiled_for = _targets(slot.device, targets)
             here = task_on(task, compiled_for[0].name)
-            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam, rival)
+            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam, rival, against)
             if slot.interpreter is not None:
                 sheet.enter("call")
                 interpreted = await _Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked).run()
@@ -123,6 +125,7 @@ class _Asked(msgspec.Struct, frozen=True):
     static: StaticReport
     exam: bool
     rival: str | None
+    against: Against
 
 
 class _Evaluating:
@@ -140,6 +143,7 @@ class _Evaluating:
         self._static = asked.static
         self._exam = asked.exam
         self._rival = asked.rival
+        self._against = asked.against
         self._limits = pool.limits(slot.device)
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
@@ -265,7 +269,9 @@ class _Evaluating:
         try:
             resources = self._sheet.facts.get("resources", {}).get(self._targets[0].name, ())
             compiled = {one.code_sha256 for one in resources}
-            timing = await performance.measure(channel, self._source, rival=self._rival, compiled=compiled)
+            timing = await performance.measure(
+                channel, self._source, rival=self._rival, against=self._against, compiled=compiled
+            )
         except TimeoutError:
             self._slot.discard()
             raise WorkerDied("the clock said nothing for too long") from None

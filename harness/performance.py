@@ -29,9 +29,10 @@ from harness.worker.timing.messages import (
 from suites.task import Case, Task
 
 from . import limits, ratios
+from .baselines import Against, timing_baseline
 from .device import Device, Target
 from .efficiency import case_efficiency, flush_bytes
-from .errors import WorkerDied
+from .errors import HarnessError, WorkerDied
 from .evaluation import Basis, ErrorReport, Fact, Verdict
 from .frames import AsyncChannel
 from .latency import Latency, Outcome, Timed
@@ -84,20 +85,19 @@ class Performance:
         source: str,
         *,
         rival: str | None,
+        against: Against,
         compiled: Collection[str] = (),
-        cold: bool = True,
     ) -> Timing:
         """What timing says; `WorkerDied` when the judge was lost. Leaves no timer behind.
 
         `compiled` are digests of the code that the compile stage made of the source.
         """
-        baseline = self._task.folder / "baseline.py"
         try:
-            text = await asyncio.to_thread(baseline.read_text, encoding="utf-8")
-        except OSError as error:
-            return Timing((), f"not timed: the task has no timing baseline ({error.strerror})")
+            baseline = against.baseline or await asyncio.to_thread(timing_baseline, self._task)
+        except HarnessError as error:
+            return Timing((), f"not timed: {error}")
         recognised = product_of(self._slot.device)
-        sources = {BASELINE: text, CANDIDATE: source}
+        sources = {BASELINE: baseline.source, CANDIDATE: source}
         if rival is not None and rival != source:
             sources[RIVAL] = rival
         measure = Measure(
@@ -106,7 +106,8 @@ class Performance:
             seed=self._seed,
             target=self._target.name,
             limits=self._pool.limits(self._slot.device),
-            cold=cold,
+            cold=against.cold,
+            against=baseline.name,
             flush_bytes=flush_bytes(recognised.product),
             budget_s=BUDGET_S,
         )
@@ -191,7 +192,7 @@ def concluded(device: Device, product: Product | None, measure: Measure, measure
             Basis.PROOF,
         ),
     )
-    against = f"against {measure.task.baseline}, {'cold' if measure.cold else 'hot'} caches"
+    against = f"against {measure.against}, {'cold' if measure.cold else 'hot'} caches"
     return Timing(
         latency,
         f"{len(latency)} of {len(cases)} cases timed {against}: {words}",
@@ -259,7 +260,7 @@ def _latency(
         ci=None if found is None else (found.low, found.high),
         confirmed=confirmed(candidate.median_ms, wall_ms, _tape_ms(measured, case)),
         outcome=Outcome.TOO_SHORT if found is None else found.outcome,
-        against=measure.task.baseline,
+        against=measure.against,
         cache="cold" if measure.cold else "hot",
         pairs=len(fast),
         floor_ms=floor_ms,

@@ -248,6 +248,8 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     target: str
     limits: TimeLimits
     cold: bool
+    against: str
+    """Name of the baseline."""
     flush_bytes: int
     budget_s: float
     """For all cases together, once the device is leased."""
