@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness import DevicePool, Evaluation, Latency, Outcome, evaluate, target
-from harness.baselines import Against
+from harness.baselines import USUAL
 from harness.performance import Performance, Timing
 from suites import Task, baseline_source, load_suite, load_task
 
@@ -37,7 +37,7 @@ async def timed(pool: DevicePool, task: Task, source: str) -> Timing:
     async with pool.slot() as slot:
         own = target(slot.device.target or "")
         performance = Performance(pool, slot, task.at_gpu_sizes, own, seed=SEED)
-        return await performance.measure(await slot.channel(), source, rival=None, against=Against())
+        return await performance.measure(await slot.channel(), source, rival=None, against=USUAL)
 
 
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:

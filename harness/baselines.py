@@ -43,6 +43,9 @@ class Against(msgspec.Struct, frozen=True):
     """Whether caches are emptied before each sample."""
 
 
+USUAL = Against()
+
+
 def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
     """
     The baseline of one of `KINDS`; `HarnessError` where the task has none such.

@@ -34,7 +34,7 @@ from suites.errors import SuiteError
 from suites.task import Task
 
 from . import limits
-from .baselines import Against
+from .baselines import USUAL, Against
 from .compilation import Compiler, TargetReport, last_line, never_run
 from .device import Device, Target
 from .errors import HarnessError, WorkerDied
@@ -64,7 +64,7 @@ async def evaluate(
     seed: int,
     exam: bool = False,
     rival: str | None = None,
-    against: Against = Against(),
+    against: Against = USUAL,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.

@@ -93,7 +93,9 @@ class Performance:
         `compiled` are digests of the code that the compile stage made of the source.
         """
         try:
-            baseline = against.baseline or await asyncio.to_thread(timing_baseline, self._task)
+            baseline = against.baseline
+            if baseline is None:
+                baseline = await asyncio.to_thread(timing_baseline, self._task)
         except HarnessError as error:
             return Timing((), f"not timed: {error}")
         recognised = product_of(self._slot.device)
