@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, steady
+from harness.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, ask_once, steady
 from harness.telemetry.amd import AmdSmi
 from harness.telemetry.company import Family, in_host_namespace, others, parent_of
 from harness.telemetry.nvml import Nvml
@@ -350,3 +350,9 @@ async def test_without_a_driver_the_real_sampler_says_what_to_do() -> None:
         assert "amdsmi" in told.note
         await told.begin()
         assert "amdsmi" in (await told.end()).note
+
+
+def test_asked_once_it_says_what_to_install() -> None:
+    told = ask_once("0000:ff:1f.7", "hip")
+    assert told.source == ""
+    assert "amdsmi" in told.note

@@ -35,8 +35,8 @@ DEVICE_COLUMNS = (
     Column("floor", 7, 8, right=True, drop=5, if_known=True),
     Column("graph", 7, 8, right=True, drop=7, if_known=True),
     Column("launches", 8, 8, right=True, drop=6, if_known=True),
-    Column("lowest clock", 12, 18, right=True, drop=1, if_known=True),
-    Column("throttled", 9, 30, drop=2, if_known=True),
+    Column("lowest clock", 16, 18, right=True, drop=1, if_known=True),
+    Column("throttled", 13, 30, drop=2, if_known=True),
     Column("others", 6, 6, right=True, drop=3, if_known=True),
     Column("hot/memory", 10, 11, right=True, drop=8, if_known=True),
     Column("power", 6, 6, right=True, drop=9, if_known=True),
@@ -113,14 +113,16 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
 
 
 def means(evaluation: Evaluation) -> str:
-    """Mean and geometric mean of the speedups, and against what; empty where there is none."""
+    """Mean and geometric mean of the speedups, against what and on which caches; empty where there is none."""
     known = [
         f"{name} {wording.times(value)}"
         for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))
         if value is not None
     ]
     names = ", ".join(dict.fromkeys(clean(each.against) for each in evaluation.latency if each.against))
-    return f"speedup{f' against {names}' if names else ''}: {', '.join(known)}" if known else ""
+    caches = " and ".join(sorted({each.cache for each in evaluation.latency}))
+    against = f" against {names}" if names else ""
+    return f"speedup{against}, {caches} caches: {', '.join(known)}" if known else ""
 
 
 def remarks(latency: Iterable[Latency]) -> list[str]:
