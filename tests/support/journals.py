@@ -573,3 +573,14 @@ def append(journal: Path, events: Sequence[ev.AnyEvent]) -> None:
     with journal.open("ab") as file:
         for event in events:
             file.write(encode(event) + b"\n")
+
+
+def timed_again() -> list[ev.AnyEvent]:
+    """`finished`, with a winner whose exam timed it again and found less."""
+    exam = msgspec.structs.replace(examined(), speedup=1.14, speedup_geomean=1.13, latency=latencies())
+    return [
+        msgspec.structs.replace(each, evaluation=exam)
+        if isinstance(each, ev.WinnerExamined) and each.attempt == "vector_add#1/1"
+        else each
+        for each in finished()
+    ]

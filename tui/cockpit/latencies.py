@@ -12,7 +12,7 @@ from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import clean
 
 TIME_COLUMNS = (
-    Column("device", 6, 10),
+    Column("GPU", 3, 10),
     Column("case", 8, 24),
     Column("baseline", 8, 12, right=True, drop=2),
     Column("candidate", 9, 9, right=True, drop=1),
@@ -27,11 +27,11 @@ TIME_COLUMNS = (
     Column("confirmed", 9, 9, drop=3),
 )
 DEVICE_COLUMNS = (
-    Column("device", 6, 10),
+    Column("GPU", 3, 10),
     Column("case", 8, 24),
     Column("IOU", 5, 6, right=True, if_known=True),
     Column("MFU", 5, 6, right=True, if_known=True),
-    Column("against rival", 13, 26, right=True, drop=4, if_known=True),
+    Column("against rival", 17, 26, right=True, drop=4, if_known=True),
     Column("floor", 7, 8, right=True, drop=5, if_known=True),
     Column("graph", 7, 8, right=True, drop=7, if_known=True),
     Column("launches", 8, 8, right=True, drop=6, if_known=True),
