@@ -400,7 +400,10 @@ def test_picture_of_a_winner_that_was_timed_again(
     app, _ = live(timed_again()[:-1])
     assert snap_compare(app, terminal_size=size, run_before=going_to("vector_add#1", pane))
     assert app.feed is not None
-    assert app.feed.state.attempt("vector_add#1/1").speedup == 1.14
+    attempt = app.feed.state.attempt("vector_add#1/1")
+    assert attempt.speedup == 1.14
+    shown = "\n".join(plain(each) for each in details.told("speed", attempt, None, "gfx942", 100).lines)
+    assert shown.index("timed again for the exam") < shown.index("mean 1.14x")
 
 
 def test_nothing_measured_is_said_so() -> None:

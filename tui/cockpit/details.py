@@ -33,8 +33,9 @@ def told(
         case _:
             if attempt.evaluation is None:
                 return Told([line("no evaluation yet", "dim")], [])
-            lines = (resources if name == "resources" else speed)(attempt.evaluation, width)
-            return Told(lines, [])
+            if name == "resources":
+                return Told(resources(attempt.evaluation, width), [])
+            return Told([*speed(attempt.evaluation, width), *_timed_again(attempt, width)], [])
 
 
 def copy_text(name: str, attempt: AttemptState) -> str:
@@ -103,6 +104,14 @@ def _measured(evaluation: Evaluation, width: int) -> list[Line]:
         words = "" if state is None else clean(state_words(state))
         lines += [line(each, "dim") for each in wrap(f"{name}: {words}", width) if words]
     return lines + [line(each, "warn") for text in latencies.remarks(latency) for each in wrap(text, width)]
+
+
+def _timed_again(attempt: AttemptState, width: int) -> list[Line]:
+    """What the exam measured: by this one an attempt is compared."""
+    if attempt.exam is None or not attempt.exam.latency:
+        return []
+    words = "timed again for the exam, in fresh processes and on fresh values"
+    return [EMPTY, line(words, "head"), *_measured(attempt.exam, width)]
 
 
 def speed(evaluation: Evaluation, width: int) -> list[Line]:
