@@ -36,6 +36,7 @@ from engine.shared import Shared
 from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.devices import choose_devices
+from harness.telemetry import Telemetry
 from sessions.errors import SessionsError
 from sessions.events import (
     DecisionMade,
@@ -241,12 +242,19 @@ class Engine:
     # Watching and being reached
 
     async def _tick(self, recorder: Recorder, control: ControlServer) -> None:
-        sampler = DeviceSampler(choose_devices(recorder_devices(recorder)), self._busy)
-        while True:
-            await asyncio.sleep(TICK_S)
-            for sample in sampler.changed():
-                recorder.record(sample)
-            await self._keep_reachable(recorder, control)
+        devices = choose_devices(recorder_devices(recorder))
+        async with AsyncExitStack() as watched:
+            telemetry = {
+                device.name: await watched.enter_async_context(Telemetry(device.address, device.kind))
+                for device in devices
+                if device.address
+            }
+            sampler = DeviceSampler(devices, self._busy, telemetry)
+            while True:
+                await asyncio.sleep(TICK_S)
+                for sample in await sampler.changed():
+                    recorder.record(sample)
+                await self._keep_reachable(recorder, control)
 
     async def _keep_reachable(self, recorder: Recorder, control: ControlServer) -> None:
         """Make socket and `engine.json` anew where they were removed. Where that fails the session goes on all the same."""

@@ -8,38 +8,62 @@ from collections.abc import Mapping, Sequence
 import psutil
 
 from harness import Device
+from harness.latency import DeviceState
+from harness.telemetry import Telemetry
 from sessions.events import DeviceSampled
 
 UTILISATION_STEP = 0.05
 MEMORY_STEP = 0.01
 """Share of the whole. Smaller changes are not told: an idle session should not fill its journal."""
+POWER_STEP_W = 25.0
+CLOCK_STEP_MHZ = 100.0
+TEMPERATURE_STEP_C = 3.0
 
 
 class DeviceSampler:
     """Samples of an engine's devices that differ from the last ones told."""
 
-    def __init__(self, devices: Sequence[Device], busy: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        busy: Mapping[str, Sequence[str]],
+        telemetry: Mapping[str, Telemetry],
+    ) -> None:
+        """`telemetry`, by name of device, is asked for those that have one; it stays the caller's."""
         self._devices = devices
         self._busy = busy
+        self._telemetry = telemetry
         self._told: dict[str, DeviceSampled] = {}
         # The first reading of the processor is over no time at all and says nothing.
         psutil.cpu_percent()
 
-    def changed(self) -> list[DeviceSampled]:
+    async def changed(self) -> list[DeviceSampled]:
         """The devices that changed since they were last told, with their state now."""
         found = []
         for device in self._devices:
-            sample = self._sample(device)
+            sample = await self._sample(device)
             before = self._told.get(device.name)
             if before is None or _differs(before, sample):
                 self._told[device.name] = sample
                 found.append(sample)
         return found
 
-    def _sample(self, device: Device) -> DeviceSampled:
+    async def _sample(self, device: Device) -> DeviceSampled:
         busy = tuple(self._busy.get(device.name, ()))
         if device.kind != "cpu":
-            return DeviceSampled(device=device.name, description=device.description, busy_with=busy)
+            told = self._telemetry.get(device.name)
+            state = DeviceState() if told is None else await told.state()
+            return DeviceSampled(
+                device=device.name,
+                description=device.description,
+                busy_with=busy,
+                utilisation=None if state.busy_percent is None else state.busy_percent / 100,
+                memory_used_bytes=state.memory_used_bytes,
+                memory_total_bytes=state.memory_total_bytes,
+                temperature_c=state.hotspot_c,
+                power_w=state.power_w,
+                clock_mhz=state.clock_mhz,
+            )
         memory = psutil.virtual_memory()
         cores = len(os.sched_getaffinity(0))
         return DeviceSampled(
@@ -55,9 +79,20 @@ class DeviceSampler:
 def _differs(before: DeviceSampled, now: DeviceSampled) -> bool:
     if before.busy_with != now.busy_with:
         return True
-    if before.utilisation is None or now.utilisation is None:
-        return before.utilisation is not now.utilisation
-    if abs(before.utilisation - now.utilisation) >= UTILISATION_STEP:
-        return True
-    total = now.memory_total_bytes or 1
-    return abs((before.memory_used_bytes or 0) - (now.memory_used_bytes or 0)) / total >= MEMORY_STEP
+    memory_step = MEMORY_STEP * (now.memory_total_bytes or 1)
+    return any(
+        _moved(was, told, step)
+        for was, told, step in (
+            (before.utilisation, now.utilisation, UTILISATION_STEP),
+            (before.memory_used_bytes, now.memory_used_bytes, memory_step),
+            (before.power_w, now.power_w, POWER_STEP_W),
+            (before.clock_mhz, now.clock_mhz, CLOCK_STEP_MHZ),
+            (before.temperature_c, now.temperature_c, TEMPERATURE_STEP_C),
+        )
+    )
+
+
+def _moved(was: float | None, told: float | None, step: float) -> bool:
+    if was is None or told is None:
+        return was is not told
+    return abs(was - told) >= step

@@ -70,7 +70,7 @@ class Window(msgspec.Struct, frozen=True):
     """What the device told of itself while it was timed. What it does not tell is `None`, never 0."""
 
     source: str
-    """`nvml`, `amdsmi`; empty where nothing tells."""
+    """`nvml`, `amdsmi`, `sysfs`; empty where nothing tells."""
     seconds: float
     clock_mhz: int | None = None
     """The lowest that was seen of any of the chip's clocks."""
@@ -102,6 +102,8 @@ class DeviceState(msgspec.Struct, frozen=True):
     other_processes: int | None = None
     clock_mhz: int | None = None
     hotspot_c: float | None = None
+    memory_total_bytes: int | None = None
+    power_w: float | None = None
 
 
 class Latency(msgspec.Struct, frozen=True):

@@ -93,11 +93,7 @@ def summarise(state: SessionState) -> SessionSummary:
         ),
         confirmed=_confirmed(by_task),
         best={task: best.attempt for task, best in found.items()},
-        speedups={
-            task: best.evaluation.speedup
-            for task, best in found.items()
-            if best.evaluation is not None and best.evaluation.speedup is not None
-        },
+        speedups={task: best.speedup for task, best in found.items() if best.speedup is not None},
         accepted=tuple(
             each.attempt for each in attempts if each.decision is not None and each.decision.accepted
         ),

@@ -150,6 +150,19 @@ class AttemptState:
         return Confirmation.CONFIRMED if exam.verdict is Verdict.CORRECT else Confirmation.NOT_CONFIRMED
 
     @property
+    def speedup_confirmed(self) -> float | None:
+        """What timing it again for the exam gave, in fresh processes and on fresh values; `None` where that was not done."""
+        if self.exam is None or self.confirmation is not Confirmation.CONFIRMED:
+            return None
+        return self.exam.speedup
+
+    @property
+    def speedup(self) -> float | None:
+        """The confirmed one, else the one that was found."""
+        found = self.evaluation.speedup if self.evaluation else None
+        return found if self.speedup_confirmed is None else self.speedup_confirmed
+
+    @property
     def unexamined_because(self) -> str:
         """Why an exam that was tried gave no verdict on the candidate; empty where none was tried, or it gave one."""
         if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:

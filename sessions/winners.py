@@ -20,7 +20,8 @@ def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
 def best_of(attempts: Iterable[AttemptState]) -> AttemptState | None:
     """The best judged attempt that nobody rejected; `None` when there is none.
 
-    What failed the exam comes after all other correct ones, and before what failed on the open cases.
+    What failed the exam comes after all other correct ones, and before what failed on the open cases; what was timed again
+    for the exam comes first, by that.
     """
     best: AttemptState | None = None
     for each in _wanted(attempts):
@@ -33,8 +34,12 @@ def best_of(attempts: Iterable[AttemptState]) -> AttemptState | None:
 def place(attempt: AttemptState) -> tuple[int, Rank]:
     """The order of judged attempts at one task; greater is better. `ValueError` for one that is not judged."""
     correct = attempt.verdict is Verdict.CORRECT
-    passed = attempt.confirmation is not Confirmation.NOT_CONFIRMED
-    return (2 if passed else 1) if correct else 0, _rank(attempt)
+    if not correct:
+        return 0, _rank(attempt)
+    if attempt.speedup_confirmed is not None:
+        # The best of many noisy figures is too good: one that was timed again does not yield to one that was not.
+        return 3, _rank(attempt)._replace(speedup=attempt.speedup_confirmed)
+    return 2 if attempt.confirmation is not Confirmation.NOT_CONFIRMED else 1, _rank(attempt)
 
 
 def _rank(attempt: AttemptState) -> Rank:

@@ -74,8 +74,11 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
         return f"exam under way: {attempt.examining}"
     if exam is not None and attempt.confirmation is not Confirmation.NOT_EXAMINED:
         if attempt.confirmation is Confirmation.CONFIRMED:
-            words = margin_words(exam)
-            return f"confirmed correct on the exam cases{f': {words}' if words else ''}"
+            words = [margin_words(exam)]
+            if attempt.evaluation is not None and attempt.speedup_confirmed is not None:
+                words.append(speedup_words(attempt.evaluation, attempt.speedup_confirmed))
+            known = "; ".join(filter(None, words))
+            return f"confirmed correct on the exam cases{f': {known}' if known else ''}"
         why = exam.error.message if exam.error is not None else "it failed"
         return f"not confirmed: {exam.verdict.value.replace('_', ' ')} on the exam cases: {why}"
     if attempt.unexamined_because:
@@ -83,6 +86,20 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
     if instance is not None and instance.finished is None:
         return "not examined: the best attempt is, when the instance ends"
     return "not examined" if is_winner(attempt, instance) else "not examined: only an instance's best is"
+
+
+def speedup_words(evaluation: Evaluation, confirmed: float | None = None) -> str:
+    """`1.42x`, or `found 1.42x, confirmed 1.31x` where it was timed again; empty where nothing was timed."""
+    found = "" if evaluation.speedup is None else f"{evaluation.speedup:.2f}x"
+    if confirmed is None:
+        return found
+    return f"found {found}, confirmed {confirmed:.2f}x" if found else f"confirmed {confirmed:.2f}x"
+
+
+def against_words(evaluation: Evaluation, baseline: str = "") -> str:
+    """` against triton`: the timing baselines that its ratios were taken against; empty where nobody named one."""
+    names = list(dict.fromkeys(each.against for each in evaluation.latency if each.against)) or [baseline]
+    return f" against {', '.join(names)}" if any(names) else ""
 
 
 class Solved(Protocol):

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from harness import Evaluation, KernelResources, Mismatch
 
-from .certainty import BASES, facts_of, left, margin_words, measured, worst_first
+from .certainty import (
+    BASES,
+    against_words,
+    facts_of,
+    left,
+    margin_words,
+    measured,
+    speedup_words,
+    worst_first,
+)
+from .measured import timing
 from .plain import UNKNOWN, Column, count, indented, size, table, wrapped
 
 MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
@@ -20,8 +30,7 @@ def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
     margins = f"; {known}" if (known := margin_words(evaluation)) else ""
     if evaluation.speedup is None:
         return f"{evaluation.verdict}{margins}"
-    against = f" against {baseline}" if baseline else ""
-    return f"{evaluation.verdict}, {evaluation.speedup:.2f}x{against}{margins}"
+    return f"{evaluation.verdict}, {speedup_words(evaluation)}{against_words(evaluation, baseline)}{margins}"
 
 
 def page(evaluation: Evaluation, *, baseline: str = "") -> str:
@@ -45,7 +54,7 @@ def _sections(evaluation: Evaluation, baseline: str) -> Iterator[str]:
     )
     yield _error(evaluation)
     yield _margins(evaluation)
-    yield _latency(evaluation, baseline)
+    yield timing(evaluation, baseline)
     yield _resources(evaluation)
     yield _traffic(evaluation)
     yield _sampled(evaluation)
@@ -103,35 +112,6 @@ def _margins(evaluation: Evaluation) -> str:
         Column("by"),
     ]
     return "margins left to the tolerances, worst first\n" + table(columns, rows, indent=2)
-
-
-def _latency(evaluation: Evaluation, baseline: str) -> str:
-    if not evaluation.latency:
-        return ""
-    rows = [
-        (
-            each.case,
-            each.device,
-            f"{each.baseline_ms:.4f}",
-            f"{each.candidate_ms:.4f}",
-            "-" if each.speedup is None else f"{each.speedup:.2f}x",
-            "-" if each.ci is None else f"{each.ci[0]:.2f}-{each.ci[1]:.2f}",
-            each.outcome.value,
-            each.confirmed,
-        )
-        for each in evaluation.latency
-    ]
-    columns = [
-        Column("case", keep=True),
-        Column("device", keep=True),
-        Column(f"{baseline or 'baseline'} ms", right=True),
-        Column("candidate ms", right=True),
-        Column("speedup", right=True),
-        Column("95 %", right=True),
-        Column("outcome"),
-        Column("confirmed by"),
-    ]
-    return "latency (measured)\n" + table(columns, rows, indent=2)
 
 
 def _resources(evaluation: Evaluation) -> str:

@@ -104,7 +104,7 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         best_attempt=best.attempt if best else None,
         best_verdict=str(best.verdict) if best else None,
         best_exam=str(best.confirmation) if best and solved else None,
-        best_speedup=best.evaluation.speedup if best and best.evaluation and solved else None,
+        best_speedup=best.speedup if best and solved else None,
         call_accuracy=call_accuracy(evaluations),
         execution_accuracy=execution_accuracy(evaluations),
         correct_per_compile=correct_per_compile(evaluations),

@@ -9,7 +9,7 @@ from sessions import AttemptState, SessionState
 from sessions.names import short_task
 from sessions.winners import best_of
 
-from .certainty import left, worst_first
+from .certainty import against_words, left, speedup_words, worst_first
 from .narrate import counted
 from .plain import UNKNOWN, Column, count, duration, money, table
 
@@ -112,9 +112,11 @@ def next_line(command: str) -> str:
 
 
 def speed(attempt: AttemptState | None) -> str:
-    """The measured speedup; unknown where nothing was timed."""
-    evaluation = attempt.evaluation if attempt else None
-    return UNKNOWN if evaluation is None or evaluation.speedup is None else f"{evaluation.speedup:.2f}x"
+    """The measured speedup, found and confirmed, and what it is against; unknown where nothing was timed."""
+    if attempt is None or attempt.evaluation is None:
+        return UNKNOWN
+    known = speedup_words(attempt.evaluation, attempt.speedup_confirmed)
+    return f"{known}{against_words(attempt.evaluation)}" if known else UNKNOWN
 
 
 def ending(state: SessionState) -> str:

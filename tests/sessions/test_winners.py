@@ -104,3 +104,22 @@ def test_nothing_judged_has_no_place() -> None:
     assert best_of(state.attempts()) is None
     with pytest.raises(ValueError, match="not judged"):
         place(state.attempt("softmax#1/1"))
+
+
+def test_a_speedup_that_the_exam_timed_again_counts_and_does_not_yield_to_one_that_was_only_found() -> None:
+    state = told((Verdict.CORRECT, 1.38), (Verdict.CORRECT, 1.42))
+    exam = msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=1.31), exam=True)
+    apply(state, ev.WinnerExamined(attempt="softmax#1/2", evaluation=exam))
+    winner = state.attempt("softmax#1/2")
+    assert (winner.evaluation.speedup, winner.speedup_confirmed, winner.speedup) == (1.42, 1.31, 1.31)  # type: ignore[union-attr]
+    assert best_of(state.attempts()) is winner
+    assert place(winner)[1].speedup == 1.31
+    assert summarise(state).speedups == {"starter/softmax": 1.31}
+    assert state.attempt("softmax#1/1").speedup == 1.38, "what nobody timed again is as it was found"
+
+
+def test_a_speedup_of_a_failed_exam_confirms_nothing() -> None:
+    state = told((Verdict.CORRECT, 1.42))
+    exam = msgspec.structs.replace(story.evaluation(Verdict.WRONG, speedup=1.4), exam=True)
+    apply(state, ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
+    assert state.attempt("softmax#1/1").speedup_confirmed is None

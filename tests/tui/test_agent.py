@@ -32,6 +32,7 @@ from tests.support.journals import (
     finished,
     latencies,
     running,
+    timed_again,
     wrong,
 )
 from tests.tui.cockpits import NARROW, WIDE, Notebook, Told, live, until
@@ -380,6 +381,29 @@ def test_measured_latencies_say_faster_only_where_the_interval_excludes_one() ->
     shown = lines_of("speed", correct(speed=latencies())).splitlines()
     assert any("fp32" in each and "faster" in each and "1.390-1.470" in each for each in shown)
     assert any("fp16 outliers" in each and "not resolved" in each for each in shown)
+
+
+def test_what_a_ratio_is_worth_stands_beside_it() -> None:
+    shown = lines_of("speed", correct(speed=latencies()), 200)
+    for fact in (
+        "speedup against triton, cold caches", "28.5-29.6 us", "640/655", "bound", "1.05x 1.020-1.070", "4.1 us", "85%",
+        "1755 of 1980 MHz", "power cap 12%", "61/54 C", "512 W", "14.7 mJ", "8 MiB",
+    ):  # fmt: skip
+        assert fact in shown
+
+
+@BOTH
+@pytest.mark.parametrize("pane", ["3", "5"], ids=["verdict", "speed"])
+def test_picture_of_a_winner_that_was_timed_again(
+    size: tuple[int, int], pane: str, snap_compare: Callable[..., bool]
+) -> None:
+    app, _ = live(timed_again()[:-1])
+    assert snap_compare(app, terminal_size=size, run_before=going_to("vector_add#1", pane))
+    assert app.feed is not None
+    attempt = app.feed.state.attempt("vector_add#1/1")
+    assert attempt.speedup == 1.14
+    shown = "\n".join(plain(each) for each in details.told("speed", attempt, None, "gfx942", 100).lines)
+    assert shown.index("timed again for the exam") < shown.index("mean 1.14x")
 
 
 def test_nothing_measured_is_said_so() -> None:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from harness import Evaluation
 from sessions.state import AttemptState, InstanceState
-from tui.cockpit import attempts, measures, wording
+from tui.cockpit import attempts, latencies, measures
 from tui.cockpit.attempts import Told
-from tui.cockpit.grid import Column, Row, heading, places, row_line
+from tui.cockpit.grid import UNKNOWN, Column, Row, heading, places, row_line
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 from tui.cockpit.measures import Binary
+from tui.measured import state_words
 
 LEGEND = (
     "limit: what keeps more waves (AMD, a SIMD) or warps (NVIDIA, an SM) from fitting; MFMA, MMA: matrix instructions; "
@@ -32,8 +33,9 @@ def told(
         case _:
             if attempt.evaluation is None:
                 return Told([line("no evaluation yet", "dim")], [])
-            lines = (resources if name == "resources" else speed)(attempt.evaluation, width)
-            return Told(lines, [])
+            if name == "resources":
+                return Told(resources(attempt.evaluation, width), [])
+            return Told([*speed(attempt.evaluation, width), *_timed_again(attempt, width)], [])
 
 
 def copy_text(name: str, attempt: AttemptState) -> str:
@@ -88,17 +90,35 @@ def _launches(found: Sequence[Binary], width: int) -> list[Line]:
     return lines
 
 
+def _measured(evaluation: Evaluation, width: int) -> list[Line]:
+    """Times by case and GPU, what they are worth, and how the GPU fared meanwhile."""
+    latency = evaluation.latency
+    lines = table(latencies.time_columns(latency), latencies.time_rows(latency), width)
+    means = latencies.means(evaluation)
+    lines += [line(each) for each in wrap(means, width) if means]
+    rows = latencies.device_rows(latency)
+    if any(cell.text not in UNKNOWN for row in rows for cell in row.cells[2:]):
+        lines += [EMPTY, line("the device meanwhile, and what was achieved of it", "head")]
+        lines += table(latencies.DEVICE_COLUMNS, rows, width)
+    for name, state in (("before", evaluation.device_before), ("after", evaluation.device_after)):
+        words = "" if state is None else clean(state_words(state))
+        lines += [line(each, "dim") for each in wrap(f"{name}: {words}", width) if words]
+    return lines + [line(each, "warn") for text in latencies.remarks(latency) for each in wrap(text, width)]
+
+
+def _timed_again(attempt: AttemptState, width: int) -> list[Line]:
+    """What the exam measured: by this one an attempt is compared."""
+    if attempt.exam is None or not attempt.exam.latency:
+        return []
+    words = "timed again for the exam, in fresh processes and on fresh values"
+    return [EMPTY, line(words, "head"), *_measured(attempt.exam, width)]
+
+
 def speed(evaluation: Evaluation, width: int) -> list[Line]:
     """Latencies where they were measured; else what is known without a measurement, labelled so."""
     lines: list[Line] = []
     if evaluation.latency:
-        lines += table(measures.LATENCY_COLUMNS, measures.latency_rows(evaluation.latency), width)
-        means = [
-            f"{name} {wording.times(value)}"
-            for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))
-            if value is not None
-        ]
-        lines += [line("speedup: " + ", ".join(means))] if means else []
+        lines += _measured(evaluation, width)
     else:
         failed = next((stage.name for stage in evaluation.stages if stage.ok is False), None)
         why = (

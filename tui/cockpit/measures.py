@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness import Evaluation, KernelResources, Latency, Outcome
+from harness import Evaluation, KernelResources
 from harness.evaluation import GridFit
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
@@ -156,16 +156,6 @@ def _number(value: int | None) -> Cell:
     return Cell("-", "dim") if value is None else Cell(str(value))
 
 
-LATENCY_COLUMNS = (
-    Column("device", 6, 10),
-    Column("case", 8, 24),
-    Column("baseline", 9, 9, right=True, drop=2),
-    Column("candidate", 9, 9, right=True, drop=1),
-    Column("speedup", 7, 7, right=True),
-    Column("95 % interval", 13, 13, right=True),
-    Column("", 12, 12),
-    Column("confirmed", 9, 9, drop=3),
-)
 TRAFFIC_COLUMNS = (
     Column("case", 12, 24),
     Column("sizes", 16, 30, drop=7),
@@ -196,29 +186,6 @@ ESTIMATE_COLUMNS = (
     Column("if all went to memory", 21, 21, right=True),
     Column("bound", 7, 7, drop=3),
 )
-
-
-def latency_rows(latency: Iterable[Latency]) -> list[Row]:
-    """One row a device and case."""
-    rows = []
-    for each in latency:
-        style = {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(each.outcome, "dim")
-        rows.append(
-            Row(
-                f"{each.device}/{each.case}",
-                (
-                    Cell(each.device, "key"),
-                    Cell(each.case),
-                    Cell(wording.microseconds(each.baseline_ms * 1e3)),
-                    Cell(wording.microseconds(each.candidate_ms * 1e3)),
-                    Cell(wording.UNKNOWN if each.speedup is None else wording.times(each.speedup), style),
-                    Cell(wording.UNKNOWN if each.ci is None else f"{each.ci[0]:.3f}-{each.ci[1]:.3f}"),
-                    Cell(each.outcome.value, style),
-                    Cell(each.confirmed, "dim"),
-                ),
-            )
-        )
-    return rows
 
 
 def traffic_rows(evaluation: Evaluation) -> list[Row]:

@@ -132,7 +132,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
-            else _standing(state, best.evaluation),
+            else _standing(state, best.evaluation, best.speedup_confirmed),
             exam_cell(best, instance),
             Cell("-", "dim") if last is None else _verdict(last),
             Cell(wording.tokens(read, written), "dim"),
@@ -142,10 +142,10 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
     )
 
 
-def _standing(state: SessionState, evaluation: Evaluation) -> Cell:
+def _standing(state: SessionState, evaluation: Evaluation, confirmed: float | None) -> Cell:
     if evaluation.verdict is not Verdict.CORRECT:
         return Cell("none correct yet", "dim")
-    return Cell(*wording.standing(evaluation, target(state)))
+    return Cell(*wording.standing(evaluation, target(state), confirmed))
 
 
 def exam_cell(attempt: AttemptState | None, instance: InstanceState) -> Cell:
@@ -212,6 +212,8 @@ class Leaders:
     def rows(self, state: SessionState) -> list[Row]:
         """Per task the best correct attempts, best first; after them what failed the exam, then what a person rejected.
 
+        What was timed again for the exam comes before what was not, by what that gave.
+
         Equals stand in order of appearance.
         """
         by_task: dict[str, list[tuple[Rank, AttemptState, InstanceState]]] = {}
@@ -220,6 +222,8 @@ class Leaders:
             for attempt in instance.attempts:
                 place = self.rank(attempt)
                 if place is not None and attempt.verdict is Verdict.CORRECT:
+                    if attempt.speedup_confirmed is not None:
+                        place = place._replace(speedup=attempt.speedup_confirmed)
                     found.append((place, attempt, instance))
         rows: list[Row] = []
         for task, found in by_task.items():
@@ -246,7 +250,7 @@ class Leaders:
             (
                 Cell(str(number), "dim"),
                 Cell(attempt.attempt),
-                Cell(*wording.standing(attempt.evaluation, target(state))),
+                _standing(state, attempt.evaluation, attempt.speedup_confirmed),
                 exam_cell(attempt, instance),
                 Cell(
                     said or ("? waits" if attempt.waiting else "-"),
@@ -261,10 +265,11 @@ class Leaders:
         )
 
 
-def _held_up(attempt: AttemptState) -> tuple[bool, bool]:
-    """Whether no person rejected it, and whether it did not fail the exam."""
+def _held_up(attempt: AttemptState) -> tuple[bool, bool, bool]:
+    """Whether no person rejected it, whether it did not fail the exam, and whether that timed it again."""
     wanted = attempt.decision is None or attempt.decision.accepted
-    return wanted, attempt.confirmation is not Confirmation.NOT_CONFIRMED
+    passed = attempt.confirmation is not Confirmation.NOT_CONFIRMED
+    return wanted, passed, attempt.speedup_confirmed is not None
 
 
 def _known(value: float, form: str, *, bad: bool = False) -> Cell:

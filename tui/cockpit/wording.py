@@ -153,12 +153,17 @@ def roof(factor: float) -> str:
     return f"est {'' if said == '1.00' else '1-'}{said}x roof"
 
 
-def standing(evaluation: Evaluation, target: str | None) -> Span:
-    """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one."""
+def standing(evaluation: Evaluation, target: str | None, confirmed: float | None = None) -> Span:
+    """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one.
+
+    One that was timed again stands first, with what was found beside it.
+    """
     mark = letter(evaluation.verdict)
     if evaluation.verdict is not Verdict.CORRECT:
         return Span(f"{mark} {words(evaluation.verdict)}", verdict_style(evaluation.verdict))
     if evaluation.speedup is not None:
+        if confirmed is not None:
+            return Span(f"{mark} {times(confirmed)} (found {times(evaluation.speedup)})", "good")
         known = interval(evaluation)
         return Span(f"{mark} {times(evaluation.speedup)}{f' [{known}]' if known else ''}", "good")
     factor = roof_factor(evaluation, target)

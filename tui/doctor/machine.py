@@ -9,6 +9,8 @@ from pathlib import Path
 
 from harness import Device, HarnessReport, Layer, discover_devices, product_of
 from harness.layers import COMPILING, GRAVE, WITHOUT
+from harness.telemetry import StateTold, ask_once
+from tui.measured import state_words
 from tui.plain import size
 
 from .findings import Finding, State
@@ -96,6 +98,8 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
     found = [device for device in discover_devices() if device.kind != "cpu"]
     for device in found:
         yield gpu(device)
+        if device.address:
+            yield telemetry(device.name, ask_once(device.address, device.kind))
     if found:
         yield Finding(
             "judging",
@@ -126,6 +130,15 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
             ", ".join(chosen),
             "the GPUs that a process may see are limited by these",
         )
+
+
+def telemetry(name: str, told: StateTold) -> Finding:
+    """What a GPU tells of itself, and by what; without it times stand without clock, heat and company."""
+    subject = f"telemetry {name}"
+    if not told.source:
+        follows = "times are given without clock, power, heat and other processes, and no sample can be left out for them"
+        return Finding(subject, State.WARNING, told.note, follows)
+    return Finding(subject, State.OK, f"{told.source}: {state_words(told.state)}", told.note)
 
 
 def judge(report: HarnessReport) -> Iterator[Finding]:

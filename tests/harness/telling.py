@@ -1,0 +1,38 @@
+"""A sampler over a device that tells what a test says: `python -m tests.harness.telling SCRIPT`, a JSON list of readings."""
+
+import json
+import os
+import sys
+import time
+
+from harness.latency import DeviceState
+from harness.telemetry.reading import Occupant, Reading
+from harness.telemetry.sampler import Sampling, serve
+
+
+class Scripted:
+    """Tells one reading after the other, the last one for ever. `die` ends the process instead."""
+
+    name = "nvml"
+
+    def __init__(self, readings: list[dict[str, object]]) -> None:
+        self._readings = readings
+        self._occupants: tuple[Occupant, ...] | None = None
+
+    def read(self) -> Reading:
+        told = dict(self._readings.pop(0) if len(self._readings) > 1 else self._readings[0])
+        if told.pop("die", False):
+            os._exit(3)
+        pids = told.pop("pids", None)
+        self._occupants = None if pids is None else tuple(Occupant(pid) for pid in pids)
+        return Reading(at_s=time.monotonic(), **told)
+
+    def occupants(self) -> tuple[Occupant, ...] | None:
+        return self._occupants
+
+    def state(self) -> DeviceState:
+        return DeviceState(product="A GPU", clock_mhz=1980)
+
+
+if __name__ == "__main__":
+    serve(Sampling(Scripted(json.loads(sys.argv[1])), host=True), 0, 1)

@@ -1,0 +1,358 @@
+"""What a GPU tells of itself: parsers on the libraries' shapes, a real sampler process over a device that plays its part."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, ask_once, steady
+from harness.telemetry.amd import AmdSmi
+from harness.telemetry.company import Family, in_host_namespace, others, parent_of
+from harness.telemetry.nvml import Nvml
+from harness.telemetry.reading import NotTold, Occupant, Reading
+from harness.telemetry.summary import summary
+from harness.telemetry.sysfs import Sysfs, starred
+
+ADDRESS = "0000:c1:00.0"
+
+
+def series(*clocks: int, others: int | None = 0) -> list[Point]:
+    return [Point(at_s=0.02 * number, clock_mhz=clock, others=others) for number, clock in enumerate(clocks)]
+
+
+def test_a_sample_taken_while_the_clock_had_dropped_is_left_out() -> None:
+    told = series(1980, 1980, 1965, 1980, 1200, 1980, 1980, 1950)
+    assert steady(told, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
+
+
+def test_a_dip_beside_a_short_sample_counts_as_it_may_have_begun_before() -> None:
+    assert steady(series(1980, 1980, 900, 1980), [(0.045, 0.046)]) == (DISTURBED_CLOCK,)
+
+
+def test_a_wandering_boost_leaves_nothing_out() -> None:
+    assert set(steady(series(1980, 1905, 1860, 1830, 1980), [(0.0, 0.08)])) == {""}
+
+
+def test_the_clock_of_an_idle_device_says_nothing_of_a_kernel() -> None:
+    told = [Point(0.0, 345, 0, idle=True), *(Point(0.02 * number, 1980, 0) for number in range(1, 4))]
+    assert steady(told, [(0.005, 0.03)]) == ("",)
+
+
+def test_a_sample_beside_somebody_else_is_left_out() -> None:
+    told = [*series(1980, 1980), Point(0.04, 1980, 2), *(Point(at, 1980, 0) for at in (0.06, 0.08))]
+    assert steady(told, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == ("", DISTURBED_OTHERS, "")
+
+
+def test_what_is_not_told_leaves_nothing_out() -> None:
+    unseen = [Point(0.0), Point(0.02)]
+    assert steady(unseen, [(0.0, 0.02)]) == steady([], [(0.0, 0.02)]) == ("",)
+    assert steady(series(1980, 900), [(5.0, 6.0)]) == ("",), "no point is near enough to speak for it"
+
+
+def test_a_window_has_the_lowest_busy_clock_the_most_heat_and_what_the_counter_grew_by() -> None:
+    told = [
+        Reading(0.0, clock_mhz=345, idle=True, hotspot_c=40.0, power_w=90.0, energy_j=1000.0, reasons=()),
+        Reading(1.0, clock_mhz=1980, hotspot_c=61.0, power_w=500.0, energy_j=1300.0, reasons=()),
+        Reading(2.0, clock_mhz=1755, hotspot_c=58.0, power_w=700.0, energy_j=1900.0, reasons=("power cap",)),
+    ]
+    window = summary("nvml", told, [Point(each.at_s, each.clock_mhz, None) for each in told])
+    assert (window.clock_mhz, window.clock_usual_mhz) == (1755, 1868)
+    assert (window.seconds, window.hotspot_c, window.power_w, window.energy_j) == (2.0, 61.0, 430.0, 900.0)
+    assert window.throttled == {"power cap": 0.5}, "an idle device is not held back"
+    assert (window.memory_c, window.other_processes) == (None, None), "what is not told is no 0"
+
+
+def test_accumulators_are_told_by_what_they_grew_over_the_window() -> None:
+    before = Reading(0.0, counters={"power cap": 500, "heat": 70}, ticks=1000)
+    after = Reading(1.0, counters={"power cap": 750, "heat": 70}, ticks=2000)
+    assert summary("amdsmi", [before, after], []).throttled == {"power cap": 0.25}
+
+
+# Who else is there
+
+
+def tree(parents: dict[int, int]) -> Family:
+    return Family((10,), parents.get)
+
+
+def test_children_of_ours_are_ours_and_strangers_are_counted() -> None:
+    family = tree({10: 1, 11: 10, 12: 11, 99: 1, 1: 0})
+    there = [Occupant(12), Occupant(99)]
+    assert others(there, family, None, host=True) == 1
+    assert others([Occupant(12)], family, None, host=True) == 0
+    assert others(None, family, None, host=True) is None
+
+
+def test_in_a_namespace_of_its_own_none_to_be_seen_is_not_none() -> None:
+    family = tree({10: 1, 11: 10, 99: 1, 1: 0})
+    assert others([], family, 0, host=False) is None
+    assert others([Occupant(11, 1 << 30)], family, 1 << 30, host=False) is None
+    assert others([Occupant(11), Occupant(99)], family, None, host=False) == 1, (
+        "ours shows that numbers are right"
+    )
+    assert others([Occupant(4000)], family, None, host=False) is None, "it may be ours, by another number"
+
+
+def test_in_a_namespace_of_its_own_memory_gives_others_away() -> None:
+    family = tree({10: 1, 11: 10, 1: 0})
+    assert others([Occupant(11, 2 << 30)], family, 40 << 30, host=False) == 1
+    assert others([], Family(), 40 << 30, host=False) == 1, "none of ours is on the device"
+    assert others([], family, 40 << 30, host=False) is None, "it may be that of ours"
+
+
+def test_this_process_descends_from_its_parent() -> None:
+    assert parent_of(os.getpid()) == os.getppid()
+    assert Family((os.getppid(),)).owns(os.getpid()) is True
+    assert parent_of(1 << 30) is None
+    assert isinstance(in_host_namespace(), bool)
+
+
+# NVML: the shapes that nvidia-ml-py answers with
+
+
+class NvmlFailed(Exception):
+    """As the library raises."""
+
+
+def unsupported(*_: object) -> object:
+    raise NvmlFailed("Not Supported")
+
+
+def nvml(**changed: object) -> SimpleNamespace:
+    field = SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=71))
+    told: dict[str, object] = {
+        "NVMLError": NvmlFailed,
+        "NVML_CLOCK_SM": 1,
+        "NVML_TEMPERATURE_GPU": 0,
+        "NVML_FI_DEV_MEMORY_TEMP": 82,
+        "NVML_SUCCESS": 0,
+        "nvmlMemory_v2": 33554472,
+        "nvmlInit": lambda: None,
+        "nvmlDeviceGetHandleByPciBusId": {ADDRESS.encode(): "gpu"}.__getitem__,
+        "nvmlSystemGetDriverVersion": lambda: "570.86.15",
+        "nvmlDeviceGetName": lambda *_: "NVIDIA H200",
+        "nvmlDeviceGetClockInfo": lambda *_: 1755,
+        "nvmlDeviceGetCurrentClocksEventReasons": lambda *_: 0x04 | 0x20,
+        "nvmlDeviceGetTemperature": lambda *_: 64,
+        "nvmlDeviceGetFieldValues": lambda *_: [field],
+        "nvmlDeviceGetPowerUsage": lambda *_: 689_500,
+        "nvmlDeviceGetEnforcedPowerLimit": lambda *_: 700_000,
+        "nvmlDeviceGetTotalEnergyConsumption": lambda *_: 123_456_789,
+        "nvmlDeviceGetMemoryInfo": lambda *_: SimpleNamespace(used=4 << 30, total=141 << 30),
+        "nvmlDeviceGetUtilizationRates": lambda *_: SimpleNamespace(gpu=97, memory=40),
+        "nvmlDeviceGetMigMode": unsupported,
+        "nvmlDeviceGetComputeRunningProcesses": lambda *_: [SimpleNamespace(pid=77, usedGpuMemory=None)],
+    }
+    return SimpleNamespace(**(told | changed))
+
+
+def test_nvml_is_read_in_our_units() -> None:
+    source = Nvml(ADDRESS, nvml())
+    found = source.read()
+    assert (found.clock_mhz, found.hotspot_c, found.memory_c) == (1755, 64, 71.0)
+    assert (found.power_w, found.energy_j, found.idle) == (689.5, 123456.789, False)
+    assert found.reasons == ("power cap", "heat")
+    assert source.occupants() == (Occupant(77, None),)
+    state = source.state()
+    assert (state.product, state.driver, state.partition) == ("NVIDIA H200", "570.86.15", "")
+    assert (state.power_cap_w, state.busy_percent, state.memory_total_bytes) == (700.0, 97.0, 141 << 30)
+
+
+def test_what_nvml_does_not_support_is_not_told() -> None:
+    source = Nvml(
+        ADDRESS,
+        nvml(
+            nvmlDeviceGetTotalEnergyConsumption=unsupported,
+            nvmlDeviceGetComputeRunningProcesses=unsupported,
+            nvmlDeviceGetCurrentClocksEventReasons=unsupported,
+            nvmlDeviceGetCurrentClocksThrottleReasons=lambda *_: 0x01,
+        ),
+    )
+    found = source.read()
+    assert (found.energy_j, source.occupants()) == (None, None)
+    assert found.idle, "older drivers know the reasons by their former name"
+
+
+def test_without_the_driver_it_is_said_what_is_missing() -> None:
+    with pytest.raises(NotTold, match="NVML does not tell of the GPU"):
+        Nvml(ADDRESS, nvml(nvmlInit=unsupported))
+
+
+# amdsmi: the dictionaries of amdsmi_interface.py
+
+
+class AmdFailed(Exception):
+    """As the library raises."""
+
+
+METRICS = {
+    "temperature_edge": "N/A",
+    "temperature_hotspot": 58,
+    "temperature_mem": 47,
+    "average_gfx_activity": 99,
+    "average_socket_power": "N/A",
+    "current_socket_power": 742,
+    "current_gfxclk": 2100,
+    "current_gfxclks": [1402, 1398, 1410, 1377, 1401, 1400, 65535, "N/A"],
+    "accumulation_counter": 123_456,
+    "prochot_residency_acc": 0,
+    "ppt_residency_acc": 4_000,
+    "socket_thm_residency_acc": 12,
+    "vr_thm_residency_acc": "N/A",
+    "hbm_thm_residency_acc": 0xFFFFFFFFFFFFFFFF,
+}
+
+
+def amdsmi(**changed: object) -> SimpleNamespace:
+    told: dict[str, object] = {
+        "AmdSmiException": AmdFailed,
+        "amdsmi_init": lambda: None,
+        "amdsmi_get_processor_handles": lambda: ["other", "gpu"],
+        "amdsmi_get_gpu_device_bdf": {"other": "0000:83:00.0", "gpu": "0000:C1:00.0"}.__getitem__,
+        "amdsmi_get_gpu_metrics_info": lambda *_: METRICS,
+        "amdsmi_get_energy_count": lambda *_: {
+            "energy_accumulator": 2_000_000,
+            "counter_resolution": 15.3,
+            "timestamp": 1,
+        },
+        "amdsmi_get_gpu_vram_usage": lambda *_: {"vram_total": 196_592, "vram_used": 283},
+        "amdsmi_get_gpu_process_list": lambda *_: [
+            {
+                "name": "python",
+                "pid": 77,
+                "mem": 5,
+                "memory_usage": {"gtt_mem": 0, "cpu_mem": 0, "vram_mem": 4096},
+            }
+        ],
+        "amdsmi_get_gpu_compute_partition": lambda *_: "SPX",
+        "amdsmi_get_gpu_memory_partition": lambda *_: "NPS1",
+        "amdsmi_get_gpu_asic_info": lambda *_: {"market_name": "AMD Instinct MI300X"},
+        "amdsmi_get_gpu_driver_info": lambda *_: {"driver_name": "amdgpu", "driver_version": "6.12.12"},
+        "amdsmi_get_power_cap_info": lambda *_: {"power_cap": 750_000_000},
+    }
+    return SimpleNamespace(**(told | changed))
+
+
+def test_amdsmi_is_read_in_our_units_and_the_slowest_die_is_the_clock() -> None:
+    source = AmdSmi(ADDRESS, amdsmi())
+    found = source.read()
+    assert (found.clock_mhz, found.hotspot_c, found.memory_c, found.power_w) == (1377, 58, 47, 742)
+    assert found.energy_j == pytest.approx(30.6)
+    assert found.counters == {"processor hot": 0, "power cap": 4_000, "heat": 12}
+    assert (found.ticks, source.occupants()) == (123_456, (Occupant(77, 4096),))
+    state = source.state()
+    assert (state.product, state.driver, state.partition) == ("AMD Instinct MI300X", "6.12.12", "SPX/NPS1")
+    assert (state.power_cap_w, state.memory_used_bytes) == (750.0, 283 << 20)
+
+
+def test_a_guest_system_that_may_not_ask_is_told_nothing() -> None:
+    def refused(*_: object) -> object:
+        raise AmdFailed("AMDSMI_STATUS_NOT_SUPPORTED")
+
+    asked = [name for name in vars(amdsmi()) if name.startswith("amdsmi_get_") and "handles" not in name]
+    blind = {name: refused for name in asked if name != "amdsmi_get_gpu_device_bdf"}
+    source = AmdSmi(ADDRESS, amdsmi(**blind))
+    found = source.read()
+    assert (found.clock_mhz, found.power_w, found.energy_j, found.counters) == (None, None, None, {})
+    assert source.state().partition == ""
+
+
+def test_an_address_is_never_guessed() -> None:
+    with pytest.raises(NotTold, match="knows no GPU"):
+        AmdSmi("0000:05:00.0", amdsmi())
+
+
+# sysfs of amdgpu
+
+
+def test_the_driver_alone_tells_what_it_shows(tmp_path: Path) -> None:
+    gpu = tmp_path / ADDRESS
+    hwmon = gpu / "hwmon" / "hwmon4"
+    hwmon.mkdir(parents=True)
+    files = {
+        "gpu_busy_percent": "37",
+        "mem_info_vram_used": "297009152",
+        "mem_info_vram_total": "206141652992",
+        "current_compute_partition": "CPX",
+        "current_memory_partition": "NPS4",
+        "pp_dpm_sclk": "0: 132Mhz\n1: 1254Mhz *\n2: 2100Mhz",
+    }
+    sensors = {
+        "temp1_label": "edge",
+        "temp2_label": "junction",
+        "temp2_input": "56000",
+        "temp3_label": "mem",
+        "temp3_input": "44000",
+        "power1_input": "312000000",
+        "power1_cap": "750000000",
+    }
+    for folder, texts in ((gpu, files), (hwmon, sensors)):
+        for name, text in texts.items():
+            (folder / name).write_text(text + "\n")
+    source = Sysfs(ADDRESS, tmp_path)
+    found = source.read()
+    assert (found.clock_mhz, found.hotspot_c, found.memory_c, found.power_w) == (1254, 56.0, 44.0, 312.0)
+    state = source.state()
+    assert (state.partition, state.power_cap_w, state.busy_percent) == ("CPX/NPS4", 750.0, 37.0)
+    assert starred("0: 500Mhz\n1: 2100Mhz\n") is None, "no level is marked"
+    with pytest.raises(NotTold):
+        Sysfs("0000:05:00.0", tmp_path)
+
+
+# The sampler, a process of its own
+
+
+def telemetry(*readings: dict[str, object]) -> Telemetry:
+    command = (sys.executable, "-m", "tests.harness.telling", json.dumps(readings))
+    return Telemetry(ADDRESS, "cuda", command=command)
+
+
+async def test_a_window_is_watched_from_its_first_mark_to_its_last() -> None:
+    first, last = {"clock_mhz": 1980, "pids": [os.getpid()]}, {"clock_mhz": 1500, "pids": [os.getpid(), 1]}
+    async with telemetry(first, last) as told:
+        assert (await told.state()).product == "A GPU"
+        await told.begin([os.getpid()])
+        assert (await told.state()).clock_mhz == 1980, "the state can be asked meanwhile"
+        watched = await told.end()
+        assert (watched.window.source, watched.window.clock_mhz) == ("nvml", 1500)
+        assert len(watched.points) >= 2
+        times = [point.at_s for point in watched.points]
+        assert times == sorted(times)
+        await told.begin([os.getpid()])
+        assert (await told.end()).window.other_processes == 1
+
+
+async def test_a_sampler_that_dies_is_started_again_once_and_its_window_is_lost() -> None:
+    async with telemetry({"clock_mhz": 1980}, {"die": True}) as told:
+        await told.begin()
+        watched = await told.end()
+        assert watched.window.source == ""
+        assert (await told.state()).product == "A GPU", "the second one answers"
+
+
+async def test_after_the_second_loss_nothing_is_told_and_it_is_said_why() -> None:
+    async with telemetry({"die": True}) as told:
+        await told.begin()
+        watched = await told.end()
+        assert (watched.window.source, watched.points) == ("", ())
+        assert (await told.state()).product == ""
+        assert told.source == ""
+        assert told.note == "what watches the device ended twice"
+
+
+async def test_without_a_driver_the_real_sampler_says_what_to_do() -> None:
+    async with Telemetry("0000:ff:1f.7", "hip") as told:
+        assert await told.state() == (await told.state())
+        assert told.source == ""
+        assert "amdsmi" in told.note
+        await told.begin()
+        assert "amdsmi" in (await told.end()).note
+
+
+def test_asked_once_it_says_what_to_install() -> None:
+    told = ask_once("0000:ff:1f.7", "hip")
+    assert told.source == ""
+    assert "amdsmi" in told.note
