@@ -164,6 +164,7 @@ class AttemptState:
             _sum_of_known([each.input_tokens for each in used]),
             _sum_of_known([each.output_tokens for each in used]),
             _sum_of_known([each.cached_tokens for each in used]),
+            _sum_of_known([each.cache_write_tokens for each in used]),
         )
 
     @property

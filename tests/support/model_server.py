@@ -1,4 +1,4 @@
-"""A small model server on loopback that speaks both wire formats, scripted answer by answer, faults included.
+"""A small model server on loopback that speaks all three wire formats, scripted answer by answer, faults included.
 
     with model_server(says("hello"), refuses(429, retry_after="2"), cuts("half", after=1)) as server:
         client = open_client(f"openai:test@{server.openai_url}", ...)
@@ -18,10 +18,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 PIECE_CHARACTERS = 24
-ROUTES = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai"}
+ROUTES = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai", "/v1/responses": "responses"}
+"""By the end of a path: a gateway has a prefix, Azure a deployment before it."""
+CHAT = "/chat/completions"
 STOP_WORDS = {
     "anthropic": {"end": "end_turn", "truncated": "max_tokens"},
     "openai": {"end": "stop", "truncated": "length"},
+    "responses": {"truncated": "max_output_tokens"},
 }
 
 
@@ -37,6 +40,8 @@ class Answer:
     output_tokens: int = 10
     cached_tokens: int = 40
     """Of the input."""
+    written_tokens: int | None = None
+    """Of the input, written to the cache; `None` tells no such count."""
     status: int = 200
     message: str = ""
     kind: str = ""
@@ -65,13 +70,17 @@ class Seen:
     headers: dict[str, str]
     """Names in lower case."""
     body: dict[str, Any]
+    query: str = ""
+
+    @property
+    def turns(self) -> list[str]:
+        """Texts of the messages, without a system message that stands apart."""
+        return [flat(turn.get("content")) for turn in self.body.get("messages") or self.body["input"]]
 
     @property
     def prompt(self) -> str:
         """All the text that was sent."""
-        parts = [flat(self.body.get("system"))] + [
-            flat(turn.get("content")) for turn in self.body["messages"]
-        ]
+        parts = [flat(self.body.get("system") or self.body.get("instructions")), *self.turns]
         return "\n\n".join(part for part in parts if part)
 
 
@@ -176,13 +185,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
-        route = self.path.partition("?")[0]
-        wire = ROUTES.get(route)
+        route, _, query = self.path.partition("?")
+        wire = ROUTES.get(route, "openai" if route.endswith(CHAT) else None)
         if wire is None:
             self.send_refusal("openai", refuses(404, message=f"no such route: {route}"))
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = self.model.next_answer(Seen(route, headers, body))
+        answer = self.model.next_answer(Seen(route, headers, body, query))
         try:
             if answer.status != 200:
                 self.send_refusal(wire, answer)
@@ -213,7 +222,7 @@ class Handler(BaseHTTPRequestHandler):
         if answer.raw is not None:
             self.write(answer.raw)
         else:
-            frames = anthropic_frames(answer) if wire == "anthropic" else openai_frames(answer, body)
+            frames = frames_of(wire, answer, body)
             pieces = 0
             for is_piece, frame in frames:
                 if is_piece:
@@ -265,12 +274,28 @@ def stream_error(wire: str, answer: Answer) -> bytes:
     error = {"type": answer.kind, "message": answer.message or answer.kind}
     if wire == "anthropic":
         return named("error", {"error": error})
+    if wire == "responses":
+        return named(
+            "error",
+            {"code": answer.kind, "message": error["message"], "param": None, "sequence_number": 9},
+        )
     return b"data: " + json.dumps({"error": error | {"code": None}}).encode() + b"\n\n"
 
 
 def named(event: str, data: dict[str, Any]) -> bytes:
     """One event of Anthropic's stream."""
     return f"event: {event}\ndata: {json.dumps({'type': event} | data)}\n\n".encode()
+
+
+def frames_of(wire: str, answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, bytes]]:
+    """Frames of a whole stream, each with whether it is a piece."""
+    match wire:
+        case "anthropic":
+            return anthropic_frames(answer)
+        case "responses":
+            return responses_frames(answer)
+        case _:
+            return openai_frames(answer, body)
 
 
 def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
@@ -280,6 +305,9 @@ def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
         "cache_read_input_tokens": answer.cached_tokens,
         "output_tokens": 1,
     }
+    if answer.written_tokens is not None:
+        usage["cache_creation_input_tokens"] = answer.written_tokens
+        usage["input_tokens"] -= answer.written_tokens
     start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "test", "content": []}
     yield (
         False,
@@ -332,10 +360,55 @@ def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, 
             "prompt_tokens": answer.input_tokens,
             "completion_tokens": answer.output_tokens,
             "total_tokens": answer.input_tokens + answer.output_tokens,
-            "prompt_tokens_details": {"cached_tokens": answer.cached_tokens},
+            "prompt_tokens_details": {"cached_tokens": answer.cached_tokens}
+            | ({} if answer.written_tokens is None else {"cache_write_tokens": answer.written_tokens}),
         }
         yield False, chunk(choices=[], usage=usage)
     yield False, b"data: [DONE]\n\n"
+
+
+def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
+    """Frames of a stream of OpenAI's Responses API, each with whether it is a piece; reasoning comes as a summary."""
+    count = iter(range(1_000_000))
+
+    def frame(event: str, **fields: Any) -> bytes:
+        return named(event, {"sequence_number": next(count)} | fields)
+
+    def response(status: str, **fields: Any) -> dict[str, Any]:
+        head = {"id": "resp_1", "object": "response", "created_at": 0, "model": "test", "output": []}
+        fixed = {"parallel_tool_calls": False, "tool_choice": "auto", "tools": []}
+        return head | fixed | {"status": status, "error": None, "incomplete_details": None} | fields
+
+    yield False, frame("response.created", response=response("in_progress"))
+    if answer.reasoning:
+        part = {"item_id": "rs_1", "output_index": 0, "summary_index": 0}
+        empty = {"type": "summary_text", "text": ""}
+        yield False, frame("response.reasoning_summary_part.added", **part, part=empty)
+        for piece in split(answer.reasoning):
+            yield True, frame("response.reasoning_summary_text.delta", **part, delta=piece)
+    part = {"item_id": "msg_1", "output_index": 1, "content_index": 0}
+    text = {"type": "output_text", "text": "", "annotations": []}
+    yield False, frame("response.content_part.added", **part, part=text)
+    for piece in split(answer.text):
+        yield True, frame("response.output_text.delta", **part, delta=piece, logprobs=[])
+    if answer.unfinished:
+        return
+    details = {"cached_tokens": answer.cached_tokens}
+    if answer.written_tokens is not None:
+        details["cache_write_tokens"] = answer.written_tokens
+    usage = {
+        "input_tokens": answer.input_tokens,
+        "input_tokens_details": details,
+        "output_tokens": answer.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": answer.input_tokens + answer.output_tokens,
+    }
+    if answer.stop == "end":
+        yield True, frame("response.completed", response=response("completed", usage=usage))
+        return
+    why = {"reason": STOP_WORDS["responses"].get(answer.stop, answer.stop)}
+    ended = response("incomplete", usage=usage, incomplete_details=why)
+    yield True, frame("response.incomplete", response=ended)
 
 
 def flat(content: object) -> str:

@@ -13,7 +13,7 @@ import click
 from engine.environment import detach_risks
 from engine.launch import start
 from engine.methods import METHODS, open_method
-from engine.models.spec import PROVIDERS
+from engine.models.access import PROVIDERS
 from engine.plan import RunPlan
 from sessions.events import MethodOptions
 from sessions.home import Home, home_from

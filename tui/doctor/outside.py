@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine.models.spec import PROVIDERS, SHIPPED_RECORDINGS
+from engine.models.access import PROVIDERS
+from engine.models.spec import SHIPPED_RECORDINGS
 from sessions.home import home_from
 from tui.config import load
 from tui.diagnostics import Complaint
