@@ -97,7 +97,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     review: str
     budget_usd: float | None
     budget_tokens: int | None
-    prices: dict[str, Price]
+    prices: dict[str, Price] = {}
     """Of its models, those that are known."""
     limits: Limits
     model_calls: int

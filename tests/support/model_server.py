@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +44,8 @@ class Answer:
     """Of the input."""
     written_tokens: int | None = None
     """Of the input, written to the cache; `None` tells no such count."""
+    thought_tokens: int = 0
+    """In the total alone, as Gemini counts its thoughts."""
     status: int = 200
     message: str = ""
     kind: str = ""
@@ -118,25 +122,37 @@ def garbage() -> Answer:
 class ModelServer:
     """The server while it runs. `requests` holds what came in; the last answer of the script is not repeated."""
 
-    def __init__(self, script: tuple[Answer, ...], answer: Callable[[Seen], Answer] | None) -> None:
+    def __init__(
+        self,
+        script: tuple[Answer, ...],
+        answer: Callable[[Seen], Answer] | None,
+        tls: ssl.SSLContext | None,
+    ) -> None:
         self.requests: list[Seen] = []
         self.closing = threading.Event()
         self.connections: set[socket.socket] = set()
         self._script = script
         self._answer = answer
         self._lock = threading.Lock()
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"model": self}))
+        self.http = Quiet(("127.0.0.1", 0), type("Bound", (Handler,), {"model": self}))
+        self._scheme = "http"
+        if tls is not None:
+            self._scheme = "https"
+            # Shaking hands belongs to the connection's thread: one that goes wrong must not hold the server.
+            self.http.socket = tls.wrap_socket(
+                self.http.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.port = self.http.server_address[1]
 
     @property
     def anthropic_url(self) -> str:
         """Address for a client of Anthropic's protocol."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     @property
     def openai_url(self) -> str:
         """Address for a client of OpenAI's protocol."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.anthropic_url}/v1"
 
     def next_answer(self, seen: Seen) -> Answer:
         """What the script has for this request."""
@@ -150,9 +166,13 @@ class ModelServer:
 
 
 @contextmanager
-def model_server(*script: Answer, answer: Callable[[Seen], Answer] | None = None) -> Iterator[ModelServer]:
+def model_server(
+    *script: Answer,
+    answer: Callable[[Seen], Answer] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[ModelServer]:
     """A server that answers with the script in order, or with a function of the request; gone when the block ends."""
-    server = ModelServer(script, answer)
+    server = ModelServer(script, answer, tls)
     thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -164,6 +184,14 @@ def model_server(*script: Answer, answer: Callable[[Seen], Answer] | None = None
         for connection in list(server.connections):
             shut(connection)
         server.http.server_close()
+
+
+class Quiet(ThreadingHTTPServer):
+    """Says nothing of a client that does not trust it."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ssl.SSLError):
+            super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -359,7 +387,7 @@ def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, 
         usage = {
             "prompt_tokens": answer.input_tokens,
             "completion_tokens": answer.output_tokens,
-            "total_tokens": answer.input_tokens + answer.output_tokens,
+            "total_tokens": answer.input_tokens + answer.output_tokens + answer.thought_tokens,
             "prompt_tokens_details": {"cached_tokens": answer.cached_tokens}
             | ({} if answer.written_tokens is None else {"cache_write_tokens": answer.written_tokens}),
         }
