@@ -25,6 +25,26 @@ def test_without_a_price_for_them_cached_tokens_cost_the_full_one() -> None:
     assert budget.cost(MODEL, Usage(1_000_000, 0, 1_000_000)) == pytest.approx(2.0)
 
 
+def test_tokens_written_to_the_cache_cost_their_own_price_or_a_quarter_more() -> None:
+    used = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=300_000, cache_write_tokens=200_000)
+    own = Price(input=2.0, cached_input=0.5, cache_write=3.0, output=10.0)
+    budget = Budget(usd=None, tokens=None, prices={MODEL: own, "anthropic:other": PRICE})
+    assert budget.cost(MODEL, used) == pytest.approx(0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 3.0)
+    assert budget.cost("anthropic:other", used) == pytest.approx(0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 2.5)
+
+
+def test_each_model_has_its_price_and_one_without_ends_a_budget_in_usd() -> None:
+    budget = Budget(
+        usd=100.0, tokens=None, prices={MODEL: PRICE, "openai:dear": Price(input=20.0, output=1.0)}
+    )
+    assert budget.spend(MODEL, Usage(1_000_000, 0)) == pytest.approx(2.0)
+    assert budget.spend("openai:dear", Usage(1_000_000, 0)) == pytest.approx(20.0)
+    budget.check()
+    assert budget.spend("openai:unknown", Usage(1, 1)) is None
+    with pytest.raises(BudgetSpent, match=r"1 call\(s\) have no known price"):
+        budget.check()
+
+
 def test_an_unknown_price_or_count_is_an_unknown_cost() -> None:
     assert Budget(usd=None, tokens=None, prices={}).cost(MODEL, Usage(1, 1, 0)) is None
     assert Budget(usd=None, tokens=None, prices=PRICES).cost(MODEL, Usage(None, 1, 0)) is None

@@ -408,11 +408,11 @@ def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
         return head | fixed | {"status": status, "error": None, "incomplete_details": None} | fields
 
     yield False, frame("response.created", response=response("in_progress"))
-    if answer.reasoning:
-        part = {"item_id": "rs_1", "output_index": 0, "summary_index": 0}
+    for index, paragraph in enumerate(answer.reasoning.split("\n\n") if answer.reasoning else ()):
+        part = {"item_id": "rs_1", "output_index": 0, "summary_index": index}
         empty = {"type": "summary_text", "text": ""}
         yield False, frame("response.reasoning_summary_part.added", **part, part=empty)
-        for piece in split(answer.reasoning):
+        for piece in split(paragraph):
             yield True, frame("response.reasoning_summary_text.delta", **part, delta=piece)
     part = {"item_id": "msg_1", "output_index": 1, "content_index": 0}
     text = {"type": "output_text", "text": "", "annotations": []}
