@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from engine.errors import UsageProblem
-from engine.models import find_recording, parse_model
+from engine.models import find_recording, recording_of
 from engine.plan import RunPlan, SessionPlan, resolve
 from engine.prompting import template_hashes
 from sessions.catalog import SessionInfo, journal_of, list_sessions
@@ -135,10 +135,8 @@ def row_sessions(home: Home, name: str) -> dict[int, SessionInfo]:
 
 
 def _recording(plan: RunPlan, home: Home) -> Recording | None:
-    spec = parse_model(plan.model)
-    if spec.provider != "recorded":
-        return None
-    return load_recording(find_recording(spec.name, home.recordings))
+    name = recording_of(plan.model)
+    return None if name is None else load_recording(find_recording(name, home.recordings))
 
 
 def _instances(plan: RunPlan, home: Home, environ: Mapping[str, str], recording: Recording) -> int:

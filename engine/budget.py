@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.errors import BudgetSpent
 from sessions.events import Usage
 from sessions.state import SessionState
 
-from .plan import Price
+from .plan import CACHE_WRITE, Price
 
 TOKENS_A_PRICE = 1_000_000
 
@@ -18,13 +20,15 @@ class Budget:
     most the plan's `model_calls`), and by what a provider bills for tries that broke off, which no answer tells.
     """
 
-    def __init__(self, *, usd: float | None, tokens: int | None, price: Price | None) -> None:
+    def __init__(self, *, usd: float | None, tokens: int | None, prices: Mapping[str, Price]) -> None:
+        """`prices` are by model, as people name it."""
         self._usd_limit = usd
         self._token_limit = tokens
-        self._price = price
+        self._prices = prices
         self._usd = 0.0
         self._tokens = 0
         self._uncounted = 0
+        self._unpriced = 0
 
     def restore(self, state: SessionState) -> None:
         """Take over what a session spent before it was resumed."""
@@ -40,6 +44,10 @@ class Budget:
                 f"the server told no token counts for {self._uncounted} call(s), so the budget cannot be kept; "
                 "run without a budget or ask the server for usage"
             )
+        if self._unpriced and self._usd_limit is not None:
+            raise BudgetSpent(
+                f"{self._unpriced} call(s) have no known price, so the budget cannot be kept; run with --budget-tokens instead"
+            )
         if self._usd_limit is not None and self._usd >= self._usd_limit:
             raise BudgetSpent(
                 f"spent ${self._usd:.2f} of ${self._usd_limit:.2f}; a new run takes another --budget-usd"
@@ -49,24 +57,29 @@ class Budget:
                 f"used {self._tokens} of {self._token_limit} tokens; a new run takes another --budget-tokens"
             )
 
-    def spend(self, usage: Usage) -> float | None:
+    def spend(self, model: str, usage: Usage) -> float | None:
         """Count a finished call; returns its cost in USD, `None` where the price or a count is unknown."""
-        cost = self.cost(usage)
+        cost = self.cost(model, usage)
         self._count(usage, cost)
         return cost
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, model: str, usage: Usage) -> float | None:
         """What a call costs in USD by the configured price; `None` where the price or a count is unknown."""
-        price = self._price
+        price = self._prices.get(model)
         if price is None or usage.input_tokens is None or usage.output_tokens is None:
             return None
         cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        written = min(usage.cache_write_tokens or 0, usage.input_tokens - cached)
         cached_price = price.input if price.cached_input is None else price.cached_input
-        dollars = (usage.input_tokens - cached) * price.input + cached * cached_price
+        write_price = price.input * CACHE_WRITE if price.cache_write is None else price.cache_write
+        fresh = usage.input_tokens - cached - written
+        dollars = fresh * price.input + cached * cached_price + written * write_price
         return (dollars + usage.output_tokens * price.output) / TOKENS_A_PRICE
 
     def _count(self, usage: Usage, cost_usd: float | None) -> None:
         if usage.input_tokens is None or usage.output_tokens is None:
             self._uncounted += 1
+        elif cost_usd is None:
+            self._unpriced += 1
         self._tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
         self._usd += cost_usd or 0.0

@@ -204,7 +204,7 @@ class InstanceContext:
 
     async def _ask(self, name: str, key: CallKey, messages: Sequence[Message]) -> Reply:
         self._fresh = True
-        client, record = self._shared.client, self._recorder.record
+        client, record = self._shared.clients[key.role], self._recorder.record
         record(
             CallStarted(
                 call=name, attempt=self._name, role=key.role, model=client.model, messages=tuple(messages)
@@ -240,7 +240,7 @@ class InstanceContext:
                 reasoning=reply.reasoning,
                 stop_reason=reply.stop_reason,
                 usage=reply.usage,
-                cost_usd=self._shared.budget.spend(reply.usage),
+                cost_usd=self._shared.budget.spend(client.model, reply.usage),
                 seconds=reply.seconds,
                 temperature=reply.temperature,
             )

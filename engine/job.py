@@ -14,12 +14,12 @@ import msgspec
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.launch import plan_file
 from engine.methods import Method, open_method
-from engine.models import Client, Limits, NoModel, open_client
+from engine.models import Client, Limits, NoModel, open_clients
 from engine.plan import MODEL_CALLS, SESSION_PLAN, SessionPlan
 from engine.prompting import template_hashes
 from engine.retrieval import Corpus, build_corpus
 from harness import Target, target
-from sessions.events import SessionStarted
+from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
 from suites import SuiteError, Task, load_suite, load_task
 
@@ -36,7 +36,8 @@ class Job:
     tasks: Sequence[Task]
     targets: tuple[Target, ...]
     corpus: Corpus
-    client: Client
+    clients: Mapping[Role, Client]
+    """Who answers each role; none for a method that asks no model."""
 
 
 @asynccontextmanager
@@ -45,13 +46,20 @@ async def opened(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -
     method = open_method(plan.method)
     tasks = [load_task(name, registry=home.suites) for name in plan.tasks]
     targets = tuple(target(name) for name in plan.targets)
-    client: Client = NoModel()
+    clients: Mapping[Role, Client] = dict.fromkeys(Role, NoModel())
     if method.asks_model:
-        client = open_client(plan.model, environ=environ, home_recordings=home.recordings, limits=plan.limits)
+        clients = open_clients(
+            plan.model,
+            environ=environ,
+            home_recordings=home.recordings,
+            limits=plan.limits,
+            roles=method.roles,
+        )
     try:
-        yield Job(plan, method, tasks, targets, corpus_for(tasks, home, plan.options.corpus), client)
+        yield Job(plan, method, tasks, targets, corpus_for(tasks, home, plan.options.corpus), clients)
     finally:
-        await client.close()
+        for client in {id(each): each for each in clients.values()}.values():
+            await client.close()
 
 
 def corpus_for(tasks: Sequence[Task], home: Home, folder: str = "") -> Corpus:
@@ -102,7 +110,7 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
         review=started.review,
         budget_usd=None,
         budget_tokens=started.budget_tokens,
-        price=None,
+        prices={},
         limits=Limits(),
         model_calls=MODEL_CALLS,
         first_chain=started.first_chain,

@@ -13,7 +13,7 @@ import msgspec
 
 from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, Method, open_method
-from engine.models import Limits, NoModel, check_model, find_recording
+from engine.models import Limits, NoModel, check_models, find_recording, recording_of
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
 from harness import Target, target
@@ -43,14 +43,20 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     input: Dollars
     output: Dollars
     cached_input: Dollars | None = None
-    """Where it is unknown, cached tokens are counted at the full price."""
+    """Read from the provider's cache; where it is unknown, these tokens are counted at the full price."""
+    cache_write: Dollars | None = None
+    """Written to the cache; where it is unknown, at `CACHE_WRITE` times the full price."""
+
+
+CACHE_WRITE = 1.25
+"""What Anthropic (for five minutes) and OpenAI (since GPT-5.6) ask for tokens written to the cache, in full prices."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A run as asked for; `None` and empty mean: what is usual."""
 
     model: str = ""
-    """Empty for a method that asks none."""
+    """One, or one for each role (`engine.models.spec`); empty for a method that asks none."""
     tasks: tuple[str, ...] = ()
     suite: str | None = None
     method: str = "geak"
@@ -64,7 +70,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     budget_tokens: int | None = None
     seed: int | None = None
     prices: Mapping[str, Price] = {}
-    """By model, as people name it."""
+    """By model, as people name it, without roles."""
     limits: Limits = Limits()
     model_calls: int = MODEL_CALLS
     """Requests under way at once, over all instances."""
@@ -91,7 +97,8 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     review: str
     budget_usd: float | None
     budget_tokens: int | None
-    price: Price | None
+    prices: dict[str, Price] = {}
+    """Of its models, those that are known."""
     limits: Limits
     model_calls: int
     first_chain: int = 1
@@ -111,13 +118,15 @@ def resolve(
     `HarnessError` say in one line what cannot be.
     """
     method = open_method(plan.method)
-    recording = _model(plan, method, home=home, environ=environ)
+    models = _models(plan, method, home=home, environ=environ)
+    recorded = recording_of(plan.model) if models else None
+    recording = load_recording(find_recording(recorded, home.recordings)) if recorded else None
     tasks = _tasks(plan, home, recording)
     if not tasks:
         raise UsageProblem("there is no task to run; name one, as `wavedeck run softmax`")
     if plan.review not in REVIEWS:
         raise UsageProblem(f"--review is one of {', '.join(REVIEWS)}, not {plan.review!r}")
-    _check_budgets(plan)
+    _check_budgets(plan, models)
     instances, iterations = _counts(plan, method, tasks, recording)
     return SessionPlan(
         session=session_name(method.name, now or datetime.now(UTC)),
@@ -132,7 +141,7 @@ def resolve(
         review=plan.review,
         budget_usd=plan.budget_usd,
         budget_tokens=plan.budget_tokens,
-        price=plan.prices.get(plan.model),
+        prices={model: plan.prices[model] for model in models if model in plan.prices},
         limits=plan.limits,
         model_calls=_at_least("model calls at once", plan.model_calls, 1),
         first_chain=plan.first_chain,
@@ -162,14 +171,14 @@ def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task
     return tuple(load_task(name, registry=home.suites) for name in recording.tasks())
 
 
-def _model(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> Recording | None:
-    """The recording that the model is, where it is one; a model that cannot be asked is a `UsageProblem`."""
+def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the models that are asked; a model that cannot be, or a role that has none, is a `UsageProblem`."""
     if not method.asks_model:
         if plan.model:
             raise UsageProblem(f"the method {method.name} asks no model; leave --model out")
-        return None
-    spec = check_model(plan.model, environ=environ, home_recordings=home.recordings)
-    return load_recording(find_recording(spec.name, home.recordings)) if spec.provider == "recorded" else None
+        return ()
+    specs = check_models(plan.model, environ=environ, home_recordings=home.recordings, roles=method.roles)
+    return tuple(dict.fromkeys(map(str, specs.values())))
 
 
 def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> MethodOptions:
@@ -251,18 +260,19 @@ def _counts(
     return instances or fewest, iterations or recording.longest_chain()
 
 
-def _check_budgets(plan: RunPlan) -> None:
+def _check_budgets(plan: RunPlan, models: Sequence[str]) -> None:
     if plan.budget_tokens is not None:
         _at_least("--budget-tokens", plan.budget_tokens, 1)
     if plan.budget_usd is None:
         return
     if not 0 < plan.budget_usd < math.inf:
         raise UsageProblem(f"--budget-usd is more than 0 and finite, not {plan.budget_usd:g}")
-    if plan.model not in plan.prices:
-        raise UsageProblem(
-            f"--budget-usd needs a price for {plan.model}: configure "
-            f'[prices."{plan.model}"] with input, cached_input and output in USD a million tokens'
-        )
+    for model in models:
+        if model not in plan.prices:
+            raise UsageProblem(
+                f"--budget-usd needs a price for {model}: configure "
+                f'[prices."{model}"] with input, cached_input, cache_write and output in USD a million tokens'
+            )
 
 
 def _devices(asked: tuple[str, ...]) -> tuple[str, ...]:

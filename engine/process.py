@@ -27,8 +27,8 @@ from engine.errors import EngineError, UsageProblem
 from engine.job import Job, opened, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.launch import WRONG_USAGE, plan_file
+from engine.models.access import SECRETS
 from engine.models.recorded import RecordedClient, changed_templates
-from engine.models.spec import PROVIDERS
 from engine.prompting import template_hashes
 from engine.reviewing import Decisions
 from engine.scheduler import run_instances
@@ -55,7 +55,6 @@ from suites import SuiteError
 
 log = logging.getLogger(__name__)
 
-SECRETS = ("WAVEDECK_MODEL_KEY", "ANTHROPIC_AUTH_TOKEN", *(each.key_variable for each in PROVIDERS.values()))
 TICK_S = 1.0
 MACHINERY_FAILED = 3
 STOPPED_AT_ONCE = 130
@@ -200,13 +199,13 @@ class Engine:
 
     async def _work(self, recorder: Recorder, job: Job, decisions: Decisions) -> tuple[str, ...]:
         plan = job.plan
-        budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, price=plan.price)
+        budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, prices=plan.prices)
         budget.restore(recorder.state)
         async with DevicePool(plan.devices) as pool:
             shared = Shared(
                 plan=plan,
                 recorder=recorder,
-                client=job.client,
+                clients=job.clients,
                 judge=PoolJudge(pool, targets=job.targets, seed=plan.seed),
                 budget=budget,
                 targets=job.targets,
@@ -334,8 +333,13 @@ def tell_what_changed(recorder: Recorder, job: Job) -> None:
     if changed:
         words = f"prompt templates changed since the session began: {', '.join(changed)}"
         recorder.record(Notice(level="warning", message=words))
-    if isinstance(job.client, RecordedClient):
-        changed = changed_templates(job.client.recording.facts.templates, now)
+    for client in job.clients.values():
+        changed = (
+            changed_templates(client.recording.facts.templates, now)
+            if isinstance(client, RecordedClient)
+            else ()
+        )
         if changed:
             words = f"{job.plan.model} was made with other prompt templates: {', '.join(changed)}"
-            recorder.record(Notice(level="warning", message=words))
+            if ("warning", words) not in recorder.state.notices:
+                recorder.record(Notice(level="warning", message=words))

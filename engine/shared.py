@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.budget import Budget
@@ -12,6 +13,7 @@ from engine.plan import SessionPlan
 from engine.retrieval import Corpus
 from engine.reviewing import Decisions
 from harness import Target
+from sessions.events import Role
 from sessions.recorder import Recorder
 
 
@@ -21,7 +23,8 @@ class Shared:
 
     plan: SessionPlan
     recorder: Recorder
-    client: Client
+    clients: Mapping[Role, Client]
+    """Who answers each role."""
     judge: Judge
     budget: Budget
     targets: tuple[Target, ...]

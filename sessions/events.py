@@ -40,6 +40,8 @@ class Usage(msgspec.Struct, frozen=True):
     output_tokens: int | None = None
     cached_tokens: int | None = None
     """Part of `input_tokens` that was read from the provider's cache."""
+    cache_write_tokens: int | None = None
+    """Part of `input_tokens` that was written to it, which some providers bill at a price of its own."""
 
 
 class Message(msgspec.Struct, frozen=True):

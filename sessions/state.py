@@ -87,6 +87,11 @@ class CallState:
         return self.failed.startswith("context_too_long:")
 
     @property
+    def own_temperature(self) -> bool:
+        """Whether the model refused a temperature and its default ruled; a recording does not know."""
+        return self.finished and self.temperature is None and not self.model.startswith("recorded:")
+
+    @property
     def reasoning(self) -> str:
         """What the model reasoned so far."""
         return str(self.reasoning_words)
@@ -177,6 +182,7 @@ class AttemptState:
             _sum_of_known([each.input_tokens for each in used]),
             _sum_of_known([each.output_tokens for each in used]),
             _sum_of_known([each.cached_tokens for each in used]),
+            _sum_of_known([each.cache_write_tokens for each in used]),
         )
 
     @property

@@ -15,14 +15,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from engine.models import Limits
 from engine.plan import MOST, Price
 
 from .diagnostics import Complaint
 
 PROJECT_FILE = "wavedeck.toml"
 PREFIX = "WAVEDECK_"
-NOT_SETTINGS = frozenset({"WAVEDECK_HOME", "WAVEDECK_MODEL_KEY", "WAVEDECK_SOAK"})
-"""Variables of ours that are no options: where the home is, a key, and the tests' own."""
+NOT_SETTINGS = frozenset({"WAVEDECK_HOME", "WAVEDECK_MODEL_KEY", "WAVEDECK_MODEL_HEADERS", "WAVEDECK_SOAK"})
+"""Variables of ours that are no options: where the home is, a key, a gateway's headers, and the tests' own."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
 Count = Annotated[int, Meta(ge=1, le=MOST)]
@@ -58,6 +59,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     """Keys of the cockpit by the name of what they do."""
     prices: dict[str, Price] = {}
     """By model, `provider:NAME`."""
+    limits: Limits = Limits()
+    """How long a model may take and how often it is asked again."""
 
 
 WISHES = {
@@ -74,12 +77,13 @@ WISHES = {
     "descendants": "a whole number, 1 or more",
     "mouse": "true or false",
     "keys": "a table of names and keys",
-    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and perhaps cached_input',
+    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and perhaps cached_input and cache_write',
+    "limits": f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)",
 }
 """What each key takes, in words; the others take text."""
 
 FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
-ONLY_IN_FILES = ("keys", "prices")
+ONLY_IN_FILES = ("keys", "prices", "limits")
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -152,7 +152,10 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
     for call in attempt.calls:
         tokens = f"{count(call.usage.input_tokens)} tokens in, {count(call.usage.output_tokens)} out"
         cost = f", {money(call.cost_usd)}" if call.cost_usd is not None else ""
-        ending = f"failed: {call.failed}" if call.failed else f"{tokens}, {duration(call.seconds)}{cost}"
+        warmth = ", at its own temperature (it refuses another)" if call.own_temperature else ""
+        ending = (
+            f"failed: {call.failed}" if call.failed else f"{tokens}, {duration(call.seconds)}{cost}{warmth}"
+        )
         retries = f", asked {counted(call.retries + 1, 'time')}" if call.retries else ""
         yield f"   {call.role}: {ending if call.finished or call.failed else 'not finished'}{retries}"
     if attempt.strategy:

@@ -97,6 +97,8 @@ class Method(Protocol):
     """Without one, a session needs no `--model`, and one instance does what all would."""
     takes: frozenset[str]
     """Fields of `MethodOptions` that mean something to it."""
+    roles: frozenset[Role]
+    """As whom it asks a model; none where it asks none."""
     modules: frozenset[str]
     """Of `MODULES`, those that it can do without."""
     iterations: int | None

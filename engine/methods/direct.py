@@ -20,6 +20,7 @@ class Direct:
     name = "direct"
     asks_model = True
     takes = frozenset({"without", "profile", "corpus"})
+    roles = frozenset({Role.GENERATOR})
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = 1
 

@@ -46,6 +46,7 @@ class Geak:
     name = "geak"
     asks_model = True
     takes = frozenset({"without", "tune", "corpus"})
+    roles = frozenset(Role)
     modules = frozenset(MODULES)
     iterations: int | None = None
 

@@ -71,6 +71,7 @@ class GeakEvolve:
     name = "geak-evolve"
     asks_model = True
     takes = frozenset({"without", "descendants", "corpus"})
+    roles = frozenset(Role)
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
 

@@ -29,6 +29,7 @@ class KernelAgent:
     name = "kernelagent"
     asks_model = True
     takes = frozenset({"without", "workers", "corpus"})
+    roles = frozenset({Role.GENERATOR})
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = None
 

@@ -24,6 +24,7 @@ class Reflexion:
     name = "reflexion"
     asks_model = True
     takes = frozenset({"without", "profile", "corpus"})
+    roles = frozenset({Role.GENERATOR, Role.REFLECTOR})
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from engine.tuning import strategy_of_start, strategy_of_variant
 from harness import Verdict
-from sessions.events import AttemptSwept, Origin, SweptVariant
+from sessions.events import AttemptSwept, Origin, Role, SweptVariant
 
 from .context import Context
 from .history import Ancestor
@@ -29,6 +29,7 @@ class Tune:
     name = "tune"
     asks_model = False
     takes = frozenset({"start"})
+    roles: frozenset[Role] = frozenset()
     modules: frozenset[str] = frozenset()
     iterations: int | None = None
 

@@ -1,12 +1,12 @@
-"""Language models: one seam, four kinds of client. Importing this loads no provider's SDK."""
+"""Language models: one seam, several kinds of client. Importing this loads no provider's SDK."""
 
 from .absent import NoModel
 from .asking import Retry, ask
 from .client import CallKey, Client, Limits, Piece, Reply, Request
-from .opening import open_client
+from .opening import check_models, open_client, open_clients
 from .recorded import RecordedClient, changed_templates
 from .scripted import ScriptedClient, says
-from .spec import ModelSpec, check_model, find_recording, parse_model
+from .spec import ModelSpec, find_recording, parse_model, parse_models, recording_of
 
 __all__ = [
     "CallKey",
@@ -22,9 +22,12 @@ __all__ = [
     "ScriptedClient",
     "ask",
     "changed_templates",
-    "check_model",
+    "check_models",
     "find_recording",
     "open_client",
+    "open_clients",
     "parse_model",
+    "parse_models",
+    "recording_of",
     "says",
 ]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from engine.errors import ModelError
 from sessions.events import Message, Usage
 
+from .access import Access
 from .client import Limits, Piece, Reply, Request
-from .sdk import hidden_variables
-from .spec import Access, ModelSpec
+from .sdk import hidden_variables, http_client
+from .spec import ModelSpec
 from .streams import Beat, Ending, StreamItem, gather_reply, next_event
 
 with hidden_variables():
@@ -25,7 +26,6 @@ from .faults import (
     WILD_ERRORS,
     from_status,
     from_transport,
-    one_line,
     refused_parameter,
     require_stream,
 )
@@ -58,7 +58,7 @@ class AnthropicClient:
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
         self.model = str(spec)
         self._name = spec.name
-        self._key = access.key
+        self._secrets = access.secrets
         self._limits = limits
         self._refused: set[str] = set()
         self._most_output = sys.maxsize
@@ -69,9 +69,9 @@ class AnthropicClient:
                 base_url=access.url.rstrip("/").removesuffix("/v1"),
                 max_retries=0,
                 timeout=httpx2.Timeout(None, connect=limits.connect_s),
+                default_headers=dict(access.headers),
                 open_telemetry=False,
-                # A redirect would carry the key to wherever it points.
-                http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
+                http_client=http_client(anthropic.DefaultAsyncHttpxClient),
             )
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
@@ -88,7 +88,7 @@ class AnthropicClient:
                 )
             except REFUSALS as error:
                 if not self._yield_to(error, asked):
-                    raise translate(error, began=False, key=self._key) from None
+                    raise self._translated(error, began=False) from None
 
     async def close(self) -> None:
         """See `Client`."""
@@ -143,13 +143,14 @@ class AnthropicClient:
                         yield item
         except REFUSALS:
             raise
-        except SDK_ERRORS as error:
-            raise translate(error, began=began, key=self._key) from None
-        except WILD_ERRORS as error:
-            raise from_transport(error, began=began, key=self._key) from None
+        except (*SDK_ERRORS, *WILD_ERRORS) as error:
+            raise self._translated(error, began=began) from None
+
+    def _translated(self, error: BaseException, *, began: bool) -> ModelError:
+        return translate(error, began=began, secrets=self._secrets, connect_s=self._limits.connect_s)
 
 
-def translate(error: BaseException, *, began: bool, key: str) -> ModelError:
+def translate(error: BaseException, *, began: bool, secrets: Sequence[str], connect_s: float) -> ModelError:
     """Any exception of the SDK as one of ours. The original is not chained: a traceback could print a key."""
     match error:
         case anthropic.APIStatusError():
@@ -158,14 +159,15 @@ def translate(error: BaseException, *, began: bool, key: str) -> ModelError:
                 kind=str(error.type or ""),
                 message=error.api_message or error.message,
                 headers=error.response.headers,
-                key=key,
+                secrets=secrets,
             )
         case anthropic.APIConnectionError():
-            return from_transport(error.__cause__ or httpx2.ConnectError(error.message), began=began, key=key)
+            met = error.__cause__ or httpx2.ConnectError(error.message)
         case anthropic.AnthropicError():
-            return from_transport(ValueError(one_line(str(error), key)), began=began, key=key)
+            met = ValueError(str(error))
         case _:
-            return from_transport(error, began=began, key=key)
+            met = error
+    return from_transport(met, began=began, secrets=secrets, connect_s=connect_s)
 
 
 async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
@@ -210,11 +212,12 @@ def usage_of(counted: dict[str, int]) -> Usage:
     """In our words: Anthropic counts cached tokens beside `input_tokens`, we count them within."""
     fresh = counted.get("input_tokens")
     cached = counted.get("cache_read_input_tokens")
-    written = counted.get("cache_creation_input_tokens", 0)
+    written = counted.get("cache_creation_input_tokens")
     return Usage(
-        input_tokens=None if fresh is None else fresh + (cached or 0) + written,
+        input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
         output_tokens=counted.get("output_tokens"),
         cached_tokens=cached,
+        cache_write_tokens=written,
     )
 
 

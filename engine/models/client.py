@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -60,25 +60,30 @@ class Reply(msgspec.Struct, frozen=True):
     """As sent; `None` when the model refused one and its default ruled, or when it is not known (a recording)."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+Wait = Annotated[float, msgspec.Meta(ge=0, le=3600)]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long a model may take, each limit apart (seconds), and how often it is asked again."""
 
-    connect_s: float = 15.0
-    first_token_s: float = 300.0
+    connect_s: Seconds = 15.0
+    first_token_s: Seconds = 300.0
     """From the request to the first word of reasoning or text."""
-    silence_s: float = 120.0
+    silence_s: Seconds = 120.0
     """Between two signs of life of a stream that has begun to speak."""
-    reply_s: float = 1800.0
-    tries: int = 6
-    wait_low_s: float = 1.0
-    wait_high_s: float = 60.0
+    reply_s: Seconds = 1800.0
+    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 6
+    wait_low_s: Wait = 1.0
+    """Between tries, at least; a server's retry-after counts where it is longer."""
+    wait_high_s: Wait = 60.0
 
 
 class Client(Protocol):
     """One model behind one account; safe to share between agents of one event loop."""
 
     model: str
-    """As a person names it: `anthropic:NAME`, `openai:NAME@URL`, `recorded:NAME`."""
+    """As a person names it: `anthropic:NAME`, `openai:NAME@URL`, `azure:DEPLOYMENT`, `recorded:NAME`."""
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """One try; a `ModelError` says why there is no reply. Pieces come in order, their sum is the reply."""

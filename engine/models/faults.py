@@ -8,13 +8,11 @@ from __future__ import annotations
 import email.utils
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import httpx2
 
 from engine.errors import ContextTooLong, ModelError, TryAgain, UselessToRetry
-
-from .spec import NO_KEY
 
 AGAIN_BY_STATUS = {
     408: "server_error",
@@ -51,6 +49,10 @@ BY_TYPE = {
     "model_not_found": 404,
     "request_too_large": 413,
     "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "data_residency_mismatch": 400,
+    "bio_policy": 400,
+    "misalignment_policy_violation": 400,
 }
 """Errors that come inside a stream, or name themselves better than their status does."""
 TOO_LONG = re.compile(
@@ -89,12 +91,12 @@ def from_status(
     kind: str,
     message: str,
     headers: Mapping[str, str],
-    key: str,
+    secrets: Sequence[str],
 ) -> ModelError:
     """The error of an HTTP status; `kind` is the provider's own word for it, empty where it has none."""
     if kind in BY_TYPE and (status < 400 or BY_TYPE[kind] == 402):
         status = BY_TYPE[kind]
-    words = f"{status if status >= 400 else 'error in the stream'}: {one_line(message, key)}"
+    words = f"{status if status >= 400 else 'error in the stream'}: {one_line(message, secrets)}"
     if (
         status == 413
         or kind == "context_length_exceeded"
@@ -116,14 +118,25 @@ def from_status(
     return TryAgain("server_error", words, retry_after_s=retry_after(headers))
 
 
-def from_transport(error: BaseException, *, began: bool, key: str) -> ModelError:
+def from_transport(
+    error: BaseException, *, began: bool, secrets: Sequence[str], connect_s: float
+) -> ModelError:
     """The error of the HTTP library or of what it read; `began` tells a cut stream from a connection never had."""
-    words = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, key)
+    words = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, secrets)
     match error:
+        case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in words:
+            return UselessToRetry(
+                "bad_certificate",
+                f"the server's certificate is not trusted ({words}); set SSL_CERT_FILE to your authority's certificates in PEM",
+            )
+        case httpx2.ProxyError() if re.search(r"\b40[37]\b", words):
+            return UselessToRetry(
+                "proxy_refused", f"the proxy refuses ({words}); check HTTPS_PROXY and NO_PROXY"
+            )
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
             return UselessToRetry("bad_request", f"{words}; check the server's address and the key")
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return TryAgain("connection", f"no connection in time ({words})")
+            return TryAgain("connection", f"no connection in {connect_s:g} s (limit connect_s)")
         case httpx2.TimeoutException():
             return TryAgain("silent", f"the server fell silent ({words})")
         case httpx2.DecodingError() | httpx2.TooManyRedirects():
@@ -158,16 +171,17 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def one_line(message: str, key: str) -> str:
-    """The message on one line, short, and without the key should a server have echoed it."""
-    if key and key != NO_KEY:
-        message = message.replace(key, "[key]")
+def one_line(message: str, secrets: Sequence[str]) -> str:
+    """The message on one line, short, and without a key or header should a server have echoed it. Secrets come longest first."""
+    for secret in secrets:
+        message = message.replace(secret, "[key]")
     message = " ".join(message.split())
     return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
 
 
 def refused_parameter(message: str, parameter: str | None, optional: frozenset[str]) -> str | None:
-    """Which optional parameter a 400 is about, by the provider's own field or by its name in the message."""
-    if parameter in optional:
-        return parameter
+    """Which optional parameter a 400 is about, by the provider's own field (`reasoning.summary` is `reasoning`) or by its name in the message."""
+    whole = (parameter or "").partition(".")[0]
+    if whole in optional:
+        return whole
     return next((name for name in sorted(optional) if re.search(rf"\b{name}\b", message)), None)

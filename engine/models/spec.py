@@ -1,47 +1,35 @@
-"""How a person names a model: `anthropic:NAME[@URL]`, `openai:NAME[@URL]`, `recorded:NAME`.
+"""How a person names a model, or one for each role; where keys and addresses come from stands in `access`.
 
-Keys come from the environment that is given here and from nowhere else. A provider's key goes to the provider alone:
-behind an `@URL` it is `WAVEDECK_MODEL_KEY`, or none. `ANTHROPIC_BASE_URL` and `OPENAI_BASE_URL` are not followed: where
-one of them would have sent the prompts elsewhere, that is said instead of guessed at.
+`anthropic:NAME` and `openai:NAME`, either with `@URL` for another server that speaks the protocol, `azure:DEPLOYMENT`,
+`gemini:NAME`, `recorded:NAME`. By role: `generator=MODEL,reflector=MODEL`; a model without a role answers the rest.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
 from engine.errors import UsageProblem
+from sessions.events import Role
 
 SHIPPED_RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
-NO_KEY = "none"
-"""What servers that want no key are sent: the SDKs insist on one."""
-FORMS = "anthropic:NAME, openai:NAME, either with @URL, or recorded:NAME"
-
-
-class Provider(NamedTuple):
-    """A service that models are rented from."""
-
-    key_variable: str
-    url_variable: str
-    url: str
-
-
-PROVIDERS = {
-    "anthropic": Provider("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
-    "openai": Provider("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
-}
+ELSEWHERE = ("anthropic", "openai")
+"""Providers whose protocol other servers speak, which `@URL` names."""
+KNOWN = (*ELSEWHERE, "azure", "gemini", "recorded")
+FORMS = "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME, or recorded:NAME"
+NAMES_ROLE = re.compile(r"\s*([A-Za-z_-]+)\s*=(.*)", re.DOTALL)
 
 
 class ModelSpec(msgspec.Struct, frozen=True):
     """A model as a person named it."""
 
     provider: str
-    """`anthropic`, `openai` or `recorded`."""
+    """`anthropic`, `openai`, `azure`, `gemini` or `recorded`."""
     name: str
     url: str | None = None
     """Another server that speaks the provider's protocol."""
@@ -50,21 +38,13 @@ class ModelSpec(msgspec.Struct, frozen=True):
         return f"{self.provider}:{self.name}" + (f"@{self.url}" if self.url else "")
 
 
-class Access(NamedTuple):
-    """Where a model is reached, and with what key."""
-
-    url: str
-    key: str
-
-
 def parse_model(text: str) -> ModelSpec:
     """The parts of a model's name. `UsageProblem` says what is wrong with it, and the nearest right provider."""
     provider, colon, rest = text.partition(":")
-    known = [*PROVIDERS, "recorded"]
     if not colon or not rest:
         raise UsageProblem(f"{text!r} names no model: write {FORMS}")
-    if provider not in known:
-        near = difflib.get_close_matches(provider, known, n=1)
+    if provider not in KNOWN:
+        near = difflib.get_close_matches(provider, KNOWN, n=1)
         hint = f"did you mean {near[0]}:{rest}?" if near else f"write {FORMS}"
         raise UsageProblem(f"unknown model provider {provider!r}: {hint}")
     name, url = split_url(rest)
@@ -74,7 +54,63 @@ def parse_model(text: str) -> ModelSpec:
         if url or "/" in name or name.startswith("."):
             raise UsageProblem(f"{text!r} is no recording's name: write recorded:NAME")
         return ModelSpec(provider, name)
+    if url and provider not in ELSEWHERE:
+        raise UsageProblem(
+            f"{provider} models have their own address: write {provider}:{name}, or openai:{name}@{url}"
+        )
     return ModelSpec(provider, name, url)
+
+
+def parse_models(text: str, roles: Iterable[Role] = tuple(Role)) -> dict[Role, ModelSpec]:
+    """Which model answers each of these roles. `UsageProblem` for a role that is unknown, named twice, or left without one.
+
+    A text in which no part names a role is one model, commas and all.
+    """
+    wanted = tuple(role for role in Role if role in frozenset(roles))
+    parts = text.split(",")
+    if not any(NAMES_ROLE.match(part) for part in parts):
+        return dict.fromkeys(wanted, parse_model(text))
+    named: dict[Role | None, ModelSpec] = {}
+    for part in parts:
+        found = NAMES_ROLE.match(part)
+        role = _role(found[1]) if found else None
+        if role in named:
+            twice = "the rest" if role is None else role.value
+            raise UsageProblem(f"{text!r} names two models for {twice}; name one")
+        named[role] = parse_model((found[2] if found else part).strip())
+    idle = [role.value for role in named if role is not None and role not in wanted]
+    if idle:
+        raise UsageProblem(
+            f"no {' or '.join(idle)} is asked here, only {_listed(wanted)}; leave that model out"
+        )
+    if None not in named and (missing := [role for role in wanted if role not in named]):
+        raise UsageProblem(
+            f"{text!r} names no model for {_listed(missing)}: add {missing[0].value}=MODEL, or a MODEL without a role for the rest"
+        )
+    if any(spec.provider == "recorded" for spec in named.values()):
+        raise UsageProblem("a recording answers every role: name it alone, as recorded:NAME")
+    return {role: named[role] if role in named else named[None] for role in wanted}
+
+
+def recording_of(text: str) -> str | None:
+    """Name of the recording that the model is; `None` for models that are asked."""
+    if any(NAMES_ROLE.match(part) for part in text.split(",")):
+        return None
+    spec = parse_model(text)
+    return spec.name if spec.provider == "recorded" else None
+
+
+def _role(word: str) -> Role:
+    try:
+        return Role(word.lower())
+    except ValueError:
+        near = difflib.get_close_matches(word.lower(), list(Role), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {_listed(tuple(Role))}"
+        raise UsageProblem(f"no model speaks as {word!r}: {hint}") from None
+
+
+def _listed(roles: Iterable[Role]) -> str:
+    return ", ".join(role.value for role in roles)
 
 
 def split_url(text: str) -> tuple[str, str | None]:
@@ -93,33 +129,6 @@ def split_url(text: str) -> tuple[str, str | None]:
     return name, url
 
 
-def access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
-    """Address and key of a provider's model. `UsageProblem` names the variable that is missing or in the way."""
-    provider = PROVIDERS[spec.provider]
-    if spec.url is not None:
-        return Access(spec.url, sendable("WAVEDECK_MODEL_KEY", environ.get("WAVEDECK_MODEL_KEY") or NO_KEY))
-    elsewhere = environ.get(provider.url_variable, "")
-    if elsewhere.rstrip("/") not in ("", provider.url):
-        raise UsageProblem(
-            f"{provider.url_variable} is set and Wavedeck does not follow it: "
-            f"write {spec}@{elsewhere} with WAVEDECK_MODEL_KEY, or unset it"
-        )
-    key = environ.get(provider.key_variable, "")
-    if not key.strip():
-        raise UsageProblem(
-            f"{spec} needs a key: set {provider.key_variable}, or try --model recorded:starter, which needs none"
-        )
-    return Access(provider.url, sendable(provider.key_variable, key))
-
-
-def sendable(variable: str, key: str) -> str:
-    """The key without the line break that a shell often leaves on it; `UsageProblem` when no header can carry it."""
-    key = key.strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageProblem(f"the key in {variable} holds a character that no key has: set it again")
-    return key
-
-
 def find_recording(name: str, home_recordings: Path) -> Path:
     """Folder of a recording: a person's own before the shipped one. `UsageProblem` names the nearest there is."""
     folders = {
@@ -134,13 +143,3 @@ def find_recording(name: str, home_recordings: Path) -> Path:
     near = difflib.get_close_matches(name, folders, n=1)
     known = f"there is recorded:{near[0]}" if near else f"there are {', '.join(sorted(folders)) or 'none'}"
     raise UsageProblem(f"no recording is called {name!r}: {known}; `wavedeck record SESSION NAME` makes one")
-
-
-def check_model(text: str, *, environ: Mapping[str, str], home_recordings: Path) -> ModelSpec:
-    """The parsed name, once key or recording are known to be there; loads no SDK and asks nobody."""
-    spec = parse_model(text)
-    if spec.provider == "recorded":
-        find_recording(spec.name, home_recordings)
-    else:
-        access(spec, environ)
-    return spec

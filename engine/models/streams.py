@@ -67,7 +67,9 @@ async def gather_reply(
                     case Beat():
                         continue
     except TimeoutError:
-        raise UselessToRetry("too_slow", f"the reply took more than {limits.reply_s:g} s") from None
+        raise UselessToRetry(
+            "too_slow", f"the reply took more than {limits.reply_s:g} s (limit reply_s)"
+        ) from None
     return Reply(
         text="".join(spoken["text"]),
         reasoning="".join(spoken["reasoning"]),
@@ -112,5 +114,9 @@ async def next_item(
         if not patience.expired():
             raise
         if begun:
-            raise TryAgain("silent", f"the stream fell silent for {limits.silence_s:g} s") from None
-        raise TryAgain("silent", f"no word came in {limits.first_token_s:g} s") from None
+            raise TryAgain(
+                "silent", f"the stream fell silent for {limits.silence_s:g} s (limit silence_s)"
+            ) from None
+        raise TryAgain(
+            "silent", f"no word came in {limits.first_token_s:g} s (limit first_token_s)"
+        ) from None

@@ -10,51 +10,73 @@ from engine.plan import Price
 from sessions.events import Usage
 
 PRICE = Price(input=2.0, cached_input=0.5, output=10.0)
+MODEL = "anthropic:test"
+PRICES = {MODEL: PRICE}
 
 
 def test_cached_tokens_cost_their_own_price() -> None:
-    budget = Budget(usd=None, tokens=None, price=PRICE)
-    cost = budget.spend(Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000))
+    budget = Budget(usd=None, tokens=None, prices=PRICES)
+    cost = budget.spend(MODEL, Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000))
     assert cost == pytest.approx(0.6 * 2.0 + 0.4 * 0.5 + 0.1 * 10.0)
 
 
 def test_without_a_price_for_them_cached_tokens_cost_the_full_one() -> None:
-    budget = Budget(usd=None, tokens=None, price=Price(input=2.0, output=10.0))
-    assert budget.cost(Usage(1_000_000, 0, 1_000_000)) == pytest.approx(2.0)
+    budget = Budget(usd=None, tokens=None, prices={MODEL: Price(input=2.0, output=10.0)})
+    assert budget.cost(MODEL, Usage(1_000_000, 0, 1_000_000)) == pytest.approx(2.0)
+
+
+def test_tokens_written_to_the_cache_cost_their_own_price_or_a_quarter_more() -> None:
+    used = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=300_000, cache_write_tokens=200_000)
+    own = Price(input=2.0, cached_input=0.5, cache_write=3.0, output=10.0)
+    budget = Budget(usd=None, tokens=None, prices={MODEL: own, "anthropic:other": PRICE})
+    assert budget.cost(MODEL, used) == pytest.approx(0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 3.0)
+    assert budget.cost("anthropic:other", used) == pytest.approx(0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 2.5)
+
+
+def test_each_model_has_its_price_and_one_without_ends_a_budget_in_usd() -> None:
+    budget = Budget(
+        usd=100.0, tokens=None, prices={MODEL: PRICE, "openai:dear": Price(input=20.0, output=1.0)}
+    )
+    assert budget.spend(MODEL, Usage(1_000_000, 0)) == pytest.approx(2.0)
+    assert budget.spend("openai:dear", Usage(1_000_000, 0)) == pytest.approx(20.0)
+    budget.check()
+    assert budget.spend("openai:unknown", Usage(1, 1)) is None
+    with pytest.raises(BudgetSpent, match=r"1 call\(s\) have no known price"):
+        budget.check()
 
 
 def test_an_unknown_price_or_count_is_an_unknown_cost() -> None:
-    assert Budget(usd=None, tokens=None, price=None).cost(Usage(1, 1, 0)) is None
-    assert Budget(usd=None, tokens=None, price=PRICE).cost(Usage(None, 1, 0)) is None
+    assert Budget(usd=None, tokens=None, prices={}).cost(MODEL, Usage(1, 1, 0)) is None
+    assert Budget(usd=None, tokens=None, prices=PRICES).cost(MODEL, Usage(None, 1, 0)) is None
 
 
 def test_money_is_spent_at_the_limit_and_not_before() -> None:
-    budget = Budget(usd=1.0, tokens=None, price=PRICE)
-    budget.spend(Usage(input_tokens=499_999, output_tokens=0))
+    budget = Budget(usd=1.0, tokens=None, prices=PRICES)
+    budget.spend(MODEL, Usage(input_tokens=499_999, output_tokens=0))
     budget.check()
-    budget.spend(Usage(input_tokens=1, output_tokens=0))
+    budget.spend(MODEL, Usage(input_tokens=1, output_tokens=0))
     with pytest.raises(BudgetSpent, match=r"spent \$1\.00 of \$1\.00; a new run takes another --budget-usd"):
         budget.check()
 
 
 def test_tokens_are_spent_at_the_limit() -> None:
-    budget = Budget(usd=None, tokens=100, price=None)
-    budget.spend(Usage(input_tokens=90, output_tokens=9))
+    budget = Budget(usd=None, tokens=100, prices={})
+    budget.spend(MODEL, Usage(input_tokens=90, output_tokens=9))
     budget.check()
-    budget.spend(Usage(input_tokens=1, output_tokens=0))
+    budget.spend(MODEL, Usage(input_tokens=1, output_tokens=0))
     with pytest.raises(BudgetSpent, match="100 of 100 tokens"):
         budget.check()
 
 
 def test_a_server_that_counts_nothing_cannot_be_held_to_a_budget() -> None:
-    budget = Budget(usd=None, tokens=100, price=None)
-    budget.spend(Usage())
+    budget = Budget(usd=None, tokens=100, prices={})
+    budget.spend(MODEL, Usage())
     with pytest.raises(BudgetSpent, match="no token counts"):
         budget.check()
 
 
 def test_without_a_budget_nothing_is_refused() -> None:
-    budget = Budget(usd=None, tokens=None, price=None)
-    budget.spend(Usage())
-    budget.spend(Usage(10**9, 10**9, 0))
+    budget = Budget(usd=None, tokens=None, prices={})
+    budget.spend(MODEL, Usage())
+    budget.spend(MODEL, Usage(10**9, 10**9, 0))
     budget.check()

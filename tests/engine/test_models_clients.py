@@ -1,4 +1,4 @@
-"""The SDK clients against a server that speaks both wire formats: every reply and every fault, in both."""
+"""The SDK clients against a server that speaks all wire formats: every reply and every fault, in each."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_what_is_sent_is_what_was_asked(wire: str) -> None:
     assert seen.body["temperature"] == 1.0
     assert seen.body["stream"] is True
     assert seen.body["model"] == "test"
-    assert seen.body["max_tokens"] == 32_000
+    assert seen.body["max_output_tokens" if wire == "responses" else "max_tokens"] == 32_000
 
 
 async def test_a_truncated_reply_says_so(wire: str) -> None:
@@ -144,9 +144,10 @@ async def test_a_prompt_that_does_not_fit_is_told_apart(wire: str) -> None:
     message = {
         "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
         "openai": "This model's maximum context length is 8192 tokens, your messages resulted in 9000 tokens",
+        "responses": "Your input exceeds the context window of this model. Please adjust your input.",
     }[wire]
     async with asked(wire, answer=lambda _: refuses(400, message=message)) as (client, _):
-        with pytest.raises(ContextTooLong, match=r"too long|maximum context"):
+        with pytest.raises(ContextTooLong, match=r"too long|maximum context|context window"):
             await client.reply(request(), ignore)
 
 
@@ -178,13 +179,14 @@ async def test_a_refusal_inside_the_stream_is_not_tried_again(wire: str) -> None
 
 async def test_each_time_limit_is_its_own(wire: str) -> None:
     first = await fails(wire, hangs(LONG, after=-1), Limits(first_token_s=0.3))
-    assert (first.reason, first.message) == ("silent", "no word came in 0.3 s")
+    assert (first.reason, first.message) == ("silent", "no word came in 0.3 s (limit first_token_s)")
     opened = await fails(wire, hangs(LONG, after=0), Limits(first_token_s=0.3))
-    assert (opened.reason, opened.message) == ("silent", "no word came in 0.3 s")
+    assert (opened.reason, opened.message) == ("silent", "no word came in 0.3 s (limit first_token_s)")
     silent = await fails(wire, hangs(LONG, after=2), Limits(silence_s=0.3))
-    assert (silent.reason, silent.message) == ("silent", "the stream fell silent for 0.3 s")
+    assert (silent.reason, silent.message) == ("silent", "the stream fell silent for 0.3 s (limit silence_s)")
     whole = await fails(wire, hangs(LONG, after=2), Limits(reply_s=0.3))
     assert (type(whole), whole.reason) == (UselessToRetry, "too_slow")
+    assert whole.message == "the reply took more than 0.3 s (limit reply_s)"
 
 
 async def test_a_server_that_is_not_there(wire: str) -> None:
@@ -252,7 +254,10 @@ async def test_a_model_that_refuses_temperature_gets_its_default(wire: str, stat
 
 
 async def test_every_parameter_refused_at_once_still_ends(wire: str) -> None:
-    message = "temperature, thinking, cache_control, stream_options, max_tokens are all unknown here"
+    message = (
+        "temperature, thinking, cache_control, stream_options, max_tokens, "
+        "reasoning, prompt_cache_key, max_output_tokens are all unknown here"
+    )
     async with asked(wire, answer=lambda _: refuses(400, message=message)) as (client, server):
         with pytest.raises(UselessToRetry, match="all unknown here"):
             await client.reply(request(), ignore)
@@ -323,7 +328,7 @@ async def test_many_agents_share_a_client(wire: str) -> None:
     def answer(seen: Seen) -> Answer:
         if "temperature" in seen.body:
             return refuses(400, message="temperature is not supported")
-        return says(seen.body["messages"][-1]["content"])
+        return says(seen.turns[-1])
 
     replies: dict[int, Any] = {}
     async with asked(wire, answer=answer) as (client, _):

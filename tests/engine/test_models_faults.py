@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from engine.errors import ModelError, TryAgain
-from engine.models import anthropic_client, openai_client
+from engine.models import anthropic_client, openai_wire
 from engine.models.faults import TRANSPORT_ERRORS, from_status, from_transport, one_line, retry_after
 
 REQUEST = httpx2.Request("POST", "http://model.test/v1")
@@ -51,7 +51,7 @@ def made(kind: type[Exception]) -> Exception:
 
 SDK_CASES = [
     pytest.param(client, kind, id=f"{client.__name__.rpartition('.')[2]}-{kind.__name__}")
-    for client, module in ((anthropic_client, anthropic), (openai_client, openai))
+    for client, module in ((anthropic_client, anthropic), (openai_wire, openai))
     for kind in dict.fromkeys([*exceptions_of(module), *exceptions_of(module._exceptions)])
     if issubclass(kind, client.SDK_ERRORS)
 ]
@@ -60,7 +60,7 @@ SDK_CASES = [
 @pytest.mark.parametrize(("client", "kind"), SDK_CASES)
 @pytest.mark.parametrize("began", [False, True])
 def test_every_sdk_exception_is_translated(client: ModuleType, kind: type[Exception], began: bool) -> None:  # noqa: FBT001
-    ours = client.translate(made(kind), began=began, key=KEY)
+    ours = client.translate(made(kind), began=began, secrets=[KEY], connect_s=1.0)
     assert isinstance(ours, ModelError)
     assert ours.reason
     assert KEY not in ours.message
@@ -71,7 +71,7 @@ def test_no_exception_of_a_request_is_outside_the_sdks_trees() -> None:
     """What is not below the SDK's root belongs to another feature: say which, so that a new one is seen."""
     outside = {
         kind.__name__
-        for client, module in ((anthropic_client, anthropic), (openai_client, openai))
+        for client, module in ((anthropic_client, anthropic), (openai_wire, openai))
         for kind in exceptions_of(module)
         if not issubclass(kind, client.SDK_ERRORS)
     }
@@ -84,7 +84,7 @@ def test_no_exception_of_a_request_is_outside_the_sdks_trees() -> None:
 def test_every_transport_exception_is_caught_and_translated(kind: type[Exception]) -> None:
     assert issubclass(kind, TRANSPORT_ERRORS) or kind.__module__.endswith(("_sse", "websockets._exceptions"))
     for began in (False, True):
-        ours = from_transport(made(kind), began=began, key=KEY)
+        ours = from_transport(made(kind), began=began, secrets=[KEY], connect_s=1.0)
         assert isinstance(ours, ModelError)
         assert KEY not in ours.message
 
@@ -92,7 +92,7 @@ def test_every_transport_exception_is_caught_and_translated(kind: type[Exception
 def test_every_status_is_sorted() -> None:
     again = set()
     for status in range(300, 600):
-        ours = from_status(status, kind="", message=f"words {KEY}", headers={}, key=KEY)
+        ours = from_status(status, kind="", message=f"words {KEY}", headers={}, secrets=[KEY])
         assert KEY not in ours.message
         if isinstance(ours, TryAgain):
             again.add(status)
@@ -123,6 +123,6 @@ def test_retry_after_as_a_date() -> None:
 
 
 def test_a_message_is_short_and_on_one_line() -> None:
-    words = one_line(f"a\n  b {KEY} " + "x" * 5000, KEY)
+    words = one_line(f"a\n  b {KEY} " + "x" * 5000, [KEY])
     assert words.startswith("a b [key] xxx")
     assert len(words) == 500

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageProblem
-from engine.models import ModelSpec, check_model, open_client, parse_model
+from engine.models import ModelSpec, check_models, open_client, parse_model
 
 NOWHERE = Path("nowhere")
 
@@ -39,7 +39,9 @@ def test_a_name_is_taken_apart_and_put_together_again(text: str, spec: ModelSpec
         ("claude", "write anthropic:NAME"),
         ("anthropic:", "write anthropic:NAME"),
         ("antropic:claude", "did you mean anthropic:claude?"),
-        ("gemini:pro", "unknown model provider 'gemini'"),
+        ("gemini:pro@http://host/v1", "or openai:pro@http://host/v1"),
+        ("azure:x@http://host", "have their own address"),
+        ("mistral:x", "unknown model provider 'mistral'"),
         ("openai:@http://host/v1", "before the @"),
         ("openai:x@ftp://host/v1", "no address of a model server"),
         ("openai:x@http://", "no address of a model server"),
@@ -73,7 +75,7 @@ def test_a_wrong_name_is_told_what_is_right(text: str, told: str) -> None:
 )
 def test_a_key_or_address_that_cannot_be_used_is_named(text: str, environ: dict[str, str], told: str) -> None:
     with pytest.raises(UsageProblem) as caught:
-        check_model(text, environ=environ, home_recordings=NOWHERE)
+        check_models(text, environ=environ, home_recordings=NOWHERE)
     assert told in str(caught.value)
     assert "sk-" not in str(caught.value)
     with pytest.raises(UsageProblem, match=re.escape(told)):
@@ -89,7 +91,8 @@ def test_a_key_or_address_that_cannot_be_used_is_named(text: str, environ: dict[
     ],
 )
 def test_what_is_there_is_accepted(text: str, environ: dict[str, str]) -> None:
-    assert str(check_model(text, environ=environ, home_recordings=NOWHERE)) == text
+    found = check_models(text, environ=environ, home_recordings=NOWHERE)
+    assert {str(spec) for spec in found.values()} == {text}
 
 
 def test_a_missing_recording_names_the_nearest(tmp_path: Path) -> None:
@@ -97,14 +100,15 @@ def test_a_missing_recording_names_the_nearest(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "recording.toml").write_text("")
     with pytest.raises(UsageProblem, match="there is recorded:starter-mine"):
-        check_model("recorded:starter-min", environ={}, home_recordings=tmp_path)
-    assert check_model("recorded:other", environ={}, home_recordings=tmp_path).name == "other"
+        check_models("recorded:starter-min", environ={}, home_recordings=tmp_path)
+    found = check_models("recorded:other", environ={}, home_recordings=tmp_path)
+    assert {spec.name for spec in found.values()} == {"other"}
 
 
 def test_checking_a_name_loads_no_sdk() -> None:
     code = (
-        "import sys; from pathlib import Path; from engine.models import check_model;"
-        "check_model('anthropic:x', environ={'ANTHROPIC_API_KEY': 'k'}, home_recordings=Path('x'));"
+        "import sys; from pathlib import Path; from engine.models import check_models;"
+        "check_models('anthropic:x', environ={'ANTHROPIC_API_KEY': 'k'}, home_recordings=Path('x'));"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -104,4 +104,4 @@ def test_what_cannot_be_is_one_line_with_the_remedy(
 def test_a_budget_in_usd_takes_its_price_along(tmp_path: Path) -> None:
     price = Price(input=1.0, output=2.0)
     plan = resolved(tmp_path, budget_usd=5.0, prices={"anthropic:test": price})
-    assert plan.price == price
+    assert plan.prices == {"anthropic:test": price}

@@ -147,7 +147,7 @@ async def test_no_call_is_made_beyond_the_budget(home: Home) -> None:
 
 async def test_a_budget_in_usd_goes_by_the_price(home: Home) -> None:
     client = told("correct", usage=Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=0))
-    events = await play(home, client, of=plan(iterations=9, budget_usd=0.5, price=PRICE))
+    events = await play(home, client, of=plan(iterations=9, budget_usd=0.5, prices={"scripted:test": PRICE}))
     finished = [event for event in events if isinstance(event, CallFinished)]
     assert [event.cost_usd for event in finished] == [pytest.approx(0.2)] * 3
     assert endings(events) == ["budget"]

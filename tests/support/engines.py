@@ -120,7 +120,7 @@ def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> Sessi
         "review": "auto",
         "budget_usd": None,
         "budget_tokens": None,
-        "price": None,
+        "prices": {},
         "limits": BRISK,
         "model_calls": 16,
     }
@@ -131,12 +131,12 @@ def shared(
     recorder: Recorder, of: SessionPlan, client: Client, judge: Judge, decisions: Decisions | None = None
 ) -> Shared:
     """What an engine's instances have in common; the budget knows what was spent before."""
-    budget = Budget(usd=of.budget_usd, tokens=of.budget_tokens, price=of.price)
+    budget = Budget(usd=of.budget_usd, tokens=of.budget_tokens, prices=of.prices)
     budget.restore(recorder.state)
     return Shared(
         plan=of,
         recorder=recorder,
-        client=client,
+        clients=dict.fromkeys(Role, client),
         judge=judge,
         budget=budget,
         targets=tuple(target(name) for name in of.targets),

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.models import CallKey, Client, Limits, Piece, Reply, Request, Retry, ask, open_client
+from engine.models import CallKey, Client, Limits, ModelSpec, Piece, Reply, Request, Retry, ask, open_client
+from engine.models.access import Access
 from sessions.events import Message, Role
 
 from .model_server import ModelServer
 
 BRISK = Limits(connect_s=5, first_token_s=10, silence_s=10, reply_s=30)
 """Limits that no healthy answer on loopback comes near."""
-WIRES = ("anthropic", "openai")
+WIRES = ("anthropic", "openai", "responses")
+"""Wire formats; `responses` is what OpenAI itself is asked by."""
 
 
 def request(
@@ -28,6 +30,12 @@ def request(
 def client_of(
     wire: str, server: ModelServer, limits: Limits = BRISK, environ: dict[str, str] | None = None
 ) -> Client:
+    if wire == "responses":
+        # No name leads there but OpenAI's own, which is asked at OpenAI's own address.
+        from engine.models.responses_client import ResponsesClient
+
+        key = (environ or {}).get("WAVEDECK_MODEL_KEY", "none").strip()
+        return ResponsesClient(ModelSpec("openai", "test"), Access(server.openai_url, key), limits)
     url = server.anthropic_url if wire == "anthropic" else server.openai_url
     return open_client(
         f"{wire}:test@{url}", environ=environ or {}, home_recordings=Path("none"), limits=limits

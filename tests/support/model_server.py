@@ -1,4 +1,4 @@
-"""A small model server on loopback that speaks both wire formats, scripted answer by answer, faults included.
+"""A small model server on loopback that speaks all three wire formats, scripted answer by answer, faults included.
 
     with model_server(says("hello"), refuses(429, retry_after="2"), cuts("half", after=1)) as server:
         client = open_client(f"openai:test@{server.openai_url}", ...)
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +20,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 PIECE_CHARACTERS = 24
-ROUTES = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai"}
+ROUTES = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai", "/v1/responses": "responses"}
+"""By the end of a path: a gateway has a prefix, Azure a deployment before it."""
+CHAT = "/chat/completions"
 STOP_WORDS = {
     "anthropic": {"end": "end_turn", "truncated": "max_tokens"},
     "openai": {"end": "stop", "truncated": "length"},
+    "responses": {"truncated": "max_output_tokens"},
 }
 
 
@@ -37,6 +42,10 @@ class Answer:
     output_tokens: int = 10
     cached_tokens: int = 40
     """Of the input."""
+    written_tokens: int | None = None
+    """Of the input, written to the cache; `None` tells no such count."""
+    thought_tokens: int = 0
+    """In the total alone, as Gemini counts its thoughts."""
     status: int = 200
     message: str = ""
     kind: str = ""
@@ -65,13 +74,17 @@ class Seen:
     headers: dict[str, str]
     """Names in lower case."""
     body: dict[str, Any]
+    query: str = ""
+
+    @property
+    def turns(self) -> list[str]:
+        """Texts of the messages, without a system message that stands apart."""
+        return [flat(turn.get("content")) for turn in self.body.get("messages") or self.body["input"]]
 
     @property
     def prompt(self) -> str:
         """All the text that was sent."""
-        parts = [flat(self.body.get("system"))] + [
-            flat(turn.get("content")) for turn in self.body["messages"]
-        ]
+        parts = [flat(self.body.get("system") or self.body.get("instructions")), *self.turns]
         return "\n\n".join(part for part in parts if part)
 
 
@@ -109,25 +122,37 @@ def garbage() -> Answer:
 class ModelServer:
     """The server while it runs. `requests` holds what came in; the last answer of the script is not repeated."""
 
-    def __init__(self, script: tuple[Answer, ...], answer: Callable[[Seen], Answer] | None) -> None:
+    def __init__(
+        self,
+        script: tuple[Answer, ...],
+        answer: Callable[[Seen], Answer] | None,
+        tls: ssl.SSLContext | None,
+    ) -> None:
         self.requests: list[Seen] = []
         self.closing = threading.Event()
         self.connections: set[socket.socket] = set()
         self._script = script
         self._answer = answer
         self._lock = threading.Lock()
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"model": self}))
+        self.http = Quiet(("127.0.0.1", 0), type("Bound", (Handler,), {"model": self}))
+        self._scheme = "http"
+        if tls is not None:
+            self._scheme = "https"
+            # Shaking hands belongs to the connection's thread: one that goes wrong must not hold the server.
+            self.http.socket = tls.wrap_socket(
+                self.http.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.port = self.http.server_address[1]
 
     @property
     def anthropic_url(self) -> str:
         """Address for a client of Anthropic's protocol."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     @property
     def openai_url(self) -> str:
         """Address for a client of OpenAI's protocol."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.anthropic_url}/v1"
 
     def next_answer(self, seen: Seen) -> Answer:
         """What the script has for this request."""
@@ -141,9 +166,13 @@ class ModelServer:
 
 
 @contextmanager
-def model_server(*script: Answer, answer: Callable[[Seen], Answer] | None = None) -> Iterator[ModelServer]:
+def model_server(
+    *script: Answer,
+    answer: Callable[[Seen], Answer] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[ModelServer]:
     """A server that answers with the script in order, or with a function of the request; gone when the block ends."""
-    server = ModelServer(script, answer)
+    server = ModelServer(script, answer, tls)
     thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -155,6 +184,14 @@ def model_server(*script: Answer, answer: Callable[[Seen], Answer] | None = None
         for connection in list(server.connections):
             shut(connection)
         server.http.server_close()
+
+
+class Quiet(ThreadingHTTPServer):
+    """Says nothing of a client that does not trust it."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ssl.SSLError):
+            super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -176,13 +213,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
-        route = self.path.partition("?")[0]
-        wire = ROUTES.get(route)
+        route, _, query = self.path.partition("?")
+        wire = ROUTES.get(route, "openai" if route.endswith(CHAT) else None)
         if wire is None:
             self.send_refusal("openai", refuses(404, message=f"no such route: {route}"))
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = self.model.next_answer(Seen(route, headers, body))
+        answer = self.model.next_answer(Seen(route, headers, body, query))
         try:
             if answer.status != 200:
                 self.send_refusal(wire, answer)
@@ -213,7 +250,7 @@ class Handler(BaseHTTPRequestHandler):
         if answer.raw is not None:
             self.write(answer.raw)
         else:
-            frames = anthropic_frames(answer) if wire == "anthropic" else openai_frames(answer, body)
+            frames = frames_of(wire, answer, body)
             pieces = 0
             for is_piece, frame in frames:
                 if is_piece:
@@ -265,12 +302,28 @@ def stream_error(wire: str, answer: Answer) -> bytes:
     error = {"type": answer.kind, "message": answer.message or answer.kind}
     if wire == "anthropic":
         return named("error", {"error": error})
+    if wire == "responses":
+        return named(
+            "error",
+            {"code": answer.kind, "message": error["message"], "param": None, "sequence_number": 9},
+        )
     return b"data: " + json.dumps({"error": error | {"code": None}}).encode() + b"\n\n"
 
 
 def named(event: str, data: dict[str, Any]) -> bytes:
     """One event of Anthropic's stream."""
     return f"event: {event}\ndata: {json.dumps({'type': event} | data)}\n\n".encode()
+
+
+def frames_of(wire: str, answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, bytes]]:
+    """Frames of a whole stream, each with whether it is a piece."""
+    match wire:
+        case "anthropic":
+            return anthropic_frames(answer)
+        case "responses":
+            return responses_frames(answer)
+        case _:
+            return openai_frames(answer, body)
 
 
 def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
@@ -280,6 +333,9 @@ def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
         "cache_read_input_tokens": answer.cached_tokens,
         "output_tokens": 1,
     }
+    if answer.written_tokens is not None:
+        usage["cache_creation_input_tokens"] = answer.written_tokens
+        usage["input_tokens"] -= answer.written_tokens
     start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "test", "content": []}
     yield (
         False,
@@ -331,11 +387,56 @@ def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, 
         usage = {
             "prompt_tokens": answer.input_tokens,
             "completion_tokens": answer.output_tokens,
-            "total_tokens": answer.input_tokens + answer.output_tokens,
-            "prompt_tokens_details": {"cached_tokens": answer.cached_tokens},
+            "total_tokens": answer.input_tokens + answer.output_tokens + answer.thought_tokens,
+            "prompt_tokens_details": {"cached_tokens": answer.cached_tokens}
+            | ({} if answer.written_tokens is None else {"cache_write_tokens": answer.written_tokens}),
         }
         yield False, chunk(choices=[], usage=usage)
     yield False, b"data: [DONE]\n\n"
+
+
+def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
+    """Frames of a stream of OpenAI's Responses API, each with whether it is a piece; reasoning comes as a summary."""
+    count = iter(range(1_000_000))
+
+    def frame(event: str, **fields: Any) -> bytes:
+        return named(event, {"sequence_number": next(count)} | fields)
+
+    def response(status: str, **fields: Any) -> dict[str, Any]:
+        head = {"id": "resp_1", "object": "response", "created_at": 0, "model": "test", "output": []}
+        fixed = {"parallel_tool_calls": False, "tool_choice": "auto", "tools": []}
+        return head | fixed | {"status": status, "error": None, "incomplete_details": None} | fields
+
+    yield False, frame("response.created", response=response("in_progress"))
+    for index, paragraph in enumerate(answer.reasoning.split("\n\n") if answer.reasoning else ()):
+        part = {"item_id": "rs_1", "output_index": 0, "summary_index": index}
+        empty = {"type": "summary_text", "text": ""}
+        yield False, frame("response.reasoning_summary_part.added", **part, part=empty)
+        for piece in split(paragraph):
+            yield True, frame("response.reasoning_summary_text.delta", **part, delta=piece)
+    part = {"item_id": "msg_1", "output_index": 1, "content_index": 0}
+    text = {"type": "output_text", "text": "", "annotations": []}
+    yield False, frame("response.content_part.added", **part, part=text)
+    for piece in split(answer.text):
+        yield True, frame("response.output_text.delta", **part, delta=piece, logprobs=[])
+    if answer.unfinished:
+        return
+    details = {"cached_tokens": answer.cached_tokens}
+    if answer.written_tokens is not None:
+        details["cache_write_tokens"] = answer.written_tokens
+    usage = {
+        "input_tokens": answer.input_tokens,
+        "input_tokens_details": details,
+        "output_tokens": answer.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": answer.input_tokens + answer.output_tokens,
+    }
+    if answer.stop == "end":
+        yield True, frame("response.completed", response=response("completed", usage=usage))
+        return
+    why = {"reason": STOP_WORDS["responses"].get(answer.stop, answer.stop)}
+    ended = response("incomplete", usage=usage, incomplete_details=why)
+    yield True, frame("response.incomplete", response=ended)
 
 
 def flat(content: object) -> str:

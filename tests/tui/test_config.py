@@ -57,6 +57,20 @@ def test_names_come_as_lists_or_with_commas(place: Place) -> None:
     assert place.load(targets="gfx90a, sm_90").settings.targets == ("gfx90a", "sm_90")
 
 
+def test_limits_are_a_table_that_changes_what_it_names(place: Place) -> None:
+    place.own.write_text("[limits]\nfirst_token_s = 900\ntries = 2\n")
+    limits = place.load().settings.limits
+    assert (limits.first_token_s, limits.tries, limits.silence_s) == (900.0, 2, 120.0)
+    place.environ["WAVEDECK_LIMITS"] = "tries=1"
+    assert place.load().settings.limits.tries == 2
+    assert place.load().remarks
+
+
+def test_headers_of_a_gateway_are_no_setting_and_no_surprise(place: Place) -> None:
+    place.environ["WAVEDECK_MODEL_HEADERS"] = "X-Team: kernels"
+    assert place.load().remarks == ()
+
+
 def test_prices_and_keys_are_tables(place: Place) -> None:
     place.own.write_text('[prices."openai:x"]\ninput = 1\noutput = 2.5\n[keys]\naccept = "A"\n')
     settings = place.load().settings
@@ -131,6 +145,8 @@ def test_a_file_that_cannot_be_read_is_told(place: Place) -> None:
         ("budget-usd = inf\n", "budget-usd must be an amount of US dollars above 0, not inf"),
         ("budget-usd = nan\n", "budget-usd must be an amount of US dollars above 0, not nan"),
         ('[prices."openai:m"]\ninput = inf\noutput = 1.0\n', "prices (input) must be"),
+        ("[limits]\nreply_s = 0\n", "limits (reply_s) must be a table with any of connect_s"),
+        ("[limits]\nfirst_token = 3\n", "limits must be a table with any of connect_s, first_token_s"),
     ],
 )
 def test_numbers_that_no_event_can_hold_are_refused(place: Place, text: str, wish: str) -> None:

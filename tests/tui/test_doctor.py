@@ -47,6 +47,22 @@ def test_doctor_says_what_this_machine_has_and_tells_no_key(
     assert "did you mean WAVEDECK_MODEL?" in sections["configuration"][0]["found"]
 
 
+def test_doctor_tells_what_leads_to_a_gateway_by_name_alone() -> None:
+    environ = {
+        "WAVEDECK_MODEL_HEADERS": "X-Team: kernels\nX-Token: t0ken-0123456789",
+        "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com",
+        "AZURE_OPENAI_API_KEY": "azure-5ecret",
+        "SSL_CERT_FILE": "/nowhere/authority.pem",
+    }
+    found = {each.subject: each for each in outside.models(environ)}
+    assert found["WAVEDECK_MODEL_HEADERS"].found == "sets X-Team, X-Token"
+    assert "needs OPENAI_API_VERSION" in found["AZURE_OPENAI_ENDPOINT"].follows
+    assert found["SSL_CERT_FILE"].found == "names nothing that exists"
+    assert found["GEMINI_API_KEY"].follows == "gemini:NAME cannot be used"
+    assert "t0ken" not in repr(found)
+    assert "5ecret" not in repr(found)
+
+
 @pytest.mark.judge
 def test_doctor_fits_80_columns_and_leaves_nothing_behind(shell: Shell, home: Home) -> None:
     done = shell("doctor")

@@ -76,6 +76,8 @@ def _call_head(call: CallState) -> str:
         )
     if call.cost_usd is not None:
         parts.append(wording.cost(call.cost_usd))
+    if call.own_temperature:
+        parts.append("its own temperature")
     if call.live:
         parts.append("writing")
     return " · ".join(part for part in parts if part)

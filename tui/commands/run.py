@@ -13,7 +13,7 @@ import click
 from engine.environment import detach_risks
 from engine.launch import start
 from engine.methods import METHODS, open_method
-from engine.models.spec import PROVIDERS
+from engine.models.access import PROVIDERS
 from engine.plan import RunPlan
 from sessions.events import MethodOptions
 from sessions.home import Home, home_from
@@ -36,7 +36,8 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 @click.option(
     "--model",
     metavar="P:NAME",
-    help=f"anthropic:NAME, openai:NAME, either with @URL, or recorded:NAME. [{RECORDED}]",
+    help="anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; by role "
+    f"as generator=...,reflector=.... [{RECORDED}]",
 )
 @click.option(
     "--instances", type=int, metavar="N", help="Independent chains on each task. [4, or what is recorded]"
@@ -120,6 +121,7 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         budget_tokens=settings.budget_tokens,
         seed=settings.seed,
         prices=settings.prices,
+        limits=settings.limits,
         options=MethodOptions(
             without=settings.without,
             tune=settings.tune,

@@ -13,6 +13,7 @@ from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
 from sessions.home import home_from
 from sessions.names import short_task
+from tui.asked import asked, asked_table
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, say
@@ -94,12 +95,14 @@ def show_command(session: str, *, as_json: bool) -> None:
         raise Complaint(f"session {name} went away while it was looked at; list them with: wavedeck sessions")
     journal = journal_of(home, name)
     state = fold(journal.events)
+    models = asked(state)
     if as_json:
         emit_json(
             {
                 "session": info,
                 "started": state.started,
                 "skipped_events": len(journal.skipped),
+                "asked": models,
                 "tasks": [
                     {
                         "task": each.task,
@@ -168,6 +171,9 @@ def show_command(session: str, *, as_json: bool) -> None:
         emit("")
     for each, instance in examined:
         emit(f"{each.attempt}: {exam_sentence(each, instance)}")
+    if models:
+        emit("")
+        emit(asked_table(models))
     emit("")
     emit(summary(state))
     emit(next_line(next_for(info)))

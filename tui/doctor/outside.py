@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine.models.spec import PROVIDERS, SHIPPED_RECORDINGS
+from engine.errors import UsageProblem
+from engine.models.access import AZURE_ENDPOINT, HEADERS_VARIABLE, PROVIDERS, azure_access, extra_headers
+from engine.models.spec import ELSEWHERE, SHIPPED_RECORDINGS
 from sessions.home import home_from
 from tui.config import load
 from tui.diagnostics import Complaint
@@ -16,6 +18,7 @@ from tui.diagnostics import Complaint
 from .findings import Finding, State
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 SMALLEST = (80, 24)
 
 
@@ -29,9 +32,8 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
                 provider.key_variable, State.OK, "set", f"--model {name}:NAME can be used, and is paid for"
             )
         else:
-            yield Finding(
-                provider.key_variable, State.NOTE, "not set", f"{name}:NAME cannot be used without @URL"
-            )
+            where = " without @URL" if name in ELSEWHERE else ""
+            yield Finding(provider.key_variable, State.NOTE, "not set", f"{name}:NAME cannot be used{where}")
         if environ.get(provider.url_variable, "").rstrip("/") not in ("", provider.url):
             yield Finding(
                 provider.url_variable,
@@ -46,6 +48,7 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
         "set" if has_own else "not set",
         "" if has_own else "models named with @URL are asked without a key, which most local servers accept",
     )
+    yield from _gateway(environ)
     proxies = [name for name in PROXIES if environ.get(name)]
     if proxies:
         yield Finding("proxy", State.NOTE, f"{', '.join(proxies)} set", "model calls go through it")
@@ -59,6 +62,32 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
         if names
         else "the shipped recording is missing: install Wavedeck again",
     )
+
+
+def _gateway(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Headers by name and never by value, Azure's variables where any is set, and a person's own certificates."""
+    try:
+        headers = ", ".join(name for name, _ in extra_headers(environ))
+        if headers:
+            yield Finding(HEADERS_VARIABLE, State.OK, f"sets {headers}", "sent to @URLs and to Azure alone")
+    except UsageProblem as error:
+        yield Finding(HEADERS_VARIABLE, State.WARNING, "cannot be used", str(error))
+    if environ.get(AZURE_ENDPOINT, "").strip():
+        try:
+            azure_access(environ)
+        except UsageProblem as error:
+            yield Finding(AZURE_ENDPOINT, State.WARNING, "cannot be used yet", str(error))
+        else:
+            yield Finding(AZURE_ENDPOINT, State.OK, "set", "--model azure:DEPLOYMENT can be used")
+    for name in CERTIFICATES:
+        if environ.get(name):
+            there = Path(environ[name]).exists()
+            yield Finding(
+                name,
+                State.NOTE if there else State.WARNING,
+                "set" if there else "names nothing that exists",
+                "model servers are trusted by these certificates alone",
+            )
 
 
 def recordings(own: Path) -> list[str]:

@@ -1,0 +1,171 @@
+"""What every client of OpenAI's SDK has in common: errors in our words, and requests sent again without what is refused."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from engine.errors import ContextTooLong, ModelError
+
+from .access import Access
+from .client import Limits, Piece, Reply, Request
+from .sdk import hidden_variables, http_client
+from .spec import ModelSpec
+from .streams import StreamItem, gather_reply
+
+with hidden_variables():
+    import httpx2
+    import openai
+
+from .faults import (
+    TRANSPORT_ERRORS,
+    WILD_ERRORS,
+    from_status,
+    from_transport,
+    refused_parameter,
+    require_stream,
+)
+
+SDK_ERRORS: tuple[type[Exception], ...] = (openai.OpenAIError, *TRANSPORT_ERRORS)
+BROKEN = (openai.APIConnectionError, httpx2.HTTPError, TimeoutError)
+REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)
+
+
+class OpenAIWire(ABC):
+    """A client of OpenAI's SDK, whichever of its protocols it speaks."""
+
+    def __init__(
+        self, spec: ModelSpec, access: Access, limits: Limits, *, output: str, optional: frozenset[str]
+    ) -> None:
+        """`output` is the parameter that bounds the reply, `optional` are the others that a model may refuse."""
+        self.model = str(spec)
+        self._name = spec.name
+        self._secrets = access.secrets
+        self._limits = limits
+        self._output = output
+        self._optional = optional | {output, "temperature"}
+        self._refused: set[str] = set()
+        with hidden_variables():
+            self._sdk = open_sdk(spec, access, limits)
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        """See `Client`. A parameter that the model refuses is left out and the request sent once more."""
+        while True:
+            without = frozenset(self._refused)
+            temperature = None if "temperature" in without else request.temperature
+            try:
+                return await gather_reply(
+                    self._stream(request, without),
+                    limits=self._limits,
+                    on_piece=on_piece,
+                    temperature=temperature,
+                )
+            except REFUSALS as error:
+                if not self._yield_to(error, without):
+                    raise self._translated(error, began=False) from None
+
+    async def close(self) -> None:
+        """See `Client`."""
+        await self._sdk.close()
+
+    @abstractmethod
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        """Everything that is sent, were nothing refused."""
+
+    @abstractmethod
+    async def _open(self, parameters: dict[str, Any]) -> Any:
+        """The SDK's stream."""
+
+    @abstractmethod
+    def _items(self, stream: Any) -> AsyncGenerator[StreamItem, None]:
+        """The SDK's stream in our words."""
+
+    def _yield_to(self, error: openai.APIStatusError, without: frozenset[str]) -> bool:
+        """Whether the next request will differ: a refused parameter left out."""
+        left = self._optional - without
+        if isinstance(self._translated(error, began=False), ContextTooLong):
+            # Servers with a small context count the asked-for output in.
+            refused = self._output if self._output in left else None
+        else:
+            refused = refused_parameter(error.message, error.param, left)
+        if refused:
+            self._refused.add(refused)
+        return refused is not None
+
+    async def _stream(self, request: Request, without: frozenset[str]) -> AsyncGenerator[StreamItem, None]:
+        """The stream in our words; a refusal comes out as the SDK's own, everything else as a `ModelError`."""
+        asked = {name: value for name, value in self._parameters(request).items() if name not in without}
+        began = False
+        try:
+            stream = await self._open(asked)
+            async with stream:
+                began = True
+                require_stream(stream.response)
+                async with aclosing(self._items(stream)) as items:
+                    async for item in items:
+                        yield item
+        except REFUSALS:
+            raise
+        except (*SDK_ERRORS, *WILD_ERRORS) as error:
+            raise self._translated(error, began=began) from None
+
+    def _translated(self, error: BaseException, *, began: bool) -> ModelError:
+        return translate(error, began=began, secrets=self._secrets, connect_s=self._limits.connect_s)
+
+
+def open_sdk(spec: ModelSpec, access: Access, limits: Limits) -> openai.AsyncOpenAI:
+    """The SDK's client for a model's address and key. No retries of its own: `asking` has them."""
+    shared: dict[str, Any] = {
+        "max_retries": 0,
+        "timeout": httpx2.Timeout(None, connect=limits.connect_s),
+        "default_headers": dict(access.headers),
+        "http_client": http_client(openai.DefaultAsyncHttpxClient),
+    }
+    if spec.provider != "azure":
+        return openai.AsyncOpenAI(api_key=access.key, base_url=access.url, **shared)
+    return openai.AsyncAzureOpenAI(
+        azure_endpoint=access.url,
+        azure_deployment=spec.name,
+        api_version=access.version,
+        api_key=None if access.is_token else access.key,
+        azure_ad_token=access.key if access.is_token else None,
+        **shared,
+    )
+
+
+def translate(error: BaseException, *, began: bool, secrets: Sequence[str], connect_s: float) -> ModelError:
+    """Any exception of the SDK as one of ours. The original is not chained: a traceback could print a key."""
+    match error:
+        case openai.APIStatusError():
+            return from_status(
+                error.status_code,
+                kind=error.code or error.type or "",
+                message=said(error),
+                headers=error.response.headers,
+                secrets=secrets,
+            )
+        case openai.APIConnectionError():
+            met = error.__cause__ or httpx2.ConnectError(error.message)
+        case openai.APIError():
+            return in_stream(error.code, error.type, error.message, secrets)
+        case openai.OpenAIError():
+            met = ValueError(str(error))
+        case _:
+            met = error
+    return from_transport(met, began=began, secrets=secrets, connect_s=connect_s)
+
+
+def in_stream(code: str | None, kind: str | None, message: str, secrets: Sequence[str]) -> ModelError:
+    """An error inside a stream that came with status 200; most are the server's own trouble."""
+    word = code or kind or "server_error"
+    status = int(word) if word.isdecimal() and 400 <= int(word) < 600 else 200
+    return from_status(status, kind=word, message=message, headers={}, secrets=secrets)
+
+
+def said(error: openai.APIStatusError) -> str:
+    """The server's own words, without the SDK's dump of the body around them."""
+    if isinstance(error.body, dict) and isinstance(error.body.get("message"), str):
+        return str(error.body["message"])
+    return error.message

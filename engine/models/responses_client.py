@@ -1,0 +1,101 @@
+"""OpenAI's own models, through its Responses API: the one that gives summaries of reasoning."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from sessions.events import Usage
+
+from .access import Access
+from .client import CallKey, Limits, Piece, Request
+from .openai_wire import BROKEN, OpenAIWire, in_stream
+from .spec import ModelSpec
+from .streams import Beat, Ending, StreamItem, next_event
+
+OPTIONAL = frozenset({"reasoning", "prompt_cache_key"})
+STOP_REASONS = {"max_output_tokens": "truncated"}
+
+
+class ResponsesClient(OpenAIWire):
+    """One model of OpenAI's. One that does not reason refuses `reasoning` and is then asked without."""
+
+    def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
+        super().__init__(spec, access, limits, output="max_output_tokens", optional=OPTIONAL)
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        system = "\n\n".join(message.content for message in request.messages if message.role == "system")
+        parameters: dict[str, Any] = {
+            "model": self._name,
+            "input": [
+                {"role": message.role, "content": message.content}
+                for message in request.messages
+                if message.role != "system"
+            ],
+            "temperature": request.temperature,
+            "reasoning": {"summary": "auto"},
+            "prompt_cache_key": cache_key(request.key),
+            # The journal keeps what was said; the provider need not.
+            "store": False,
+            self._output: request.max_output_tokens,
+        }
+        return parameters | ({"instructions": system} if system else {})
+
+    async def _open(self, parameters: dict[str, Any]) -> Any:
+        return await self._sdk.responses.create(stream=True, **parameters)
+
+    def _items(self, stream: Any) -> AsyncGenerator[StreamItem, None]:
+        return translate_events(stream, self._secrets)
+
+
+def cache_key(key: CallKey) -> str:
+    """What brings an instance's calls to the same cache: they begin alike. A digest, for names of tasks are a person's own."""
+    return hashlib.sha256(f"{key.task}#{key.instance}".encode()).hexdigest()[:32]
+
+
+async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerator[StreamItem, None]:
+    """Pieces and the end of an SDK stream. Parts of a summary, and of a text in several parts, are paragraphs."""
+    spoken: set[str] = set()
+    events = aiter(stream)
+    while event := await next_event(events, finished=False, broken=BROKEN):
+        match event.type:
+            case "response.reasoning_summary_part.added" if "reasoning" in spoken:
+                yield Piece("reasoning", "\n\n")
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                spoken.add("reasoning")
+                yield Piece("reasoning", event.delta)
+            case "response.content_part.added" if "text" in spoken:
+                yield Piece("text", "\n\n")
+            case "response.output_text.delta" | "response.refusal.delta":
+                spoken.add("text")
+                yield Piece("text", event.delta)
+            case "response.completed":
+                yield Ending("end", usage_of(event.response.usage))
+                return
+            case "response.incomplete":
+                reason = getattr(event.response.incomplete_details, "reason", None) or "incomplete"
+                yield Ending(STOP_REASONS.get(reason, reason), usage_of(event.response.usage))
+                return
+            case "response.failed":
+                error = event.response.error
+                raise in_stream(
+                    getattr(error, "code", None), None, getattr(error, "message", "no reason given"), secrets
+                )
+            case "error":
+                raise in_stream(event.code, None, event.message or "no reason given", secrets)
+            case _:
+                yield Beat()
+
+
+def usage_of(usage: Any) -> Usage:
+    """In our words: both sides count cached tokens within the input, and reasoning within the output."""
+    if usage is None:
+        return Usage()
+    details = getattr(usage, "input_tokens_details", None)
+    return Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=getattr(details, "cached_tokens", None),
+        cache_write_tokens=getattr(details, "cache_write_tokens", None),
+    )

@@ -1,0 +1,121 @@
+"""What only one of the wire formats has: summaries of reasoning, caches, and the words that each bounds a reply with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.models import CallKey, open_client
+from engine.models.openai_client import OpenAIClient
+from engine.models.responses_client import ResponsesClient
+from sessions.events import Message, Role, Usage
+from tests.support.model_calls import WIRES, Heard, client_of, ignore, request
+from tests.support.model_server import Answer, Seen, model_server, refuses, says
+
+
+def test_openai_itself_is_asked_by_responses_and_others_by_chat_completions() -> None:
+    environ = {"OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
+    kinds = {
+        model: type(open_client(model, environ=environ, home_recordings=Path("none")))
+        for model in ("openai:x", "openai:x@http://127.0.0.1:1/v1", "gemini:x")
+    }
+    assert list(kinds.values()) == [ResponsesClient, OpenAIClient, OpenAIClient]
+
+
+async def test_a_summary_of_reasoning_is_asked_for_and_streams_by_paragraph() -> None:
+    heard, summary = Heard(), "**Plan**\n\nTiles of 128 rows.\n\nThen a loop."
+    with model_server(says("done", reasoning=summary)) as server:
+        client = client_of("responses", server)
+        reply = await heard.ask(client, request())
+        await client.close()
+    [seen] = server.requests
+    assert reply.reasoning == heard.said("reasoning") == summary
+    assert reply.text == "done"
+    assert seen.body["reasoning"] == {"summary": "auto"}
+    assert seen.body["store"] is False
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported parameter: 'reasoning.summary' is not supported with this model.",
+        "Your organization must be verified to generate reasoning summaries.",
+    ],
+)
+async def test_a_model_that_gives_no_summary_is_asked_without(message: str) -> None:
+    def answer(seen: Seen) -> Answer:
+        return refuses(400, message=message) if "reasoning" in seen.body else says("plain")
+
+    with model_server(answer=answer) as server:
+        client = client_of("responses", server)
+        for _ in range(2):
+            assert (await client.reply(request(), ignore)).temperature == 1.0
+        await client.close()
+    assert ["reasoning" in seen.body for seen in server.requests] == [True, False, False]
+
+
+async def test_calls_of_an_instance_share_a_cache_key_that_names_no_task() -> None:
+    keys = [
+        CallKey(task="mine/secret_kernel", instance=instance, attempt=attempt, role=Role.GENERATOR, n=1)
+        for instance, attempt in ((1, 1), (1, 2), (2, 1))
+    ]
+    with model_server(answer=lambda _: says("yes")) as server:
+        client = client_of("responses", server)
+        for key in keys:
+            await client.reply(msgspec.structs.replace(request(), key=key), ignore)
+        await client.close()
+    first, second, other = (seen.body["prompt_cache_key"] for seen in server.requests)
+    assert first == second != other
+    assert "secret_kernel" not in repr([seen.body for seen in server.requests])
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_tokens_that_were_written_to_the_cache_are_counted_within_the_input(wire: str) -> None:
+    answer = says("yes", input_tokens=100, cached_tokens=40, written_tokens=30, output_tokens=5)
+    with model_server(answer) as server:
+        client = client_of(wire, server)
+        reply = await client.reply(request(), ignore)
+        await client.close()
+    assert reply.usage == Usage(input_tokens=100, output_tokens=5, cached_tokens=40, cache_write_tokens=30)
+
+
+async def test_anthropics_system_text_is_cached_unless_the_server_refuses() -> None:
+    def answer(seen: Seen) -> Answer:
+        if "cache_control" in seen.body["system"][0]:
+            return refuses(400, message="system.0.cache_control: Extra inputs are not permitted")
+        return says("yes")
+
+    with model_server(answer=answer) as server:
+        client = client_of("anthropic", server)
+        await client.reply(request(system="knowledge first"), ignore)
+        await client.close()
+    first, second = (seen.body["system"] for seen in server.requests)
+    assert first == [{"type": "text", "text": "knowledge first", "cache_control": {"type": "ephemeral"}}]
+    assert second == [{"type": "text", "text": "knowledge first"}]
+
+
+@pytest.mark.parametrize(("wire", "bound"), [("openai", "max_tokens"), ("responses", "max_output_tokens")])
+async def test_a_bound_that_a_server_refuses_is_left_out(wire: str, bound: str) -> None:
+    def answer(seen: Seen) -> Answer:
+        return refuses(400, message=f"{bound} is too large: 32000") if bound in seen.body else says("yes")
+
+    with model_server(answer=answer) as server:
+        client = client_of(wire, server)
+        assert (await client.reply(request(), ignore)).text == "yes"
+        await client.close()
+    assert [bound in seen.body for seen in server.requests] == [True, False]
+
+
+async def test_turns_go_in_order_with_the_system_apart() -> None:
+    turns = tuple(Message(role, role[0]) for role in ("system", "user", "assistant", "user"))
+    with model_server(says("yes")) as server:
+        client = client_of("responses", server)
+        await client.reply(msgspec.structs.replace(request(), messages=turns), ignore)
+        await client.close()
+    [seen] = server.requests
+    assert seen.body["instructions"] == "s"
+    assert [(turn["role"], turn["content"]) for turn in seen.body["input"]] == [
+        ("user", "u"), ("assistant", "a"), ("user", "u"),
+    ]  # fmt: skip
