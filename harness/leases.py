@@ -21,6 +21,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -37,6 +38,7 @@ _FILE_MODE = 0o666
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.002, 0.05
 _HOLDER = ".holder"
 _MOST_BYTES = 4096
+_LONGEST_WORD = 64
 _TRIES = 20
 """To open a file that others make and remove meanwhile."""
 
@@ -55,10 +57,15 @@ class Holder(msgspec.Struct, frozen=True):
     """Empty for what is no session, as `wavedeck eval`."""
 
     def __str__(self) -> str:
-        whom = f"session {self.session}" if self.session else "a process"
+        whom = f"session {_plain(self.session)}" if self.session else "a process"
         what = "times on it" if self.exclusive else "runs on it"
-        since = time.strftime("%H:%M:%S", time.localtime(self.since))
-        return f"{whom} of {self.user} (pid {self.pid} on {self.host}) {what} since {since}"
+        since = datetime.fromtimestamp(self.since, UTC).astimezone().strftime("%H:%M:%S")
+        return f"{whom} of {_plain(self.user)} (pid {self.pid} on {_plain(self.host)}) {what} since {since}"
+
+
+def _plain(word: str) -> str:
+    """What another user wrote, fit for a terminal."""
+    return "".join(letter for letter in word[:_LONGEST_WORD] if letter.isprintable())
 
 
 OnWait = Callable[[tuple[Holder, ...]], None]

@@ -21,7 +21,7 @@ from .diagnostics import Complaint
 
 PROJECT_FILE = "wavedeck.toml"
 PREFIX = "WAVEDECK_"
-NOT_SETTINGS = frozenset({"WAVEDECK_HOME", "WAVEDECK_MODEL_KEY", "WAVEDECK_SOAK"})
+NOT_SETTINGS = frozenset({"WAVEDECK_HOME", "WAVEDECK_LEASES", "WAVEDECK_MODEL_KEY", "WAVEDECK_SOAK"})
 """Variables of ours that are no options: where the home is, a key, and the tests' own."""
 FLAGS_ONLY = ("headless", "detach", "json")
 

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from harness import (
+    Device,
     DevicePool,
     HarnessError,
     StageEntered,
@@ -25,6 +26,7 @@ from harness import (
     evaluate,
     target,
 )
+from harness.health import ServerProbe
 from harness.servers import ForkServer
 from suites import load_task
 from tests.support.candidates import adding
@@ -53,6 +55,15 @@ latest; none of them ever ends."""
 async def own_pool() -> AsyncIterator[DevicePool]:
     async with DevicePool(slots=1) as started:
         yield started
+
+
+async def test_a_gpu_that_does_not_answer_fails_its_probe_in_words(own_pool: DevicePool) -> None:
+    nowhere = Device(name="77", kind="hip", visibility="ROCR_VISIBLE_DEVICES=77", address="0000:ff:00.0")
+    before = descendants(own_pool)
+    said = await ServerProbe(own_pool.compiling)(nowhere)
+    assert said
+    assert "\n" not in said
+    await until(lambda: descendants(own_pool) <= before, "the end of the probe's process")
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
