@@ -74,9 +74,20 @@ def _gpus() -> tuple[Device, ...]:
     )
 
 
+def reachable_addresses() -> frozenset[str]:
+    """PCI addresses of the GPUs that this process could use if no variable limited it."""
+    if not any(node.exists() for node in _DRIVER_NODES):
+        return frozenset()
+    return frozenset(one.address for one in _ask_drivers(limited=False))
+
+
 @functools.cache
-def _ask_drivers() -> tuple[Found, ...]:
-    """What the drivers' libraries say, nothing when they do not: a broken driver must not keep `cpu` from judging."""
+def _ask_drivers(*, limited: bool = True) -> tuple[Found, ...]:
+    """What the drivers' libraries say, nothing when they do not: a broken driver must not keep `cpu` from judging.
+
+    `limited`: by the variables of the caller.
+    """
+    lists = () if limited else {name for names in VISIBLE.values() for name in names}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "harness.drivers"],
@@ -85,6 +96,7 @@ def _ask_drivers() -> tuple[Found, ...]:
             stdin=subprocess.DEVNULL,
             check=True,
             timeout=_ASK_S,
+            env={name: value for name, value in os.environ.items() if name not in lists},
             cwd=Path(__file__).resolve().parent.parent,
         )
         return FOUND.decode(done.stdout)
