@@ -94,8 +94,9 @@ async def evaluate(
             if slot.interpreter is not None:
                 sheet.enter("call")
                 interpreted = await _Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked).run()
-                if not sheet.interpreted(interpreted):
-                    return msgspec.structs.replace(interpreted, device=slot.device.name)
+                held = sheet.interpreted(interpreted, report.unbounded)
+                if held is not None:
+                    return held
                 asked = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
             return await pool.judge_on(slot, _Evaluating(sheet, pool, slot, asked).run)
     except NoSuchDtype as lacking:
