@@ -17,7 +17,7 @@ from engine.models import Limits, NoModel, check_models, find_recording, recordi
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
 from harness import Target, target
-from harness.devices import choose_devices
+from harness.selection import select_devices
 from harness.targets import DEFAULT_TARGET
 from sessions.events import MethodOptions
 from sessions.home import Home
@@ -276,10 +276,8 @@ def _check_budgets(plan: RunPlan, models: Sequence[str]) -> None:
 
 
 def _devices(asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the devices to judge on. As long as no GPU can be judged on, `idle` and `all` mean the interpreter."""
-    if asked in (("idle",), ("all",)):
-        return ("cpu",)
-    return tuple(device.name for device in choose_devices(asked))
+    """Names of the devices to judge on."""
+    return tuple(device.name for device in select_devices(asked))
 
 
 def _targets(asked: tuple[str, ...]) -> tuple[Target, ...]:

@@ -23,6 +23,7 @@ import psutil
 
 from engine.budget import Budget
 from engine.control import ControlServer, Request
+from engine.devices import device_event
 from engine.errors import EngineError, UsageProblem
 from engine.job import Job, opened, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
@@ -36,6 +37,7 @@ from engine.shared import Shared
 from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.devices import choose_devices
+from harness.health import DeviceTold
 from harness.telemetry import Telemetry
 from sessions.errors import SessionsError
 from sessions.events import (
@@ -201,7 +203,11 @@ class Engine:
         plan = job.plan
         budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, prices=plan.prices)
         budget.restore(recorder.state)
-        async with DevicePool(plan.devices) as pool:
+
+        def on_device(told: DeviceTold) -> None:
+            recorder.record(device_event(told))
+
+        async with DevicePool(plan.devices, session=self._live.session, on_device=on_device) as pool:
             shared = Shared(
                 plan=plan,
                 recorder=recorder,

@@ -12,6 +12,7 @@ from engine.instance import InstanceContext
 from engine.methods import Method
 from engine.shared import Shared
 from harness import HarnessError, Verdict
+from harness.errors import NoDeviceLeft
 from sessions.events import InstanceFinished, InstanceStarted
 from suites import SuiteError, Task
 
@@ -29,8 +30,8 @@ class Ending(NamedTuple):
 async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -> tuple[str, ...]:
     """Run what is left of the session; returns the keys of the instances that a resume may still cure.
 
-    What a provider, a budget or the judge does to an instance ends that instance. Anything else is a fault of ours: it
-    ends them all, with everything finished so far in the journal, and leaves as an `ExceptionGroup`.
+    What a provider, a budget or the judge does to an instance ends that instance. A pool without a device left ends them
+    all (`NoDeviceLeft`). Anything else is a fault of ours: it ends them all too, with everything finished so far in the journal, and leaves as an `ExceptionGroup`.
     """
     async with asyncio.TaskGroup() as group:
         running = [
@@ -76,6 +77,8 @@ async def _run(method: Method, context: InstanceContext) -> Ending:
         return Ending("model_failed", f"{error.reason}: {error}")
     except BudgetSpent as error:
         return Ending("budget", str(error))
+    except NoDeviceLeft:
+        raise  # no instance can go on: the session stops
     except (JudgeUnable, HarnessError, SuiteError, UsageProblem) as error:
         return Ending("infra_error", str(error))
     return Ending("iterations")
@@ -85,6 +88,8 @@ async def _examine(shared: Shared, task: Task, key: str) -> Ending | None:
     """Hold the exam of the instance's winner; another ending where the judge cannot be asked at all."""
     try:
         await examine(shared, task, key)
+    except NoDeviceLeft:
+        raise
     except (HarnessError, SuiteError) as error:
         return Ending("infra_error", f"the winner was not examined: {error}")
     return None

@@ -73,7 +73,7 @@ async def evaluate(
     the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. `exam` judges the task's exam cases in place of
     the open ones; what comes of it belongs in no feedback. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
-    never an exception; only wrong arguments raise (`HarnessError`).
+    never an exception; only wrong arguments raise (`HarnessError`), and `NoDeviceLeft` when every GPU of the pool has failed.
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
@@ -96,10 +96,11 @@ async def evaluate(
             if slot.interpreter is not None:
                 sheet.enter("call")
                 interpreted = await _Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked).run()
-                if not sheet.interpreted(interpreted):
-                    return msgspec.structs.replace(interpreted, device=slot.device.name)
+                held = sheet.interpreted(interpreted, report.unbounded)
+                if held is not None:
+                    return held
                 asked = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
-            return await _Evaluating(sheet, pool, slot, asked).run()
+            return await pool.judge_on(slot, _Evaluating(sheet, pool, slot, asked).run)
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:

@@ -36,6 +36,9 @@ class Device(msgspec.Struct, frozen=True):
     """Its place on the PCI bus, as `0000:c1:00.0`."""
     identity: Identity | None = None
     """`None` for `cpu`."""
+    package: str = ""
+    """What it shares power, clocks and memory with others by: the first PCI address of its package, without the function.
+    Partitions of one MI300X and the two dies of an MI250X have the same; empty for `cpu`, and where nobody could tell."""
 
 
 class Target(msgspec.Struct, frozen=True):

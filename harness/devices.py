@@ -28,6 +28,10 @@ _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
 _PCI = Path("/sys/bus/pci/devices")
 _DRIVER_NODES = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 _ASK_S = 30.0
+_TWO_DIES = (0x7408, 0x740C)
+"""PCI ids of the dies of an MI250X and an MI250 (`amdgpu_drv.c`; 0x740f, an MI210, is alone)."""
+_XGMI = 11
+"""`CRAT_IOLINK_TYPE_XGMI` of `kfd_crat.h`."""
 
 
 def discover_devices() -> tuple[Device, ...]:
@@ -70,9 +74,20 @@ def _gpus() -> tuple[Device, ...]:
     )
 
 
+def reachable_addresses() -> frozenset[str]:
+    """PCI addresses of the GPUs that this process could use if no variable limited it."""
+    if not any(node.exists() for node in _DRIVER_NODES):
+        return frozenset()
+    return frozenset(one.address for one in _ask_drivers(limited=False))
+
+
 @functools.cache
-def _ask_drivers() -> tuple[Found, ...]:
-    """What the drivers' libraries say, nothing when they do not: a broken driver must not keep `cpu` from judging."""
+def _ask_drivers(*, limited: bool = True) -> tuple[Found, ...]:
+    """What the drivers' libraries say, nothing when they do not: a broken driver must not keep `cpu` from judging.
+
+    `limited`: by the variables of the caller.
+    """
+    lists = () if limited else {name for names in VISIBLE.values() for name in names}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "harness.drivers"],
@@ -81,6 +96,7 @@ def _ask_drivers() -> tuple[Found, ...]:
             stdin=subprocess.DEVNULL,
             check=True,
             timeout=_ASK_S,
+            env={name: value for name, value in os.environ.items() if name not in lists},
             cwd=Path(__file__).resolve().parent.parent,
         )
         return FOUND.decode(done.stdout)
@@ -100,6 +116,7 @@ def device(found: Found, number: int, environ: Mapping[str, str] | None = None) 
         description=f"{found.model}{memory}",
         visibility=visibility(found, number, environ),
         address=found.address,
+        package=package_at(found.address) if found.kind == "hip" else _slot_of(found.address),
         identity=_identity(found, node),
     )
 
@@ -153,12 +170,47 @@ def _alone(environ: Mapping[str, str]) -> bool:
 
 def _node_at(address: str) -> dict[str, int]:
     """The amdgpu driver's facts on the GPU at a PCI address."""
-    for facts in _amd_nodes():
-        place = facts.get("location_id", 0)
-        slot = f"{facts.get('domain', 0):04x}:{place >> 8:02x}:{place >> 3 & 31:02x}"
-        if slot == address.partition(".")[0]:
-            return facts
-    return {}
+    slot = _slot_of(address)
+    return next((facts for facts in _amd_nodes() if _slot_of(_address(facts)) == slot), {})
+
+
+def package_at(address: str) -> str:
+    """The package of the AMD GPU at a PCI address.
+
+    Partitions differ in the function alone. An MI250 or MI250X has two dies at two addresses, which four links join where
+    other dies have fewer (`max_bandwidth` of the driver's `io_links`, type 11; ROCm's documents on the MI250's topology);
+    this is unverified on hardware.
+    """
+    own = _slot_of(address)
+    nodes = _kfd_nodes()
+    here = next((number for number, facts in nodes.items() if _address(facts) == address), None)
+    if here is None or nodes[here].get("device_id") not in _TWO_DIES:
+        return own
+    partner = _closest(here)
+    if partner not in nodes or _closest(partner) != here:
+        return own
+    return min(own, _slot_of(_address(nodes[partner])))
+
+
+def _closest(node: int) -> int:
+    """The node that the widest XGMI link leads to; -1 where no link is the widest."""
+    links = [_properties(file) for file in (_KFD_NODES / str(node) / "io_links").glob("*/properties")]
+    wide = sorted(
+        (link.get("max_bandwidth", 0), link.get("node_to", -1)) for link in links if link.get("type") == _XGMI
+    )
+    if not wide or (len(wide) > 1 and wide[-1][0] == wide[-2][0]):
+        return -1
+    return wide[-1][1]
+
+
+def _slot_of(address: str) -> str:
+    """A PCI address without its function."""
+    return address.rpartition(".")[0]
+
+
+def _address(facts: Mapping[str, int]) -> str:
+    place = facts.get("location_id", 0)
+    return f"{facts.get('domain', 0):04x}:{place >> 8:02x}:{place >> 3 & 31:02x}.{place & 7:x}"
 
 
 def _amd() -> list[Device]:
@@ -176,9 +228,14 @@ def _amd() -> list[Device]:
 
 def _amd_nodes() -> list[dict[str, int]]:
     """Nodes with SIMDs, in the driver's order; the others are CPUs."""
-    folders = sorted(_KFD_NODES.glob("*"), key=lambda folder: int(folder.name))
-    found = [_properties(folder / "properties") for folder in folders]
-    return [facts for facts in found if facts.get("simd_count", 0) > 0]
+    return list(_kfd_nodes().values())
+
+
+def _kfd_nodes() -> dict[int, dict[str, int]]:
+    """The same by the driver's number."""
+    numbers = sorted(int(folder.name) for folder in _KFD_NODES.glob("*"))
+    found = {number: _properties(_KFD_NODES / str(number) / "properties") for number in numbers}
+    return {number: facts for number, facts in found.items() if facts.get("simd_count", 0) > 0}
 
 
 def _nvidia() -> list[Device]:

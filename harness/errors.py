@@ -21,3 +21,15 @@ class UnknownDevice(HarnessError):
 
 class WorkerDied(HarnessError):
     """A process of ours ended when it should not have."""
+
+
+class LeaseUnavailable(HarnessError):
+    """The leases of this node's GPUs cannot be kept."""
+
+
+class DeviceFailed(WorkerDied):
+    """A GPU does not pass its health probe, or did not meanwhile: nothing that was judged on it counts."""
+
+
+class NoDeviceLeft(HarnessError):
+    """Every GPU of the pool failed."""

@@ -6,7 +6,7 @@ import asyncio
 import importlib.util
 import os
 import platform
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
@@ -14,10 +14,16 @@ from harness.worker.serving import linux
 
 from .device import Device
 from .devices import CPU, choose_devices
-from .errors import HarnessError, JudgeExtraMissing
+from .errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied
+from .evaluation import Evaluation, Verdict
 from .frames import AsyncChannel
+from .health import DeviceTold, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
+from .leases import Lease, lease_folder, take
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .servers import Child, ForkServer
+
+_TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
+"""After these it is asked whether the GPU still computes."""
 
 
 class Slot:
@@ -29,6 +35,8 @@ class Slot:
         """Forks this slot's judge and its guests."""
         self.interpreter = interpreter
         """Beside a GPU: where candidates are judged on `cpu` before they meet it."""
+        self.lease: Lease | None = None
+        """Of a GPU, while something runs on it."""
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None
 
@@ -57,11 +65,19 @@ class DevicePool:
     """Where candidates are judged. Use it as `async with DevicePool() as pool`.
 
     `devices` are names as `cpu` or `0`; `slots` is how many candidates are judged at once, shared out over the devices
-    (without it: on `cpu` one a core, on a GPU `GPU_SLOTS`). An unknown device is `UnknownDevice`, a missing torch or triton `JudgeExtraMissing`, a server that does not start `WorkerDied`.
+    (without it: on `cpu` one a core, on a GPU `GPU_SLOTS`). `session` is what others read who wait for a lease of it;
+    `on_device` hears of waits, quarantine and pauses, from the event loop; `probe` says whether a GPU still computes. An unknown device is `UnknownDevice`, a missing torch or triton `JudgeExtraMissing`, a server that does not start `WorkerDied`.
     """
 
     def __init__(
-        self, devices: Sequence[str] = ("cpu",), slots: int | None = None, limits: TimeLimits | None = None
+        self,
+        devices: Sequence[str] = ("cpu",),
+        slots: int | None = None,
+        limits: TimeLimits | None = None,
+        *,
+        session: str = "",
+        on_device: OnDevice | None = None,
+        probe: HealthProbe | None = None,
     ) -> None:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
@@ -71,12 +87,15 @@ class DevicePool:
         self._limits = limits
         self.interpreting = ForkServer(interpret=True)
         self.compiling = ForkServer(interpret=False)
-        self._free: asyncio.LifoQueue[Slot] = asyncio.LifoQueue()
+        self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
+        """`None`: there will be no slot any more."""
         self._all: list[Slot] = []
         self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
         """Held by each compiling process."""
         self._servers = (self.interpreting, self.compiling)
-        self._alone = {device.name: asyncio.Lock() for device in self.devices}
+        self._session = session
+        self._on_device = on_device
+        self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._tell)
 
     async def __aenter__(self) -> DevicePool:
         for package in ("torch", "triton"):
@@ -84,6 +103,8 @@ class DevicePool:
                 raise JudgeExtraMissing(
                     f"{package} is not installed, so nothing can be judged; pip install 'wavedeck[judge]'"
                 )
+        if any(device.package for device in self.devices):
+            lease_folder()  # what keeps leases from being kept is said before anything starts
         linux.keep_undumpable()  # before any guest: keys stand in this process's environment
         try:
             await self._start_servers()
@@ -111,21 +132,101 @@ class DevicePool:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        """A free slot, waited for; servers that died are started again first."""
+        """A free slot on a device that is not in quarantine, waited for; servers that died are started again first.
+
+        `NoDeviceLeft` when every device of the pool is.
+        """
         if not self._all:
             raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
-        slot = await self._free.get()
+        slot = await self._next_slot()
         try:
             await self._start_servers()
             yield slot
         finally:
             self._free.put_nowait(slot)
 
+    async def judge_on(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+        """What `judging` says, under the GPU's shared lease; on `cpu` nothing is added to it.
+
+        After trouble the GPU is probed. `DeviceFailed` when it, or another one meanwhile, does not pass: the evaluation says
+        nothing of the candidate.
+        """
+        if slot.device.kind == "cpu":
+            return await judging()
+        async with self.using(slot):
+            since = self.health.failures
+            try:
+                evaluation = await judging()
+            except WorkerDied:
+                async with self.using(slot):
+                    await self.health.examine(slot.device, since)
+                raise
+            if evaluation.verdict in _TROUBLE:
+                async with self.using(slot):
+                    await self.health.examine(slot.device, since)
+            return evaluation
+
+    @asynccontextmanager
+    async def using(self, slot: Slot) -> AsyncIterator[None]:
+        """The slot's GPU, together with others who run on it, unless the slot holds it already."""
+        if slot.lease is not None:
+            yield
+            return
+        await self._lease(slot, exclusive=False)
+        try:
+            yield
+        finally:
+            self._release(slot)
+
     @asynccontextmanager
     async def timing(self, slot: Slot) -> AsyncIterator[None]:
-        """The slot's device alone, for as long as it is timed."""
-        async with self._alone[slot.device.name]:
+        """The slot's GPU alone, of all engines of the node, for as long as it is timed.
+
+        The slot's shared lease is given back first, so that two slots that both run on a GPU never wait for each other. It
+        is not taken again: what follows on the GPU asks for it with `using`.
+        """
+        self._release(slot)
+        await self._lease(slot, exclusive=True)
+        try:
             yield
+        finally:
+            self._release(slot)
+
+    async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
+        slot.lease = await take(
+            slot.device,
+            exclusive=exclusive,
+            session=self._session,
+            on_wait=lambda holders: self._tell(LeaseAwaited(slot.device.name, holders)),
+        )
+
+    def _release(self, slot: Slot) -> None:
+        held, slot.lease = slot.lease, None
+        if held is not None:
+            held.release()
+
+    async def _next_slot(self) -> Slot:
+        while True:
+            await self.health.ready.wait()
+            slot = await self._free.get()
+            if slot is None:
+                self._free.put_nowait(None)  # for the next who asks
+                lost = "; ".join(f"GPU {name}: {why}" for name, why in sorted(self.health.lost.items()))
+                raise NoDeviceLeft(
+                    f"every GPU of this run failed ({lost}); see `wavedeck doctor`, then resume, or judge on cpu"
+                )
+            if slot.device.name in self.health.lost:
+                slot.discard()
+            elif self.health.ready.is_set():
+                return slot
+            else:
+                self._free.put_nowait(slot)
+
+    def _tell(self, told: DeviceTold) -> None:
+        if isinstance(told, Quarantined) and len(self.health.lost) == len(self.devices):
+            self._free.put_nowait(None)
+        if self._on_device is not None:
+            self._on_device(told)
 
     def _slot(self, device: Device) -> Slot:
         if device.kind == "cpu":
@@ -142,6 +243,7 @@ class DevicePool:
             raise group_error.exceptions[0] from None
 
     async def _close(self) -> None:
+        await self.health.close()
         slots, self._all = self._all, []
         for slot in slots:
             slot.discard()

@@ -15,6 +15,7 @@ from .events import (
     AttemptSwept,
     CallStarted,
     CandidateProposed,
+    DeviceAwaited,
     DeviceSampled,
     Event,
     MethodOptions,
@@ -174,6 +175,7 @@ _PASSED_OVER = tuple(
         StageStarted,
         StageFinished,
         DeviceSampled,
+        DeviceAwaited,
     )
 )
 """How lines begin that a summary does not need: nearly all of a long journal."""

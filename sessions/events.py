@@ -334,6 +334,35 @@ class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     clock_mhz: float | None = None
 
 
+class DeviceAwaited(Event, frozen=True, kw_only=True, tag="device_awaited"):
+    """A candidate waits for others to be done with a device, until the next `StageStarted` on it."""
+
+    device: str
+    holders: tuple[str, ...]
+    """Who runs or times on it, in words."""
+
+
+class DeviceQuarantined(Event, frozen=True, kw_only=True, tag="device_quarantined"):
+    """A device failed its health probe and is judged on no more by this engine; its work goes elsewhere."""
+
+    device: str
+    why: str
+
+
+class NodePaused(Event, frozen=True, kw_only=True, tag="node_paused"):
+    """No GPU of the session passes its health probe: nothing is judged, and they are probed again. Told at each probe."""
+
+    why: str
+    next_probe_s: float
+
+
+class NodeResumed(Event, frozen=True, kw_only=True, tag="node_resumed"):
+    """At least one GPU passes again."""
+
+    seconds: float
+    """That nothing was judged."""
+
+
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """Something a person should know that is no verdict."""
 
@@ -380,6 +409,10 @@ AnyEvent = (
     | DecisionMade
     | DecisionUndone
     | DeviceSampled
+    | DeviceAwaited
+    | DeviceQuarantined
+    | NodePaused
+    | NodeResumed
     | Notice
     | EngineStopped
     | SessionFinished

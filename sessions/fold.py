@@ -87,7 +87,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
-            return _apply_judging(state, event)
+            return _apply_judging(state, event) | _no_longer_awaited(state, event)
         case ev.AttemptCommitted():
             attempt, instance = _attempt(state, event.attempt)
             attempt.commit = event.commit
@@ -104,6 +104,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.WaitingForPerson() | ev.DecisionMade() | ev.DecisionUndone():
             return _apply_decision(state, event)
         case ev.DeviceSampled():
+            before = _device(state, event.device)
             state.devices[event.device] = DeviceState(
                 event.device,
                 event.description,
@@ -114,8 +115,25 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
                 event.temperature_c,
                 event.power_w,
                 event.clock_mhz,
+                before.waits_for,
+                before.quarantined,
             )
             return frozenset((device_key(event.device),))
+        case ev.DeviceAwaited():
+            _device(state, event.device).waits_for = event.holders
+            return frozenset((device_key(event.device),))
+        case ev.DeviceQuarantined():
+            device = _device(state, event.device)
+            device.quarantined, device.waits_for = event.why, ()
+            state.notices.append(("error", f"device {event.device} is in quarantine: {event.why}"))
+            return frozenset((device_key(event.device), SESSION))
+        case ev.NodePaused():
+            if not state.paused:
+                state.notices.append(("error", f"nothing is judged, no GPU passes its probe: {event.why}"))
+            state.paused = event.why
+        case ev.NodeResumed():
+            state.paused = ""
+            state.notices.append(("info", f"judging goes on after {event.seconds:.0f} s"))
         case ev.Notice():
             state.notices.append((event.level, event.message))
         case ev.EngineStopped():
@@ -129,7 +147,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
 
 def _take_up(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
     """An engine is there. After a crash, what the last one left half done will be done again: it is dropped."""
-    state.stopped = None
+    state.stopped, state.paused = None, ""
     if not event.resumed:
         return frozenset((SESSION,))
     for instance in state.instances.values():
@@ -144,6 +162,26 @@ def _take_up(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
     dirty = frozenset((SESSION, *state.instances, *map(device_key, state.devices)))
     state.devices.clear()
     return dirty
+
+
+def _device(state: SessionState, name: str) -> DeviceState:
+    """The device's state, made where it was not sampled yet."""
+    if name not in state.devices:
+        state.devices[name] = DeviceState(name, "", (), None, None, None, None, None, None)
+    return state.devices[name]
+
+
+def _no_longer_awaited(
+    state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.AttemptJudged
+) -> frozenset[str]:
+    """A stage on a device that somebody waited for: it was got."""
+    if not isinstance(event, ev.StageStarted) or event.device not in state.devices:
+        return frozenset()
+    device = state.devices[event.device]
+    if not device.waits_for:
+        return frozenset()
+    device.waits_for = ()
+    return frozenset((device_key(event.device),))
 
 
 def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[str]:

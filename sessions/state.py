@@ -234,6 +234,10 @@ class DeviceState:
     temperature_c: float | None
     power_w: float | None
     clock_mhz: float | None
+    waits_for: tuple[str, ...] = ()
+    """Who holds it, in words, while a candidate waits for it."""
+    quarantined: str = ""
+    """Why it is judged on no more."""
 
 
 @dataclass(slots=True)
@@ -248,6 +252,8 @@ class SessionState:
     """By key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
     notices: list[tuple[str, str]] = field(default_factory=list)
+    paused: str = ""
+    """Why no GPU of the node is judged on for now."""
     """(level, message), oldest first."""
     input_tokens: int = 0
     output_tokens: int = 0

@@ -88,8 +88,8 @@ def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     name="wavedeck",
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Environment: WAVEDECK_HOME is where sessions are kept; ANTHROPIC_API_KEY, OPENAI_API_KEY and "
-    "WAVEDECK_MODEL_KEY (for models named with @URL) are the keys. Completion of commands, tasks and sessions: "
+    epilog="Environment: WAVEDECK_HOME is where sessions are kept; WAVEDECK_LEASES is the folder of the GPUs' leases; "
+    "ANTHROPIC_API_KEY, OPENAI_API_KEY and WAVEDECK_MODEL_KEY (for models named with @URL) are the keys. Completion of commands, tasks and sessions: "
     'eval "$(_WAVEDECK_COMPLETE=bash_source wavedeck)", or zsh_source, fish_source.',
 )
 @click.option(

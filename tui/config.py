@@ -22,8 +22,10 @@ from .diagnostics import Complaint
 
 PROJECT_FILE = "wavedeck.toml"
 PREFIX = "WAVEDECK_"
-NOT_SETTINGS = frozenset({"WAVEDECK_HOME", "WAVEDECK_MODEL_KEY", "WAVEDECK_MODEL_HEADERS", "WAVEDECK_SOAK"})
-"""Variables of ours that are no options: where the home is, a key, a gateway's headers, and the tests' own."""
+NOT_SETTINGS = frozenset(
+    {"WAVEDECK_HOME", "WAVEDECK_LEASES", "WAVEDECK_MODEL_KEY", "WAVEDECK_MODEL_HEADERS", "WAVEDECK_SOAK"}
+)
+"""Variables of ours that are no options: where the home and the leases are, a key, a gateway's headers, the tests' own."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
 Count = Annotated[int, Meta(ge=1, le=MOST)]

@@ -78,6 +78,15 @@ class Narrator:
                 # A call that failed was told with this message just before.
                 message = f" ({event.message})" if event.message not in ("", self._failure) else ""
                 return f"{self._key(event)}", f"ends: {event.reason}{best}{message}"
+            case ev.DeviceAwaited():
+                return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
+            case ev.DeviceQuarantined():
+                return f"device {event.device}", f"in quarantine, its work goes elsewhere: {event.why}"
+            case ev.NodePaused():
+                again = duration(event.next_probe_s)
+                return "node", f"nothing is judged, GPUs are probed again in {again}: {event.why}"
+            case ev.NodeResumed():
+                return "node", f"judging goes on after {duration(event.seconds)}"
             case ev.Notice():
                 return event.level, event.message
             case ev.EngineStopped():

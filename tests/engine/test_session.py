@@ -14,6 +14,7 @@ from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.models.recorded import RecordedClient
 from engine.reviewing import Decisions
 from harness import Verdict
+from harness.errors import NoDeviceLeft
 from sessions import Home, Recorder, fold, load_recording, write_recording
 from sessions.events import (
     AttemptJudged,
@@ -29,6 +30,7 @@ from sessions.events import (
     Usage,
     WaitingForPerson,
 )
+from sessions.journal import read_journal
 from tests.support.engines import PRICE, ToldJudge, answer_of, plan, play, told
 
 
@@ -93,6 +95,19 @@ async def test_one_instances_trouble_stays_its_own(home: Home) -> None:
     assert ended[2].message == "bad_key: the key is not accepted"
     [failed] = [event for event in events if isinstance(event, CallFailed)]
     assert (failed.call, failed.reason) == ("vector_add#2/1/generator/1", "bad_key")
+
+
+async def test_a_session_without_a_device_left_stops_and_no_instance_is_blamed(home: Home) -> None:
+    class Lost(ToldJudge):
+        async def evaluate(self, *_: object, **__: object) -> None:  # type: ignore[override]
+            raise NoDeviceLeft("every GPU of this run failed (GPU 0: no answer)")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await play(home, told("correct"), of=plan(instances=2), judge=Lost())
+    assert raised.group_contains(NoDeviceLeft)
+    (live,) = home.live_sessions()
+    events = read_journal(live.journal).events
+    assert not any(isinstance(event, InstanceFinished) for event in events)
 
 
 async def test_a_recording_that_ends_ends_the_instance(home: Home) -> None:

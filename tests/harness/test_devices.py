@@ -47,7 +47,7 @@ def test_a_gpu_whose_runtime_does_not_answer_cannot_judge_and_says_so(node: Path
 def answering(monkeypatch: pytest.MonkeyPatch, *found: Found) -> None:
     """A machine on which the drivers' libraries say this."""
     monkeypatch.setattr(module, "_DRIVER_NODES", (Path("/"),))
-    monkeypatch.setattr(module, "_ask_drivers", lambda: found)
+    monkeypatch.setattr(module, "_ask_drivers", lambda **_: found)
 
 
 H200 = Found(
@@ -191,3 +191,36 @@ def test_no_key_and_no_result_changing_switch_reaches_a_worker() -> None:
     assert found["ROCM_PATH"] == "/r"
     assert not {"OPENAI_API_KEY", "AMD_SERIALIZE_KERNEL", "TRITON_INTERPRET"} & set(found)
     assert worker_environment(interpret=True, source={})["TRITON_INTERPRET"] == "1"
+
+
+def kfd_node(root: Path, number: int, bus: int, device_id: int, links: dict[int, int]) -> None:
+    """A GPU of the driver's topology; `links`: the other's number and the XGMI link's bandwidth."""
+    folder = root / "kfd" / str(number)
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = f"simd_count 440\nsimd_per_cu 4\ngfx_target_version 90010\ndevice_id {device_id}\ndomain 0\n"
+    (folder / "properties").write_text(f"{facts}location_id {bus << 8}\n")
+    for place, (other, bandwidth) in enumerate(links.items()):
+        link = folder / "io_links" / str(place)
+        link.mkdir(parents=True)
+        (link / "properties").write_text(f"type 11\nnode_to {other}\nmax_bandwidth {bandwidth}\n")
+
+
+def test_the_two_dies_of_an_mi250x_are_one_package_and_its_neighbours_are_others(node: Path) -> None:
+    wide, narrow = 200_000, 50_000
+    kfd_node(node, 4, 0xC1, 0x7408, {5: wide, 6: narrow})
+    kfd_node(node, 5, 0xC6, 0x7408, {4: wide, 7: narrow})
+    kfd_node(node, 6, 0xC9, 0x7408, {4: narrow, 7: wide})
+    kfd_node(node, 7, 0xCE, 0x7408, {6: wide, 5: narrow})
+    packages = [module.package_at(f"0000:{bus:02x}:00.0") for bus in (0xC1, 0xC6, 0xC9, 0xCE)]
+    assert packages == ["0000:c1:00", "0000:c1:00", "0000:c9:00", "0000:c9:00"]
+
+
+def test_an_mi210_is_its_own_package_however_it_is_linked(node: Path) -> None:
+    kfd_node(node, 4, 0xC1, 0x740F, {5: 200_000})
+    kfd_node(node, 5, 0xC6, 0x740F, {4: 200_000})
+    assert module.package_at("0000:c6:00.0") == "0000:c6:00"
+
+
+def test_partitions_are_one_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, MI300X, msgspec.structs.replace(MI300X, address="0000:c1:00.5"))
+    assert [one.package for one in module.discover_devices()] == ["", "0000:c1:00", "0000:c1:00"]

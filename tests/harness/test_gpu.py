@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict, discover_devices
+from harness.health import ServerProbe
+from harness.leases import holders
 from suites import baseline_source, load_suite, load_task
 from tests.support.gpu import DEVICE, gpu_pool, judge_small, needs_gpu, small
 from tests.support.judging import judge
@@ -149,6 +152,17 @@ with torch.cuda.stream(side):
     wait_kernel[(1,)](torch.zeros(1, dtype=torch.int32, device=x.device), 1_000_000)
     launch(x, y, out)
 """
+
+
+async def test_a_gpu_that_computes_passes_its_probe(gpu_pool: DevicePool) -> None:
+    assert await ServerProbe(gpu_pool.compiling)(gpu_pool.devices[0]) == ""
+
+
+async def test_a_crash_is_the_candidates_and_gives_the_lease_back(gpu_pool: DevicePool) -> None:
+    found = await judge_small(gpu_pool, adding("launch(x, y, out, shift=1 << 33)\nreturn out"))
+    assert found.verdict is not Verdict.INFRA_ERROR
+    assert gpu_pool.health.lost == {}
+    assert [one for one in holders(gpu_pool.devices[0]) if one.pid == os.getpid()] == []
 
 
 async def test_work_on_another_stream_must_be_joined(gpu_pool: DevicePool) -> None:

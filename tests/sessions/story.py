@@ -143,6 +143,12 @@ def after_start() -> list[ev.Event]:
     return [
         ev.EngineStarted(host="node", pid=1),
         device,
+        ev.DeviceAwaited(
+            device="0", holders=("a process of ada (pid 7 on node) times on it since 12:00:00",)
+        ),
+        ev.NodePaused(why="GPU 0: no answer", next_probe_s=5.0),
+        ev.NodeResumed(seconds=5.0),
+        ev.DeviceQuarantined(device="1", why="no answer"),
         *instance(1),
         ev.Notice(level="info", message="half-way"),
         *instance(2),

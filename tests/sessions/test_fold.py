@@ -61,7 +61,7 @@ def test_a_whole_session() -> None:
     assert (state.input_tokens, state.output_tokens) == (800, 160)
     assert (state.cost_usd, state.unpriced_calls) == (0.5, 6)
     assert state.finished
-    assert state.notices == [("info", "half-way")]
+    assert ("info", "half-way") in state.notices
     assert state.devices["cpu"].utilisation == 0.5
     assert state.last_seq == len(WHOLE)
     assert state.skipped_events == 0
@@ -163,6 +163,35 @@ def test_dirty_keys_say_what_changed() -> None:
     assert apply(state, UnknownEvent("later", 9, 0.0)) == {"session"}
     assert apply(state, BadLine("cut")) == {"session"}
     assert state.skipped_events == 2
+
+
+def test_a_device_that_is_waited_for_is_so_until_a_stage_starts_on_it() -> None:
+    state = fold([story.started(), ev.InstanceStarted(task="starter/softmax", instance=1)])
+    assert apply(state, ev.DeviceAwaited(device="0", holders=("a process of ada",))) == {"device:0"}
+    apply(state, ev.DeviceSampled(device="0", description="MI300X"))
+    assert state.devices["0"].waits_for == ("a process of ada",)
+    changed = apply(state, ev.StageStarted(attempt="softmax#1/1", stage="call", device="0"))
+    assert changed == {"device:0", "softmax#1"}
+    assert state.devices["0"].waits_for == ()
+
+
+def test_a_quarantined_device_stays_so_until_another_engine_takes_the_session_up() -> None:
+    state = fold([story.started()])
+    assert apply(state, ev.DeviceQuarantined(device="0", why="no answer")) == {"device:0", "session"}
+    apply(state, ev.DeviceSampled(device="0", description="MI300X"))
+    assert state.devices["0"].quarantined == "no answer"
+    assert state.notices == [("error", "device 0 is in quarantine: no answer")]
+    apply(state, ev.EngineStarted(host="node", pid=2, resumed=True))
+    assert "0" not in state.devices
+
+
+def test_a_pause_of_the_node_is_told_once_and_ends() -> None:
+    state = fold([story.started()])
+    for pause in (5.0, 10.0):
+        apply(state, ev.NodePaused(why="GPU 0: no answer", next_probe_s=pause))
+    assert (state.paused, len(state.notices)) == ("GPU 0: no answer", 1)
+    apply(state, ev.NodeResumed(seconds=12.0))
+    assert (state.paused, state.notices[-1]) == ("", ("info", "judging goes on after 12 s"))
 
 
 def test_a_retry_voids_what_was_streamed() -> None:

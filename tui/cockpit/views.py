@@ -175,13 +175,18 @@ def device_row(device: DeviceState) -> Row:
     elif device.memory_total_bytes is not None:
         memory = Cell(f"?/{device.memory_total_bytes / 2**30:.0f} GiB", "dim")
     busy = ", ".join(device.busy_with)
+    doing = Cell(busy or "idle", "busy" if busy else "dim")
+    if device.quarantined:
+        doing = Cell(f"quarantined: {device.quarantined}", "bad")
+    elif device.waits_for:
+        doing = Cell(f"waits: {'; '.join(device.waits_for)}", "busy")
     known = device.utilisation is not None
     return Row(
         device.device,
         (
             Cell(device.device),
             Cell(device.description, "dim"),
-            Cell(busy or "idle", "busy" if busy else "dim"),
+            doing,
             Cell(f"{device.utilisation:.0%}")
             if known and device.utilisation is not None
             else Cell(wording.NOT_VISIBLE, "dim"),

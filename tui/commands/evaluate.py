@@ -11,7 +11,9 @@ from pathlib import Path
 import click
 
 from harness import DevicePool, Evaluation, Target, Verdict, evaluate, target
+from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.limits import SOURCE_BYTES
+from harness.selection import select_devices
 from sessions.home import home_from
 from suites import Task, load_task
 from tui.commands.options import complete_tasks, json_option, targets_option
@@ -19,8 +21,6 @@ from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.judgement import page
 from tui.plain import emit, emit_json
-
-IDLE = ("idle",)
 
 
 @click.command(name="eval")
@@ -51,8 +51,7 @@ def eval_command(
     found = load_task(task, registry=home_from(os.environ).suites)
     source = read_candidate(file)
     compiled_for = [target(name) for name in settings.targets]
-    # Until GPUs are judged on, the idle device is the interpreter.
-    devices = ("cpu",) if settings.devices == IDLE else settings.devices[:1]
+    devices = tuple(one.name for one in select_devices(settings.devices)[:1])
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(judged(source, found, devices=devices, targets=compiled_for, seed=drawn))
     if as_json:
@@ -67,8 +66,21 @@ async def judged(
     source: str, task: Task, *, devices: tuple[str, ...], targets: list[Target], seed: int
 ) -> Evaluation:
     """The evaluation, by a pool that is gone afterwards."""
-    async with DevicePool(devices, slots=1) as pool:
+    async with DevicePool(devices, slots=1, on_device=tell) as pool:
         return await evaluate(source, task, pool=pool, targets=targets, seed=seed)
+
+
+def tell(told: DeviceTold) -> None:
+    """Why it takes longer, to the person who waits."""
+    match told:
+        case LeaseAwaited():
+            say(f"GPU {told.device}: waits, {'; '.join(map(str, told.holders))}")
+        case NodeDown():
+            say(f"no GPU passes its probe, the next one in {told.next_probe_s:g} s: {told.why}")
+        case NodeBack():
+            say(f"the GPU is back after {told.seconds:.0f} s")
+        case Quarantined():
+            say(f"GPU {told.device} failed: {told.why}")
 
 
 def read_candidate(file: str) -> str:

@@ -7,8 +7,10 @@ import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness import Device, HarnessReport, Layer, discover_devices, product_of
+from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
 from harness.layers import COMPILING, GRAVE, WITHOUT
+from harness.leases import lease_folder
+from harness.selection import not_granted, standings
 from harness.telemetry import StateTold, ask_once
 from tui.measured import state_words
 from tui.plain import size
@@ -84,6 +86,10 @@ def memory_limit(group: Path) -> int | None:
 def gpu(device: Device) -> Finding:
     """One GPU: what it is, and whose peaks its times will be held against."""
     told = f"{device.description}, {device.target}" if device.target else device.description
+    if not device.visibility:
+        return Finding(
+            f"GPU {device.name}", State.WARNING, told, "its runtime does not answer, so it judges nothing"
+        )
     product, why = product_of(device)
     if product is None:
         return Finding(
@@ -94,19 +100,14 @@ def gpu(device: Device) -> Finding:
 
 
 def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Which GPUs the drivers show, and what follows for a run."""
+    """Which GPUs the drivers show, who is on them, and what follows for a run."""
     found = [device for device in discover_devices() if device.kind != "cpu"]
     for device in found:
         yield gpu(device)
         if device.address:
             yield telemetry(device.name, ask_once(device.address, device.kind))
     if found:
-        yield Finding(
-            "judging",
-            State.NOTE,
-            "on device cpu unless a GPU is named, as --devices 0",
-            "a GPU runs every case at its full sizes; nothing is timed yet",
-        )
+        yield from use(environ)
     else:
         yield Finding(
             "GPUs",
@@ -139,6 +140,29 @@ def telemetry(name: str, told: StateTold) -> Finding:
         follows = "times are given without clock, power, heat and other processes, and no sample can be left out for them"
         return Finding(subject, State.WARNING, told.note, follows)
     return Finding(subject, State.OK, f"{told.source}: {state_words(told.state)}", told.note)
+
+
+def use(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether each GPU is idle and why not, and where the leases are kept."""
+    try:
+        found = standings(environ=environ)
+        kept_out = not_granted(environ)
+        folder = lease_folder(environ)
+    except HarnessError as error:
+        yield Finding("leases", State.WARNING, str(error), "no GPU can be judged on before that")
+        return
+    for one in found:
+        unseen = f"not visible here: {one.unseen}" if one.unseen else ""
+        state = State.NOTE if one.busy else State.OK
+        yield Finding(f"GPU {one.device.name} is", state, one.busy or "idle", unseen)
+    for device in kept_out:
+        yield Finding(f"GPU {device.name} is", State.NOTE, "not one that Slurm gave this job", "never used")
+    idle = [one.device.name for one in found if not one.busy]
+    chosen = f"--devices idle means {','.join(idle)}" if idle else "no GPU is idle; --devices all shares them"
+    yield Finding("a run", State.OK if idle else State.NOTE, chosen)
+    yield Finding(
+        "leases", State.OK, str(folder), "engines and users who are to share GPUs need the same folder"
+    )
 
 
 def judge(report: HarnessReport) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import torch
 
 from harness.worker.compiler import compiling
 from harness.worker.guest import guest
+from harness.worker.health import health
 from harness.worker.judge import judge
 from harness.worker.sampler import sampler
 from harness.worker.timing import timer
@@ -33,5 +34,6 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "compiler": compiling.main,
     "sampler": sampler.main,
     "timer": timer.main,
+    "health": health.main,
     "self-test": self_test,
 }

@@ -1,0 +1,1 @@
+"""A worker that finds out whether a GPU still computes."""
