@@ -23,7 +23,8 @@ from rich.table import Table
 
 from harness import DevicePool, Evaluation, Latency, Outcome, evaluate, target
 from harness.baselines import USUAL
-from harness.performance import Performance, Timing
+from harness.performance import Performance
+from harness.timed import Timing
 from suites import Task, baseline_source, load_suite, load_task
 
 SEED = 1

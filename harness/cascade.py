@@ -41,13 +41,14 @@ from .errors import HarnessError, WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
 from .layers import unlike
-from .performance import Performance, mean_speedups
+from .performance import Performance
 from .pool import DevicePool, Slot
 from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .static import StaticReport, inspect_source
 from .targets import target as find_target
+from .timed import mean_speedups
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
@@ -284,6 +285,7 @@ class _Evaluating:
         sheet.notes += timing.notes
         sheet.facts["facts"] = (*sheet.facts.get("facts", ()), *timing.facts)
         sheet.facts["latency"] = timing.latency
+        sheet.facts |= {"device_before": timing.before, "device_after": timing.after}
         sheet.facts["speedup"], sheet.facts["speedup_geomean"] = mean_speedups(timing.latency)
         return timing.verdict, timing.error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
+import os
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 
@@ -15,57 +15,32 @@ from harness.worker.timing.messages import (
     CANDIDATE,
     CLOCK_REPORTS,
     RIVAL,
-    TAPE,
     ClockRequest,
-    Floor,
     Leased,
     LeaseWanted,
     Measure,
     Measured,
     NeedTimers,
-    ProcessTimes,
     Timer,
 )
-from suites.task import Case, Task
+from suites.task import Task
 
-from . import limits, ratios
+from . import limits
 from .baselines import Against, timing_baseline
-from .device import Device, Target
-from .efficiency import case_efficiency, flush_bytes
+from .device import Target
+from .efficiency import flush_bytes
 from .errors import HarnessError, WorkerDied
-from .evaluation import Basis, ErrorReport, Fact, Verdict
 from .frames import AsyncChannel
-from .latency import Latency, Outcome, Timed
+from .latency import DeviceState, Window
 from .pool import DevicePool, Slot
-from .product import Product
 from .products import product_of
 from .servers import Child
+from .telemetry import Watched
+from .timed import Timing, concluded, tape_facts, undisturbed
 
 BUDGET_S = 30.0
 """For the samples of all cases together, while the device is held alone."""
 TIMER_CPU_S = 600
-CONFIRMED = 0.1
-"""The clock's own watch confirms the device's events where the two are this close, relative,"""
-CONFIRMED_MS = 0.003
-"""or this close."""
-
-
-class Timing(msgspec.Struct, frozen=True):
-    """What the stage found."""
-
-    latency: tuple[Latency, ...]
-    detail: str
-    verdict: Verdict = Verdict.CORRECT
-    error: ErrorReport | None = None
-    facts: tuple[Fact, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool | None:
-        """Of the stage."""
-        if self.verdict is not Verdict.CORRECT:
-            return False
-        return True if self.latency else None
 
 
 class Performance:
@@ -78,6 +53,9 @@ class Performance:
         self._target = target
         self._seed = seed
         self._children: list[Child] = []
+        self._telemetry = pool.telemetry(slot.device)
+        self._before: DeviceState | None = None
+        self._watching = False
 
     async def measure(
         self,
@@ -116,10 +94,33 @@ class Performance:
         try:
             async with AsyncExitStack() as held:
                 measured = await self._follow(channel, measure, held)
+                watched, after = await self._looked_back()
         finally:
             self._end()
-        timing = concluded(self._slot.device, recognised.product, measure, measured)
-        return msgspec.structs.replace(timing, facts=(*timing.facts, *tape_facts(measured, compiled)))
+        kept, left_out = undisturbed(measured.times, watched)
+        measured = msgspec.structs.replace(measured, times=kept)
+        timing = concluded(self._slot.device, recognised.product, measure, measured, watched.window, left_out)
+        return msgspec.structs.replace(
+            timing,
+            facts=(*timing.facts, *tape_facts(measured, compiled)),
+            notes=(*timing.notes, *((watched.note,) if watched.note else ())),
+            before=self._before,
+            after=after,
+        )
+
+    async def _look(self) -> None:
+        """The device is the clock's: what it is now, and what it tells from here on."""
+        if self._telemetry is not None:
+            own = (os.getpid(),)
+            self._before = await self._telemetry.state(own)
+            await self._telemetry.begin(own)
+            self._watching = True
+
+    async def _looked_back(self) -> tuple[Watched, DeviceState | None]:
+        if self._telemetry is None or not self._watching:
+            return Watched(Window(source="", seconds=0.0)), None
+        watched = await self._telemetry.end()
+        return watched, await self._telemetry.state((os.getpid(),))
 
     async def _follow(self, channel: AsyncChannel, measure: Measure, held: AsyncExitStack) -> Measured:
         """Serves the clock until it is done."""
@@ -136,6 +137,7 @@ class Performance:
                     pairs += count
                 case LeaseWanted():
                     await held.enter_async_context(self._pool.timing(self._slot))
+                    await self._look()
                     await self._tell(channel, Leased())
                 case Alive():
                     continue
@@ -166,161 +168,3 @@ class Performance:
             await channel.send(ENCODER.encode(request), descriptors)
         except EOFError as error:
             raise WorkerDied("the judge was lost while it timed") from error
-
-
-def concluded(device: Device, product: Product | None, measure: Measure, measured: Measured) -> Timing:
-    """Latencies of every case that both sides finished, and what is to be said of them."""
-    cases = measure.task.open_cases
-    found = [_latency(device, product, measure, measured, case) for case in cases]
-    latency = tuple(one for one in found if one is not None)
-    if measured.verdict:
-        assert measured.error is not None
-        return Timing((), measured.error.message, Verdict(measured.verdict), measured.error)
-    if not latency:
-        return Timing((), f"not timed: {measured.problem or 'no case was measured'}")
-    outcomes = [one.outcome for one in latency]
-    words = ", ".join(f"{outcomes.count(one)} {one}" for one in Outcome if one in outcomes)
-    notes = []
-    if measured.problem:
-        notes.append(f"timing ended early: {measured.problem}")
-    if measured.not_shared:
-        notes.append(f"timers' inputs went through host memory: {measured.not_shared}")
-    facts = (
-        Fact("outputs of timed calls compared with the oracle", str(measured.confirmed_outputs), Basis.PROOF),
-        *_floor_facts(measured.floor),
-        Fact(
-            "time of timing",
-            ", ".join(f"{name} {spent:.2f} s" for name, spent in measured.seconds.items()),
-            Basis.PROOF,
-        ),
-    )
-    against = f"against {measure.against}, {'cold' if measure.cold else 'hot'} caches"
-    return Timing(
-        latency,
-        f"{len(latency)} of {len(cases)} cases timed {against}: {words}",
-        facts=facts,
-        notes=tuple(notes),
-    )
-
-
-def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...]:
-    """What the launch tapes prove: that the kernels alone, compiled from the source, do the work on inputs of the judge's."""
-    facts = []
-    for tape in measured.tapes:
-        if not tape.played:
-            facts.append(Fact(f"{tape.case}: launch tape", f"none: {tape.why_not}", Basis.EVIDENCE))
-            continue
-        known = set(tape.code) <= set(compiled)
-        whose = (
-            "as compiled from the source" if known else "not among those that were compiled from the source"
-        )
-        words = f"{tape.launches} launches right on inputs of the judge's, binaries {whose}"
-        facts.append(Fact(f"{tape.case}: launch tape", words, Basis.PROOF if known else Basis.EVIDENCE))
-    return tuple(facts)
-
-
-def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
-    if floor is None:
-        return ()
-    copies = ", ".join(
-        f"{size >> 20} MiB at {cold / 1e12:.2f} TB/s cold and {hot / 1e12:.2f} hot"
-        for size, cold, hot in floor.copies
-    )
-    return (
-        Fact("floor of the clock", f"{floor.empty_ms * 1e3:.2f} us for an empty kernel", Basis.PROOF),
-        Fact("state of the caches", f"copies of {copies}", Basis.PROOF),
-    )
-
-
-def _latency(
-    device: Device, product: Product | None, measure: Measure, measured: Measured, case: Case
-) -> Latency | None:
-    by_side = {
-        side: sorted(
-            (one for one in measured.times if one.case == case.name and one.side == side),
-            key=lambda one: one.pair,
-        )
-        for side in measure.sources
-    }
-    slow, fast = by_side[BASELINE], by_side[CANDIDATE]
-    if len(slow) != len(fast) or len(fast) < 2:
-        return None
-    baseline, candidate = _timed(slow), _timed(fast)
-    floor_ms = measured.floor.empty_ms if measured.floor is not None else None
-    short = floor_ms is not None and min(baseline.median_ms, candidate.median_ms) < ratios.FLOORS * floor_ms
-    found = None if short else ratios.ratio(_samples(slow), _samples(fast))
-    rivals = by_side.get(RIVAL, [])
-    rival = ratios.ratio(_samples(rivals), _samples(fast)) if len(rivals) == len(fast) and not short else None
-    wall = [one.wall_ms for one in fast if one.wall_ms is not None]
-    wall_ms = statistics.median(wall) if wall else None
-    return Latency(
-        device=device.name,
-        case=case.name,
-        baseline_ms=baseline.median_ms,
-        candidate_ms=candidate.median_ms,
-        speedup=None if found is None else found.value,
-        ci=None if found is None else (found.low, found.high),
-        confirmed=confirmed(candidate.median_ms, wall_ms, _tape_ms(measured, case)),
-        outcome=Outcome.TOO_SHORT if found is None else found.outcome,
-        against=measure.against,
-        cache="cold" if measure.cold else "hot",
-        pairs=len(fast),
-        floor_ms=floor_ms,
-        baseline=baseline,
-        candidate=candidate,
-        wall_ms=wall_ms,
-        rival_ms=_timed(rivals).median_ms if rivals else None,
-        rival_speedup=None if rival is None else rival.value,
-        rival_ci=None if rival is None else (rival.low, rival.high),
-        efficiency=None
-        if product is None
-        else case_efficiency(measure.task, case, product, candidate.median_ms),
-        configs=fast[0].configs,
-    )
-
-
-def confirmed(event_ms: float, wall_ms: float | None, tape_ms: float | None) -> str:
-    """
-    How a candidate's own word on its time is confirmed.
-
-    `graph`: its launches take no longer in a process that never saw its source, on a clock out of its reach. `wall`: the
-    clock's own watch around whole batches agrees; it sees the host as well. Else that is a `bound`, and no more is said.
-    """
-    near = max(CONFIRMED * event_ms, CONFIRMED_MS)
-    if tape_ms is not None and tape_ms - event_ms <= near:
-        return "graph"
-    return "wall" if wall_ms is not None and wall_ms - event_ms <= near else "bound"
-
-
-def _tape_ms(measured: Measured, case: Case) -> float | None:
-    played = [one for one in measured.times if one.side == TAPE and one.case == case.name]
-    return statistics.median(_samples(played)[0]) if played else None
-
-
-def _samples(processes: Sequence[ProcessTimes]) -> list[list[float]]:
-    return [[sample for block in one.blocks for sample in block.samples_ms] for one in processes]
-
-
-def _timed(processes: Sequence[ProcessTimes]) -> Timed:
-    by_process = _samples(processes)
-    every = sorted(sample for samples in by_process for sample in samples)
-    plain = [one.plain_ms for one in processes if one.plain_ms is not None]
-    graph = [one.graph_ms for one in processes if one.graph_ms is not None]
-    return Timed(
-        median_ms=statistics.median(statistics.median(samples) for samples in by_process),
-        p10_ms=every[len(every) // 10],
-        p90_ms=every[len(every) * 9 // 10],
-        samples=len(every),
-        processes=len(processes),
-        plain_ms=statistics.median(plain) if plain else None,
-        graph_ms=statistics.median(graph) if graph else None,
-        peak_bytes=max(one.peak_bytes for one in processes),
-    )
-
-
-def mean_speedups(latency: Sequence[Latency]) -> tuple[float | None, float | None]:
-    """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have a ratio."""
-    known = [one.speedup for one in latency if one.speedup is not None]
-    if not known:
-        return None, None
-    return statistics.fmean(known), statistics.geometric_mean(known)

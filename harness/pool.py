@@ -21,6 +21,7 @@ from .health import DeviceTold, Health, HealthProbe, LeaseAwaited, OnDevice, Qua
 from .leases import Lease, lease_folder, take
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .servers import Child, ForkServer
+from .telemetry import Telemetry
 
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
 """After these it is asked whether the GPU still computes."""
@@ -93,6 +94,7 @@ class DevicePool:
         self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
         """Held by each compiling process."""
         self._servers = (self.interpreting, self.compiling)
+        self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
         self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._tell)
@@ -192,6 +194,12 @@ class DevicePool:
         finally:
             self._release(slot)
 
+    def telemetry(self, device: Device) -> Telemetry | None:
+        """What tells of a GPU while it is timed; `None` where its place on the bus is not known."""
+        if not device.address:
+            return None
+        return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
+
     async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
         slot.lease = await take(
             slot.device,
@@ -244,6 +252,8 @@ class DevicePool:
 
     async def _close(self) -> None:
         await self.health.close()
+        for telemetry in self._telemetry.values():
+            await telemetry.close()
         slots, self._all = self._all, []
         for slot in slots:
             slot.discard()
