@@ -13,7 +13,14 @@ NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
 
 
 async def evaluated(
-    shared: Shared, task: Task, attempt: str, source: str, *, rival: str | None, exam: bool = False
+    shared: Shared,
+    task: Task,
+    attempt: str,
+    source: str,
+    *,
+    rival: str | None,
+    exam: bool = False,
+    avoid: str = "",
 ) -> Evaluation:
     """The evaluation of an attempt's candidate. A judge that fails is asked once more; its last word comes back.
 
@@ -33,7 +40,9 @@ async def evaluated(
 
     async def once() -> Evaluation:
         try:
-            return await shared.judge.evaluate(source, task, rival=rival, exam=exam, on_stage=on_stage)
+            return await shared.judge.evaluate(
+                source, task, rival=rival, exam=exam, avoid=avoid, on_stage=on_stage
+            )
         finally:
             for attempts in shared.busy.values():
                 if attempt in attempts:

@@ -30,8 +30,9 @@ async def examine(shared: Shared, task: Task, key: str) -> None:
         if len(failed) == EXAMINED_AT_MOST:
             break
         if attempt.exam is None:
+            found_on = attempt.evaluation.device if attempt.evaluation is not None else ""
             evaluation = await evaluated(
-                shared, task, attempt.attempt, attempt.source or "", rival=None, exam=True
+                shared, task, attempt.attempt, attempt.source or "", rival=None, exam=True, avoid=found_on
             )
             await shared.recorder.record_durable(
                 WinnerExamined(attempt=attempt.attempt, evaluation=evaluation)

@@ -23,9 +23,18 @@ class Judge(Protocol):
         ...
 
     async def evaluate(
-        self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
+        self,
+        source: str,
+        task: Task,
+        *,
+        rival: str | None,
+        on_stage: OnStage,
+        exam: bool = False,
+        avoid: str = "",
     ) -> Evaluation:
         """The evaluation of a candidate, with `exam` on the task's exam cases in place of the open ones.
+
+        On another device than `avoid` where one is free.
 
         Failures of the judge's own are the verdict `infra_error`.
         """
@@ -46,7 +55,14 @@ class PoolJudge:
         return Survey(self._pool, task, own_target(self.devices, self._targets))
 
     async def evaluate(
-        self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
+        self,
+        source: str,
+        task: Task,
+        *,
+        rival: str | None,
+        on_stage: OnStage,
+        exam: bool = False,
+        avoid: str = "",
     ) -> Evaluation:
         """See `Judge`."""
         return await evaluate(
@@ -57,6 +73,7 @@ class PoolJudge:
             seed=self._seed,
             exam=exam,
             rival=rival,
+            avoid=avoid,
             on_event=on_stage,
         )
 

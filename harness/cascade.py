@@ -66,12 +66,14 @@ async def evaluate(
     exam: bool = False,
     rival: str | None = None,
     against: Against = USUAL,
+    avoid: str = "",
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
 
     The device's own target, on `cpu` the first of `targets`, can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
-    the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. `exam` judges the task's exam cases in place of
+    the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. It is judged on another device than `avoid` where one is
+    free. `exam` judges the task's exam cases in place of
     the open ones; what comes of it belongs in no feedback. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
     never an exception; only wrong arguments raise (`HarnessError`), and `NoDeviceLeft` when every GPU of the pool has failed.
@@ -89,7 +91,7 @@ async def evaluate(
         return sheet.done(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        async with pool.slot() as slot:
+        async with pool.slot(avoid) as slot:
             sheet.place(slot.device.name)
             compiled_for = _targets(slot.device, targets)
             here = task_on(task, compiled_for[0].name)

@@ -133,14 +133,16 @@ class DevicePool:
         return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Slot]:
+    async def slot(self, avoid: str = "") -> AsyncIterator[Slot]:
         """A free slot on a device that is not in quarantine, waited for; servers that died are started again first.
 
-        `NoDeviceLeft` when every device of the pool is.
+        On another device than `avoid` where one is free now. `NoDeviceLeft` when every device of the pool is in quarantine.
         """
         if not self._all:
             raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
         slot = await self._next_slot()
+        if slot.device.name == avoid:
+            slot = self._elsewhere(slot)
         try:
             await self._start_servers()
             yield slot
@@ -229,6 +231,21 @@ class DevicePool:
                 return slot
             else:
                 self._free.put_nowait(slot)
+
+    def _elsewhere(self, slot: Slot) -> Slot:
+        """A free slot on another device in place of this one, if there is one; else this one."""
+        free = [self._free.get_nowait() for _ in range(self._free.qsize())]
+        found = next(
+            (
+                one
+                for one in reversed(free)
+                if one is not None and one.device.name not in (slot.device.name, *self.health.lost)
+            ),
+            slot,
+        )
+        for one in free:
+            self._free.put_nowait(slot if one is found else one)
+        return found
 
     def _tell(self, told: DeviceTold) -> None:
         if isinstance(told, Quarantined) and len(self.health.lost) == len(self.devices):

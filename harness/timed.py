@@ -97,6 +97,11 @@ def concluded(
     notes = []
     if measured.problem:
         notes.append(f"timing ended early: {measured.problem}")
+    notes += [
+        f"{one.case}: {one.efficiency.suspect}"
+        for one in latency
+        if one.efficiency and one.efficiency.suspect
+    ]
     if measured.not_shared:
         notes.append(f"timers' inputs went through host memory: {measured.not_shared}")
     facts = (

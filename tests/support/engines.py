@@ -62,7 +62,14 @@ class ToldJudge:
         return self.surveying
 
     async def evaluate(
-        self, source: str, task: Task, *, rival: str | None, on_stage: OnStage, exam: bool = False
+        self,
+        source: str,
+        task: Task,
+        *,
+        rival: str | None,
+        on_stage: OnStage,
+        exam: bool = False,
+        avoid: str = "",
     ) -> Evaluation:
         """See `Judge`."""
         (self.examined if exam else self.evaluated).append(source)

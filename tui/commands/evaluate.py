@@ -11,9 +11,11 @@ from pathlib import Path
 import click
 
 from harness import DevicePool, Evaluation, Target, Verdict, evaluate, target
+from harness.baselines import KINDS, TASK, USUAL, Against, Baseline, kernel_baseline, timing_baseline
 from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.limits import SOURCE_BYTES
 from harness.selection import select_devices
+from harness.spread import evaluate_everywhere
 from sessions.home import home_from
 from suites import Task, load_task
 from tui.commands.options import complete_tasks, json_option, targets_option
@@ -36,9 +38,33 @@ from tui.plain import emit, emit_json
     metavar="N",
     help="Where the inputs come from; the same seed, the same verdict. [drawn anew]",
 )
+@click.option(
+    "--against",
+    metavar="WHAT",
+    default=TASK,
+    help="What a GPU times it against: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+)
+@click.option(
+    "--cache",
+    type=click.Choice(("cold", "hot")),
+    default="cold",
+    help="State of a GPU's caches when timed. [cold]",
+)
+@click.option(
+    "--spread", is_flag=True, help="On every GPU that --device names (idle, all, 0,1), to compare them."
+)
 @json_option
 def eval_command(
-    file: str, *, task: str, device: str | None, targets: str | None, seed: int | None, as_json: bool
+    file: str,
+    *,
+    task: str,
+    device: str | None,
+    targets: str | None,
+    seed: int | None,
+    against: str,
+    cache: str,
+    spread: bool,
+    as_json: bool,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input).
 
@@ -51,9 +77,17 @@ def eval_command(
     found = load_task(task, registry=home_from(os.environ).suites)
     source = read_candidate(file)
     compiled_for = [target(name) for name in settings.targets]
-    devices = tuple(one.name for one in select_devices(settings.devices)[:1])
+    chosen = select_devices(settings.devices)
+    if spread and chosen[0].kind == "cpu":
+        raise Complaint(
+            "--spread compares GPUs, and none was chosen; name them, as --device 0,1 or --device all"
+        )
+    devices = tuple(one.name for one in (chosen if spread else chosen[:1]))
+    timing = Against(baseline_of(found, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
-    evaluation = asyncio.run(judged(source, found, devices=devices, targets=compiled_for, seed=drawn))
+    evaluation = asyncio.run(
+        judged(source, found, devices=devices, targets=compiled_for, seed=drawn, against=timing)
+    )
     if as_json:
         emit_json(evaluation)
     else:
@@ -63,11 +97,29 @@ def eval_command(
 
 
 async def judged(
-    source: str, task: Task, *, devices: tuple[str, ...], targets: list[Target], seed: int
+    source: str,
+    task: Task,
+    *,
+    devices: tuple[str, ...],
+    targets: list[Target],
+    seed: int,
+    against: Against = USUAL,
 ) -> Evaluation:
-    """The evaluation, by a pool that is gone afterwards."""
-    async with DevicePool(devices, slots=1, on_device=tell) as pool:
-        return await evaluate(source, task, pool=pool, targets=targets, seed=seed)
+    """The evaluation, on all of several devices, by a pool that is gone afterwards."""
+    async with DevicePool(devices, slots=len(devices), on_device=tell) as pool:
+        how = evaluate_everywhere if len(devices) > 1 else evaluate
+        return await how(source, task, pool=pool, targets=targets, seed=seed, against=against)
+
+
+def baseline_of(task: Task, against: str) -> Baseline | None:
+    """What `--against` names; `None` for the task's own baseline, which need not be there on `cpu`."""
+    if against == TASK:
+        return None
+    if against in KINDS:
+        return timing_baseline(task, against)
+    if not Path(against).exists():
+        raise Complaint(f"--against {against}: neither one of {', '.join(KINDS)} nor a kernel file")
+    return kernel_baseline(task, against, read_candidate(against))
 
 
 def tell(told: DeviceTold) -> None:

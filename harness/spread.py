@@ -1,0 +1,55 @@
+"""One candidate on every GPU of a pool at once: chips that should be equal are compared, not assumed to be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from suites.task import Task
+
+from .baselines import USUAL, Against
+from .cascade import evaluate
+from .device import Target
+from .evaluation import Evaluation, Verdict
+from .pool import DevicePool
+from .timed import mean_speedups
+
+
+async def evaluate_everywhere(
+    candidate: str,
+    task: Task,
+    *,
+    pool: DevicePool,
+    targets: Sequence[Target],
+    seed: int,
+    against: Against = USUAL,
+) -> Evaluation:
+    """
+    The evaluations of one candidate on each device of `pool`, which has one slot for each, as one.
+
+    Its verdict, stages and error are those of the first device where it is not correct, else of the first device; its
+    latencies are of all devices, each beside the timing baseline on the same chip.
+    """
+    async with asyncio.TaskGroup() as group:
+        asked = [
+            group.create_task(
+                evaluate(candidate, task, pool=pool, targets=targets, seed=seed, against=against),
+                name=f"spread/{number}",
+            )
+            for number in range(len(pool.devices))
+        ]
+    return merged([one.result() for one in asked])
+
+
+def merged(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """See `evaluate_everywhere`; devices in the order of their names."""
+    ordered = sorted(evaluations, key=lambda one: one.device)
+    leading = next((one for one in ordered if one.verdict is not Verdict.CORRECT), ordered[0])
+    latency = tuple(each for one in ordered for each in one.latency)
+    speedup, geomean = mean_speedups(latency)
+    notes = tuple(dict.fromkeys(f"GPU {one.device}: {note}" for one in ordered for note in one.notes))
+    return msgspec.structs.replace(
+        leading, latency=latency, speedup=speedup, speedup_geomean=geomean, notes=notes
+    )
