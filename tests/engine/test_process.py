@@ -27,6 +27,7 @@ from sessions.events import (
     InstanceFinished,
     Notice,
     Origin,
+    Role,
     SessionFinished,
     WaitingForPerson,
 )
@@ -190,6 +191,7 @@ class Broken:
 
     name = "geak"
     asks_model = True
+    roles = frozenset(Role)
 
     async def run(self, context: Context) -> None:
         """See `Method`."""
@@ -228,6 +230,7 @@ class Patient:
 
     name = "geak"
     asks_model = True
+    roles = frozenset(Role)
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal

@@ -66,7 +66,12 @@ def test_the_tree_of_an_attempt(finished_home: Home) -> None:
     assert show("trace.txt", BRANCH) == ""
     attempt = json.loads(show("attempt.json"))
     assert attempt["attempt"] == "softmax#1/1"
-    assert attempt["usage"] == {"input_tokens": 200, "output_tokens": 40, "cached_tokens": 100}
+    assert attempt["usage"] == {
+        "input_tokens": 200,
+        "output_tokens": 40,
+        "cached_tokens": 100,
+        "cache_write_tokens": None,
+    }
     assert (attempt["verdict"], attempt["origin"], attempt["base"], attempt["cost_usd"]) == (
         "wrong",
         "fresh",
