@@ -9,6 +9,7 @@ import pytest
 
 from harness import Device, HarnessReport, Identity, Layer
 from harness.layers import COMPILING
+from harness.leases import lease
 from harness.worker.sandbox import sandbox
 from sessions import Home
 from tests.tui import stored
@@ -217,3 +218,23 @@ def test_wrong_settings_are_a_finding(tmp_path: Path, monkeypatch: pytest.Monkey
     (told,) = outside.configuration({"HOME": str(tmp_path)})
     assert told.state is State.WARNING
     assert "did you mean 'instances'?" in told.found
+
+
+async def test_who_is_on_a_gpu_and_what_idle_means_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gpus = [
+        Device(name=str(n), kind="hip", visibility=f"ROCR_VISIBLE_DEVICES={n}", package=f"0000:c{n}:00")
+        for n in range(2)
+    ]
+    monkeypatch.setattr("harness.selection.discover_devices", lambda: tuple(gpus))
+    monkeypatch.setenv("WAVEDECK_LEASES", str(tmp_path / "leases"))
+    async with lease(gpus[0], exclusive=True, session="20261121-100000-geak-00aa"):
+        told = {each.subject: each for each in machine.use(os.environ)}
+    assert "session 20261121-100000-geak-00aa" in told["GPU 0 is"].found
+    assert (told["GPU 1 is"].found, told["GPU 1 is"].follows) == (
+        "idle",
+        "not visible here: load, memory, other processes",
+    )
+    assert told["a run"].found == "--devices idle means 1"
+    assert told["leases"].found == str(tmp_path / "leases")

@@ -86,10 +86,6 @@ def memory_limit(group: Path) -> int | None:
 def gpu(device: Device) -> Finding:
     """One GPU: what it is, and whose peaks its times will be held against."""
     told = f"{device.description}, {device.target}" if device.target else device.description
-    if not device.visibility:
-        return Finding(
-            f"GPU {device.name}", State.WARNING, told, "its runtime does not answer, so it judges nothing"
-        )
     product, why = product_of(device)
     if product is None:
         return Finding(
@@ -106,6 +102,13 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield gpu(device)
         if device.address:
             yield telemetry(device.name, ask_once(device.address, device.kind))
+        if not device.visibility:
+            yield Finding(
+                f"GPU {device.name} is",
+                State.WARNING,
+                "silent: its runtime does not answer",
+                "it judges nothing",
+            )
     if found:
         yield from use(environ)
     else:
