@@ -189,11 +189,18 @@ def _cubin_target(binary: bytes) -> str:
 
 
 def code_digest(binary: bytes) -> str:
-    """sha256 of a binary without debug information and symbols, in which paths stand: the same for the same code."""
+    """
+    sha256 of a binary without debug information and symbols, in which paths stand: the same for the same code.
+
+    `BinaryUnreadable` whatever else the bytes are.
+    """
     digest = hashlib.sha256()
-    for name, kind, contents in _sections(binary):
-        if kind != SHT_NOBITS and not name.startswith(NO_CODE):
-            digest.update(f"{name} {len(contents)}\n".encode() + contents)
+    try:
+        for name, kind, contents in _sections(binary):
+            if kind != SHT_NOBITS and not name.startswith(NO_CODE):
+                digest.update(f"{name} {len(contents)}\n".encode() + contents)
+    except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
+        raise BinaryUnreadable(f"the binary cannot be read: {error}") from error
     return digest.hexdigest()
 
 
