@@ -195,11 +195,15 @@ def code_digest(binary: bytes) -> str:
     `BinaryUnreadable` whatever else the bytes are.
     """
     digest = hashlib.sha256()
+    left = 4 * len(binary)
     try:
         for name, kind, contents in _sections(binary):
+            left -= len(contents) if kind != SHT_NOBITS else 0
+            if left < 0:  # a made-up table could have the same bytes read for hours
+                raise BinaryUnreadable("its sections are far larger than it is")
             if kind != SHT_NOBITS and not name.startswith(NO_CODE):
                 digest.update(f"{name} {len(contents)}\n".encode() + contents)
-    except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise BinaryUnreadable(f"the binary cannot be read: {error}") from error
     return digest.hexdigest()
 
