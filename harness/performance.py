@@ -41,6 +41,7 @@ from .timed import Timing, concluded, tape_facts, undisturbed
 BUDGET_S = 30.0
 """For the samples of all cases together, while the device is held alone."""
 TIMER_CPU_S = 600
+MOST_REPORT_BYTES = 64 << 20
 
 
 class Performance:
@@ -91,12 +92,13 @@ class Performance:
             flush_bytes=flush_bytes(recognised.product),
             budget_s=BUDGET_S,
         )
-        try:
-            async with AsyncExitStack() as held:
+        async with AsyncExitStack() as held:
+            try:
                 measured = await self._follow(channel, measure, held)
                 watched, after = await self._looked_back()
-        finally:
-            self._end()
+            finally:  # while the device is leased: whoever times next must not meet these timers
+                await self._end()
+                await self._look_away()
         kept, left_out = undisturbed(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
         timing = concluded(self._slot.device, recognised.product, measure, measured, watched.window, left_out)
@@ -119,20 +121,30 @@ class Performance:
     async def _looked_back(self) -> tuple[Watched, DeviceState | None]:
         if self._telemetry is None or not self._watching:
             return Watched(Window(source="", seconds=0.0)), None
+        self._watching = False
         watched = await self._telemetry.end()
         return watched, await self._telemetry.state((os.getpid(),))
+
+    async def _look_away(self) -> None:
+        """Ends a window that nobody asks for any more."""
+        if self._telemetry is not None and self._watching:
+            self._watching = False
+            await self._telemetry.end()
 
     async def _follow(self, channel: AsyncChannel, measure: Measure, held: AsyncExitStack) -> Measured:
         """Serves the clock until it is done."""
         pairs = 0
         await self._tell(channel, measure)
         while True:
-            async with asyncio.timeout(measure.limits.call_s + limits.ORACLE_S):
-                report = CLOCK_REPORTS.decode(await channel.receive(64 << 20))
+            try:
+                async with asyncio.timeout(measure.limits.call_s + limits.ORACLE_S):
+                    report = CLOCK_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
+            except EOFError as error:
+                raise WorkerDied("the judge was lost while it timed") from error
             match report:
                 case NeedTimers(sides=sides, count=count, instead=instead):
                     if instead:
-                        self._end()
+                        await self._end()
                     await self._start(channel, sides, range(pairs, pairs + count))
                     pairs += count
                 case LeaseWanted():
@@ -144,10 +156,13 @@ class Performance:
                 case Measured():
                     return report
 
-    def _end(self) -> None:
-        for child in self._children:
+    async def _end(self) -> None:
+        """Ends all timers, and waits until their trees are gone, which their server sees to in `END_S`."""
+        children, self._children = self._children, []
+        for child in children:
             child.end()
-        self._children.clear()
+        if children:
+            await asyncio.wait([child.ended for child in children], timeout=2 * limits.END_S)
 
     async def _start(self, channel: AsyncChannel, sides: Sequence[str], pairs: range) -> None:
         wanted = [(side, pair) for pair in pairs for side in sides]

@@ -189,11 +189,22 @@ def _cubin_target(binary: bytes) -> str:
 
 
 def code_digest(binary: bytes) -> str:
-    """sha256 of a binary without debug information and symbols, in which paths stand: the same for the same code."""
+    """
+    sha256 of a binary without debug information and symbols, in which paths stand: the same for the same code.
+
+    `BinaryUnreadable` whatever else the bytes are.
+    """
     digest = hashlib.sha256()
-    for name, kind, contents in _sections(binary):
-        if kind != SHT_NOBITS and not name.startswith(NO_CODE):
-            digest.update(f"{name} {len(contents)}\n".encode() + contents)
+    left = 4 * len(binary)
+    try:
+        for name, kind, contents in _sections(binary):
+            left -= len(contents) if kind != SHT_NOBITS else 0
+            if left < 0:  # a made-up table could have the same bytes read for hours
+                raise BinaryUnreadable("its sections are far larger than it is")
+            if kind != SHT_NOBITS and not name.startswith(NO_CODE):
+                digest.update(f"{name} {len(contents)}\n".encode() + contents)
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
+        raise BinaryUnreadable(f"the binary cannot be read: {error}") from error
     return digest.hexdigest()
 
 

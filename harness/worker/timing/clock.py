@@ -14,19 +14,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+import torch
+
 from harness import ratios
 from harness.evaluation import ErrorReport, Verdict
-from harness.worker.compiler.resources import code_digest
-from harness.worker.judge import findings, wording
-from harness.worker.judge.link import CandidateRaised, GuestBroken, GuestGone, GuestLied, GuestSlow
+from harness.worker.compiler.resources import BinaryUnreadable, code_digest
+from harness.worker.judge import findings
+from harness.worker.judge.link import CandidateRaised, GuestBroken, GuestLied
 from harness.worker.judge.problem import BadProblem, Problem
-from harness.worker.judge.vault import Vault
+from harness.worker.judge.vault import Given, Vault
 from harness.worker.serving.arena import lay_out
 from harness.worker.serving.messages import Argument, Farewell, LeftBehind, Load, Loaded
 from suites.task import Case
 
+from .blame import Refused, blamed, is_memory
 from .inputs import SETS, CaseInputs, LaidOut, descriptors, handles
-from .link import Cause, TimerFailed, TimerLink
+from .link import TimerFailed, TimerLink
 from .messages import (
     BASELINE,
     CANDIDATE,
@@ -44,6 +47,7 @@ from .messages import (
     Taped,
 )
 from .process import LEAST_IN_BLOCK, STEP_S, TimedProcess
+from .shared import NotShared
 from .spot_check import SpotCheck
 from .tape import Launch, Tape
 
@@ -52,6 +56,8 @@ MEDIAN_ERROR = 0.0025
 """Rounds go on until each process's median is known this well."""
 MOST_PLAYED = 60
 """Samples of a tape."""
+MOST_CONFIGS = 1 << 16
+"""Characters of all configs that one case's kernels were tuned to."""
 
 
 class Engine(Protocol):
@@ -65,14 +71,6 @@ class Engine(Protocol):
 
     def alive(self) -> None:
         """Says that work goes on."""
-
-
-class Refused(Exception):
-    """Timing shows that the candidate is not what it was judged to be."""
-
-    def __init__(self, verdict: Verdict, error: ErrorReport) -> None:
-        super().__init__(error.message)
-        self.verdict, self.error = verdict, error
 
 
 class Clock:
@@ -137,14 +135,14 @@ class Clock:
                     self._time(case, check=False)
             self._part()
         except TimerFailed as failure:
-            if failure.side == CANDIDATE:
-                verdict, error = self._blamed(failure.cause)
+            if failure.side == CANDIDATE and not is_memory(failure.cause):
+                verdict, error = blamed(failure.cause, self._case)
             else:
-                problem = f"case {self._case}: the {failure.side} could not be timed: {failure}"
+                problem = f"{self._where}: the {failure.side} could not be timed: {failure}"
         except Refused as refused:
             verdict, error = refused.verdict, refused.error
-        except (BadProblem, GuestBroken) as failure:
-            problem = str(failure)
+        except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
+            problem = str(failure).partition("\n")[0]
         finally:
             self._close()
         return Measured(
@@ -161,6 +159,7 @@ class Clock:
 
     def _begin(self) -> None:
         """Timers are started, import their sources, and compile what they can before anything is timed."""
+        self._case = ""
         sides = tuple(self._measure.sources)
         self._timers = self._engine.timers(sides, ratios.PAIRS_A_LOOK, instead=True)
         entry_points = tuple(entry.name for entry in self._task.entry_points)
@@ -188,6 +187,7 @@ class Clock:
 
     def _compile(self, case: Case) -> None:
         """What a case launches. Where that cannot be told without running it, it compiles when it is called."""
+        self._case = case.name
         arguments, size_bytes = lay_out(self._inputs.given(case, 0).inputs)
         timers = self._tuning() if self._is_tuned() else self._timers
         for timer in timers:
@@ -216,14 +216,17 @@ class Clock:
         first = processes[0].link.pair
         for process in self._shuffled([one for one in processes if one.link.pair == first]):
             process.watch()
+            self._engine.alive()
         self._spent("the clock's own watch")
         if check:
             candidates = [process for process in processes if process.link.side == CANDIDATE]
-            wrong = self._check(case, self._random.choice(candidates))
+            wrong = self._check(self._random.choice(candidates), self._inputs.unseen(case))
             if wrong is not None:
                 raise Refused(Verdict.WRONG, wrong)
+            self._engine.alive()
             self._spent("check of outputs")
             self._play(case, candidates[0])
+            self._engine.alive()
             self._spent("replay of the tape")
         self._times += [process.times(case.name) for process in processes]
 
@@ -244,6 +247,8 @@ class Clock:
                     self._send_case(timer, case, laid_out[0].arguments, laid_out[0].size_bytes, laid_out)
                 for timer in group:
                     prepared = timer.receive(Prepared, wall_s=self._measure.limits.call_s)
+                    if sum(map(len, (*prepared.configs, *prepared.configs.values()))) > MOST_CONFIGS:
+                        raise TimerFailed(timer.side, GuestLied("no kernels have configs as long as these"))
                     self._engine.alive()
                     self._chosen.setdefault((timer.side, case.name), prepared.configs)
                     processes.append(TimedProcess(timer, prepared, self._measure.cold))
@@ -283,13 +288,16 @@ class Clock:
     def _is_tuned(self) -> bool:
         return any("autotune" in source for source in self._measure.sources.values())
 
-    def _check(self, case: Case, process: TimedProcess) -> ErrorReport | None:
+    def _check(self, process: TimedProcess, given: Given) -> ErrorReport | None:
         """Other values in the same tensors, sampled like all others; what is wrong with parts of the outputs."""
-        given = self._inputs.unseen(case)
         self._inputs.renew(process.link, given)
         changes = bool(self._task.in_place)
         process.block(1 if changes else LEAST_IN_BLOCK)
-        return self._spot_check.wrong(process.link, given, back=0 if changes else self._random.randrange(2))
+        try:
+            back = 0 if changes else self._random.randrange(2)
+            return self._spot_check.wrong(process.link, given, back=back)
+        except GuestLied as lie:
+            raise TimerFailed(process.link.side, lie) from lie
 
     def _play(self, case: Case, candidate: TimedProcess) -> None:
         """The candidate's launches once more, in a process that never saw its source: its times are out of a guest's reach."""
@@ -299,13 +307,18 @@ class Clock:
             return
         tape = recorded.tape
         launches = sum(isinstance(step, Launch) for step in tape.steps)
-        code = tuple(code_digest(kernel.binary) for kernel in tape.kernels)
+        code: tuple[str, ...] = ()
         try:
+            code = tuple(code_digest(kernel.binary) for kernel in tape.kernels)
             why_not = self._played(case, tape, count=len(candidate.samples))
+        except BinaryUnreadable as unreadable:
+            why_not = str(unreadable)
         except TimerFailed as failure:
             if failure.side != TAPE:
                 raise
             why_not = str(failure)
+            if self._player is not None:
+                self._player.close()
             self._player = None
         self._tapes.append(Taped(case.name, launches, code, played=not why_not, why_not=why_not))
 
@@ -329,7 +342,7 @@ class Clock:
         while len(process.samples) < min(count, MOST_PLAYED):
             process.blocks.append(process.block(size))
         process.watch()
-        wrong = self._check(case, process)
+        wrong = self._check(process, self._inputs.unseen(case, by_candidate=True))
         if wrong is not None:
             return f"other outputs than the candidate's: {wrong.message}"
         self._times.append(process.times(case.name))
@@ -370,18 +383,6 @@ class Clock:
             timer.close()
         self._timers, self._player = [], None
 
-    def _blamed(self, cause: Cause) -> tuple[Verdict, ErrorReport]:
-        """The verdict on a candidate whose timer failed."""
-        match cause:
-            case CandidateRaised(failure=failure):
-                message = f"while it was timed, case {self._case}: {failure.message}"
-                error = ErrorReport(
-                    kind=failure.kind, message=message, trace=failure.trace, line=failure.line
-                )
-                return findings.verdict_of(failure), error
-            case GuestSlow(seconds=seconds, cpu=cpu):
-                return Verdict.TIMEOUT, wording.too_slow(seconds, self._case, cpu=cpu, gpu=True)
-            case GuestLied():
-                return Verdict.REJECTED, wording.lied(str(cause))
-            case GuestGone():
-                return Verdict.CRASH, wording.gone(self._case)
+    @property
+    def _where(self) -> str:
+        return f"case {self._case}" if self._case else "the import"

@@ -21,7 +21,7 @@ from .shared import NotShared, SharedInputs
 
 LaidOut = Arena | SharedInputs
 SETS = 2
-"""Sets of other values that the copies of the inputs hold by turns; one more is kept for the check of outputs."""
+"""Sets of other values that the copies of the inputs hold by turns; two more are kept for checks of outputs: the candidate's, its tape's."""
 
 
 class CaseInputs:
@@ -38,9 +38,9 @@ class CaseInputs:
         """One set of values."""
         return self._vault.given(self._problem, JudgedCase(case), self._seed, number)
 
-    def unseen(self, case: Case) -> Given:
-        """Values that no timer was given before."""
-        return self.given(case, SETS)
+    def unseen(self, case: Case, *, by_candidate: bool = False) -> Given:
+        """Values that no timer was given before; `by_candidate`: nor in its check, for what a candidate had a hand in since."""
+        return self.given(case, SETS + by_candidate)
 
     def try_sharing(self, timer: TimerLink) -> None:
         """Finds out whether a timer can reach device memory of the clock's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Sequence
 
@@ -26,19 +27,27 @@ class EngineLine:
     def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
         """See `clock.Engine`."""
         self.tell(NeedTimers(sides=tuple(sides), count=count, instead=instead))
-        found = []
-        for _ in range(count * len(sides)):
-            frame = self._channel.receive()
-            timer = JUDGE_REQUESTS.decode(frame.payload)
-            if not isinstance(timer, Timer):
-                raise ChannelClosed("the engine gave up timing")
-            end = Channel(socket.socket(fileno=frame.descriptors[0]))
-            found.append(
-                TimerLink(
-                    end, side=timer.side, pair=timer.pair, pid=timer.pid, answer_bytes=place.answer_bytes()
-                )
-            )
+        found: list[TimerLink] = []
+        try:
+            for _ in range(count * len(sides)):
+                found.append(self._timer())  # noqa: PERF401 -- those before are closed when one fails
+        except ChannelClosed:
+            for link in found:
+                link.close()
+            raise
         return found
+
+    def _timer(self) -> TimerLink:
+        frame = self._channel.receive()
+        timer = JUDGE_REQUESTS.decode(frame.payload)
+        if not isinstance(timer, Timer):
+            for descriptor in frame.descriptors:
+                os.close(descriptor)
+            raise ChannelClosed("the engine gave up timing")
+        end = Channel(socket.socket(fileno=frame.descriptors[0]))
+        return TimerLink(
+            end, side=timer.side, pair=timer.pair, pid=timer.pid, answer_bytes=place.answer_bytes()
+        )
 
     def lease(self) -> None:
         """See `clock.Engine`."""

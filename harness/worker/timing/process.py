@@ -21,6 +21,8 @@ MOST_IN_BATCH = 50
 WALLS = 2
 STEP_S = 60.0
 """For any request but the first of a case."""
+MOST_WORDS = 500
+"""Characters of a reason that are kept."""
 _LONGEST_MS = STEP_S * 1e3
 
 
@@ -68,7 +70,7 @@ class TimedProcess:
         self.plain_ms = min(self._batch("plain", count) for _ in range(WALLS)) / count
         capture = partial(Batch, kind="capture", count=1, cold=False)
         captured = self.link.ask(lambda nonce: capture(nonce=nonce), Done, wall_s=STEP_S)
-        self.why_no_graph = captured.problem
+        self.why_no_graph = captured.problem[:MOST_WORDS]
         if not captured.problem:
             self.graph_ms = min(self._batch("graph", count) for _ in range(WALLS)) / count
 

@@ -1,0 +1,43 @@
+"""Whose fault it is that timing did not go on: what a failed timer says of the candidate in it."""
+
+from __future__ import annotations
+
+from harness.evaluation import ErrorReport, Verdict
+from harness.worker.judge import findings, wording
+from harness.worker.judge.link import CandidateRaised, GuestGone, GuestLied, GuestSlow
+from harness.worker.serving.messages import OUT_OF_MEMORY
+
+from .link import Cause
+
+
+class Refused(Exception):
+    """Timing shows that the candidate is not what it was judged to be."""
+
+    def __init__(self, verdict: Verdict, error: ErrorReport) -> None:
+        super().__init__(error.message)
+        self.verdict, self.error = verdict, error
+
+
+def is_memory(cause: Cause) -> bool:
+    """Several processes with copies of the inputs share the device: that it is full is nobody's fault."""
+    return isinstance(cause, CandidateRaised) and cause.failure.kind == OUT_OF_MEMORY
+
+
+def blamed(cause: Cause, case: str) -> tuple[Verdict, ErrorReport]:
+    """The verdict on a candidate whose timer failed; `case` is empty where it was being imported."""
+    match cause:
+        case CandidateRaised(failure=failure):
+            where = f"case {case}" if case else "the import"
+            error = ErrorReport(
+                kind=failure.kind,
+                message=f"while it was timed, {where}: {failure.message}",
+                trace=failure.trace,
+                line=failure.line,
+            )
+            return findings.verdict_of(failure), error
+        case GuestSlow(seconds=seconds, cpu=cpu):
+            return Verdict.TIMEOUT, wording.too_slow(seconds, case, cpu=cpu, gpu=True)
+        case GuestLied():
+            return Verdict.REJECTED, wording.lied(str(cause))
+        case GuestGone():
+            return Verdict.CRASH, wording.gone(case)

@@ -1,0 +1,592 @@
+"""The clock over simulated timers: order, how long it looks, whom it believes, and on whom blame falls."""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from harness.evaluation import Verdict
+from harness.worker.judge.link import GuestBroken
+from harness.worker.serving.arena import storage_bytes
+from harness.worker.serving.channel import Channel, ChannelClosed
+from harness.worker.serving.messages import (
+    ENCODER,
+    GPU_FAULT,
+    OUT_OF_MEMORY,
+    Broken,
+    Failed,
+    Farewell,
+    LeftBehind,
+    Load,
+    Loaded,
+    Proceed,
+)
+from harness.worker.timing import process
+from harness.worker.timing.line import EngineLine
+from harness.worker.timing.messages import (
+    BASELINE,
+    CANDIDATE,
+    RIVAL,
+    TAPE,
+    Batch,
+    Fetch,
+    Floor,
+    Measured,
+    Play,
+    Prepare,
+    Prepared,
+    Record,
+    Recorded,
+    Renew,
+    Sample,
+    Sampled,
+    Timer,
+    TimerReport,
+    TimerRequest,
+)
+from harness.worker.timing.messages import Done as DoneReport
+from harness.worker.timing.shared import NotShared
+from harness.worker.timing.tape import Tape, TapedKernel
+
+from .fake_timers import Behaviour, Bench, Dies, FakeTimer, Silent, bench, small
+
+EMPTY_TAPE = Tape(kernels=(), buffers=(), steps=(), outputs=(), structure="tensor")
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def no_descriptor_is_left() -> Any:
+    before = descriptors()
+    yield
+    assert descriptors() == before
+
+
+def on(kind: type[Any], answer: Callable[[FakeTimer, Any], TimerReport | None]) -> Behaviour:
+    """Answers one kind of request so."""
+
+    def behave(timer: FakeTimer, request: TimerRequest) -> TimerReport | None:
+        return answer(timer, request) if isinstance(request, kind) else None
+
+    return behave
+
+
+def raises(kind: str = "exception") -> Callable[[FakeTimer, Any], TimerReport]:
+    def answer(_timer: FakeTimer, request: Any) -> TimerReport:
+        return Failed(nonce=request.nonce, kind=kind, message="boom", trace="line 3", line=3)
+
+    return answer
+
+
+def dies(_timer: FakeTimer, _request: Any) -> TimerReport:
+    raise Dies
+
+
+def silent(_timer: FakeTimer, _request: Any) -> TimerReport:
+    raise Silent
+
+
+def sides_and_pairs(measured: Measured) -> list[tuple[str, str, int]]:
+    return sorted((one.case, one.side, one.pair) for one in measured.times)
+
+
+# Order and length.
+
+
+def test_every_case_is_timed_in_three_pairs_and_its_outputs_are_compared() -> None:
+    on_bench = bench("fp32", "fp16-ragged")
+    measured = on_bench.measure()
+    assert (measured.verdict, measured.problem) == ("", "")
+    assert sides_and_pairs(measured) == sorted(
+        (case, side, pair)
+        for case in ("fp32", "fp16-ragged")
+        for side in (BASELINE, CANDIDATE)
+        for pair in range(3)
+    )
+    assert measured.confirmed_outputs == 2
+    assert measured.not_shared != ""  # no driver here
+    assert on_bench.asked[0] == "timers baseline,candidate x3 instead"
+
+
+def test_all_is_imported_and_compiled_before_the_device_is_asked_for_and_nothing_runs() -> None:
+    on_bench = bench()
+    seen: list[str] = []
+    on_bench.at_lease = lambda: seen.extend(one.kind for one in on_bench.events)
+    on_bench.measure()
+    assert seen.count("Load") == seen.count("Prepare") == 6
+    assert set(seen) == {"Load", "Prepare"}
+    assert all(one.ahead for one in on_bench.met(CANDIDATE, Prepare)[:3])
+
+
+def test_one_timer_is_active_at_a_time() -> None:
+    on_bench = bench(meets=True)
+    on_bench.measure()
+    assert on_bench.together == 1
+
+
+def test_the_order_is_drawn_anew_each_round() -> None:
+    on_bench = bench("fp32", "fp32-ragged", "fp16-ragged", noise=0.05, bias=0.0)
+    on_bench.measure()
+    counted = [one for one in on_bench.events if isinstance(one.request, Sample | Batch | Prepare)]
+    rounds: list[tuple[str, ...]] = []
+    blocks: list[str] = []
+    for event in counted:
+        if isinstance(event.request, Sample):
+            blocks.append(event.timer.name)
+        elif blocks:
+            rounds += [
+                tuple(blocks[start : start + 6])
+                for start in range(6, len(blocks) - 5, 6)  # the first six find the size of a block
+            ]
+            blocks = []
+    rounds = [one for one in rounds if len(set(one)) == 6]
+    assert len(rounds) >= 9
+    assert len(set(rounds)) > len(rounds) // 2  # 720 orders
+
+
+def test_rounds_go_on_while_medians_are_not_known() -> None:
+    steady, noisy = bench(noise=0.0), bench(noise=0.2)
+    assert {len(one.blocks) for one in steady.measure().times} == {3}
+    assert {len(one.blocks) for one in noisy.measure(budget_s=1e6).times} == {15}
+
+
+def test_a_spent_budget_ends_rounds_and_looks_but_leaves_three_of_each() -> None:
+    on_bench = bench("fp32", "fp32-ragged", noise=0.2, bias=0.1)
+    measured = on_bench.measure(budget_s=0.0)
+    assert {len(one.blocks) for one in measured.times} == {3}
+    assert {one.pair for one in measured.times} == {0, 1, 2}
+    assert {one.case for one in measured.times} == {"fp32", "fp32-ragged"}
+
+
+def test_a_wide_interval_gets_a_second_look_in_other_processes() -> None:
+    on_bench = bench(bias=0.05)
+    measured = on_bench.measure()
+    assert sorted({one.pair for one in measured.times}) == [0, 1, 2, 3, 4, 5]
+    assert on_bench.asked.count("timers baseline,candidate x3 instead") == 2
+    assert measured.confirmed_outputs == 1  # looked at once
+    assert len(on_bench.met(CANDIDATE, Farewell)) == 6
+
+
+def test_only_the_case_that_is_wide_is_looked_at_again() -> None:
+    def wide(timer: FakeTimer, request: Sample) -> TimerReport | None:
+        own = (0.5, 0.6, 0.7)[timer.pair % 3]
+        return (
+            Sampled(nonce=request.nonce, samples_ms=(own,) * request.count) if timer.case == "fp32" else None
+        )
+
+    on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: on(Sample, wide)})
+    measured = on_bench.measure()
+    pairs = {
+        case: {one.pair for one in measured.times if one.case == case} for case in ("fp32", "fp32-ragged")
+    }
+    assert pairs == {"fp32": {0, 1, 2, 3, 4, 5}, "fp32-ragged": {0, 1, 2}}
+
+
+def test_a_narrow_interval_gets_no_second_look() -> None:
+    on_bench = bench()
+    on_bench.measure()
+    assert on_bench.asked.count("timers baseline,candidate x3 instead") == 1
+
+
+def test_a_case_that_is_too_short_gets_no_second_look_and_no_more_rounds() -> None:
+    on_bench = bench(bias=0.05, noise=0.2)
+    measured = on_bench.measure(floor=Floor(empty_ms=0.3, copies=()))
+    assert {one.pair for one in measured.times} == {0, 1, 2}
+    assert {len(one.blocks) for one in measured.times} == {3}
+
+
+def test_a_rival_is_timed_in_every_pair_beside_the_others() -> None:
+    on_bench = Bench(small(), {BASELINE: 1.0, CANDIDATE: 0.5, RIVAL: 0.6})
+    measured = on_bench.measure()
+    assert {(one.side, one.pair) for one in measured.times} == {
+        (side, pair) for side in (BASELINE, CANDIDATE, RIVAL) for pair in range(3)
+    }
+
+
+def test_what_the_first_process_chose_is_handed_to_the_others_of_its_side() -> None:
+    def tuned(timer: FakeTimer, request: Prepare) -> TimerReport:
+        chosen = request.chosen or {"kernel": f"BLOCK: {timer.pair}"}
+        return Prepared(
+            nonce=request.nonce, call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen
+        )
+
+    on_bench = bench(bias=0.05, behaviours={CANDIDATE: on(Prepare, tuned)})
+    measured = on_bench.measure(source="triton.autotune")
+    configs = {one.pair: one.configs for one in measured.times if one.side == CANDIDATE}
+    assert configs == {pair: {"kernel": "BLOCK: 0"} for pair in range(6)}
+    asked = [one for one in on_bench.met(CANDIDATE, Prepare) if not one.ahead]
+    assert [bool(one.chosen) for one in asked] == [False, True, True, True, True, True]
+    assert all(not one.chosen for one in on_bench.met(BASELINE, Prepare))
+
+
+# Outputs.
+
+
+def test_values_put_into_timed_tensors_were_never_seen_before() -> None:
+    on_bench = bench()
+    seen: dict[str, list[list[bytes]]] = {CANDIDATE: []}
+
+    def note(timer: FakeTimer, _request: Any) -> None:
+        seen[CANDIDATE].append(list(timer.given))
+
+    on_bench.behaviours[CANDIDATE] = on(Prepare | Renew, note)  # type: ignore[arg-type]
+    on_bench.measure()
+    *before, renewed = seen[CANDIDATE]
+    assert len(renewed) == 1
+    known = {one for given in before for one in given}
+    assert len(known) == 2  # two sets of values, the same to all
+    assert renewed[0] not in known
+
+
+def test_a_candidate_that_gives_the_answers_of_before_is_wrong() -> None:
+    kept: dict[str, bytes] = {}
+
+    def lazy(timer: FakeTimer, request: Any) -> TimerReport | None:
+        if isinstance(request, Prepare) and timer.given:
+            kept[timer.name] = timer.given[0]
+        return timer.returned(request, kept[timer.name]) if isinstance(request, Fetch) else None
+
+    measured = bench(behaviours={CANDIDATE: lazy}).measure()
+    assert measured.verdict == Verdict.WRONG
+    assert measured.error is not None
+    assert "in a call that was timed" in measured.error.message
+    assert measured.confirmed_outputs == 0
+
+
+def changed(**changes: Any) -> Callable[[FakeTimer, Any], TimerReport]:
+    """The right answer, but for these fields of its output; functions are given what was there."""
+
+    def answer(timer: FakeTimer, request: Fetch) -> TimerReport:
+        returned = timer.returned(request)
+        old = returned.outputs[0]
+        new = {
+            name: value(getattr(old, name)) if callable(value) else value for name, value in changes.items()
+        }
+        return msgspec.structs.replace(returned, outputs=(msgspec.structs.replace(old, **new),))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "words"),
+    [
+        ({"dtype": "float64", "data": lambda data: data * 2}, Verdict.REJECTED, "float64"),
+        ({"dtype": "int32"}, Verdict.REJECTED, "int32"),
+        ({"dtype": "complex1"}, Verdict.REJECTED, "complex1"),
+        ({"data": lambda data: data[:-4]}, Verdict.REJECTED, "bytes"),
+        ({"data": b""}, Verdict.REJECTED, "bytes"),
+        ({"data": lambda data: data + data}, Verdict.REJECTED, "bytes"),
+        ({"shape": (1, 257)}, Verdict.WRONG, "shape"),
+        ({"shape": (256,)}, Verdict.WRONG, "shape"),
+        ({"shape": (-257, -1)}, Verdict.WRONG, "shape"),
+        ({"dtype": ""}, Verdict.WRONG, "not a tensor"),
+        ({"problem": "is sparse"}, Verdict.WRONG, "sparse"),
+        ({"data": lambda data: bytes(len(data))}, Verdict.WRONG, "in a call that was timed"),
+        ({"data": lambda data: storage_bytes(torch.full((len(data) // 4,), math.nan))}, Verdict.WRONG, "NaN"),
+    ],
+)
+def test_outputs_that_are_not_the_tasks_are_the_candidates_fault(
+    changes: dict[str, Any], verdict: Verdict, words: str
+) -> None:
+    measured = bench(behaviours={CANDIDATE: on(Fetch, changed(**changes))}).measure()
+    assert measured.error is not None
+    assert (measured.verdict, words in measured.error.message) == (verdict, True), measured.error.message
+    assert measured.problem == ""
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_more_or_fewer_outputs_than_the_task_has_are_wrong(count: int) -> None:
+    def many(timer: FakeTimer, request: Fetch) -> TimerReport:
+        returned = timer.returned(request)
+        return msgspec.structs.replace(returned, structure="tuple", outputs=returned.outputs * count)
+
+    measured = bench(behaviours={CANDIDATE: on(Fetch, many)}).measure()
+    assert measured.verdict == Verdict.WRONG
+
+
+# Times.
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        lambda count: (1.0,) * (count - 1),
+        lambda count: (1.0,) * (count + 1),
+        lambda count: (-1.0,) * count,
+        lambda count: (1.0,) * (count - 1) + (0.0,),
+        lambda count: (1.0,) * (count - 1) + (math.nan,),
+        lambda count: (math.inf,) * count,
+        lambda count: (1e9,) * count,
+        lambda _count: (),
+    ],
+    ids=["few", "many", "negative", "zero", "nan", "infinite", "huge", "none"],
+)
+def test_times_that_are_no_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
+    def lies(_timer: FakeTimer, request: Sample) -> TimerReport:
+        return Sampled(nonce=request.nonce, samples_ms=times(request.count))
+
+    measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
+    assert measured.verdict == Verdict.REJECTED
+    assert measured.times == ()
+    baseline = bench(behaviours={BASELINE: on(Sample, lies)}).measure()
+    assert (baseline.verdict, "baseline" in baseline.problem) == ("", True)
+
+
+def test_an_answer_to_another_question_is_tampering() -> None:
+    for answer in (
+        lambda _timer, request: Sampled(nonce="guessed", samples_ms=(1.0,) * request.count),
+        lambda _timer, request: DoneReport(nonce=request.nonce),
+        lambda _timer, request: Loaded(nonce=request.nonce, parameters={}),
+    ):
+        measured = bench(behaviours={CANDIDATE: on(Sample, answer)}).measure()
+        assert measured.verdict == Verdict.REJECTED
+        assert measured.error is not None
+        assert measured.error.kind == "tampering"
+
+
+def test_configs_longer_than_any_kernels_are_refused_before_they_are_kept() -> None:
+    def long(_timer: FakeTimer, request: Prepare) -> TimerReport:
+        return Prepared(nonce=request.nonce, call_ms=0, peak_bytes=0, configs={"kernel": "x" * (1 << 20)})
+
+    measured = bench(behaviours={CANDIDATE: on(Prepare, long)}).measure()
+    assert measured.verdict == Verdict.REJECTED
+    assert len(ENCODER.encode(measured)) < 1 << 16
+
+
+def test_a_reason_of_any_length_is_cut() -> None:
+    def wordy(_timer: FakeTimer, request: Batch) -> TimerReport | None:
+        return DoneReport(nonce=request.nonce, problem="x" * (1 << 20)) if request.kind == "capture" else None
+
+    measured = bench(behaviours={CANDIDATE: on(Batch, wordy)}).measure()
+    assert max(len(one.why_no_graph) for one in measured.times) == process.MOST_WORDS
+
+
+# Blame.
+
+
+@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Record, Farewell])
+def test_a_candidates_timer_that_dies_is_its_crash(when: type[Any]) -> None:
+    measured = bench(behaviours={CANDIDATE: on(when, dies)}).measure()
+    assert measured.verdict == Verdict.CRASH
+    assert measured.error is not None
+    assert ("the import" if when is Load else "fp32") in measured.error.message
+
+
+@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Record])
+def test_a_candidate_that_raises_while_it_is_timed_is_a_call_error_with_its_line(when: type[Any]) -> None:
+    measured = bench(behaviours={CANDIDATE: on(when, raises())}).measure()
+    assert measured.verdict == Verdict.CALL_ERROR
+    assert measured.error is not None
+    assert (measured.error.line, measured.error.trace) == (3, "line 3")
+    assert "boom" in measured.error.message
+    assert ("the import" if when is Load else "case fp32") in measured.error.message
+
+
+def test_a_fault_on_the_device_is_a_crash() -> None:
+    assert bench(behaviours={CANDIDATE: on(Sample, raises(GPU_FAULT))}).measure().verdict == Verdict.CRASH
+
+
+def test_a_device_that_is_full_is_not_the_candidates_fault() -> None:
+    measured = bench(behaviours={CANDIDATE: on(Prepare, raises(OUT_OF_MEMORY))}).measure()
+    assert measured.verdict == ""
+    assert "case fp32: the candidate could not be timed: boom" in measured.problem
+
+
+def test_a_case_that_cannot_be_compiled_ahead_is_compiled_when_it_is_called() -> None:
+    def only_ahead(timer: FakeTimer, request: Prepare) -> TimerReport | None:
+        return raises()(timer, request) if request.ahead else None
+
+    measured = bench(
+        behaviours={CANDIDATE: on(Prepare, only_ahead), BASELINE: on(Prepare, only_ahead)}
+    ).measure()
+    assert (measured.verdict, measured.problem) == ("", "")
+    assert len(measured.times) == 6
+
+
+@pytest.mark.parametrize(("asked", "answer"), [(Load, Loaded), (Prepare, Prepared), (Sample, Sampled)])
+def test_a_silent_candidate_is_a_timeout_and_nobody_waits_longer(asked: type[Any], answer: type[Any]) -> None:
+    measured = bench(behaviours={CANDIDATE: on(asked, silent)}, shorter={answer.__name__: 0.05}).measure()
+    assert measured.verdict == Verdict.TIMEOUT
+
+
+@pytest.mark.parametrize("side", [BASELINE, RIVAL])
+@pytest.mark.parametrize("when", [Load, Prepare, Sample])
+@pytest.mark.parametrize("failure", [dies, raises()], ids=["dies", "raises"])
+def test_what_another_side_does_is_a_problem_and_never_the_candidates(
+    side: str, when: type[Any], failure: Any
+) -> None:
+    on_bench = Bench(small(), {BASELINE: 1.0, CANDIDATE: 0.5, RIVAL: 0.6})
+    on_bench.behaviours[side] = on(when, failure)
+    measured = on_bench.measure()
+    assert (measured.verdict, measured.error) == ("", None)
+    assert f"the {side} could not be timed" in measured.problem
+
+
+def test_a_wrong_baseline_is_not_looked_at_and_blames_nobody() -> None:
+    measured = bench(behaviours={BASELINE: on(Fetch, dies)}).measure()
+    assert (measured.verdict, measured.problem) == ("", "")
+
+
+def test_our_own_code_that_fails_in_a_timer_is_a_problem() -> None:
+    def broken(_timer: FakeTimer, request: Sample) -> TimerReport:
+        return Broken(nonce=request.nonce, message="ours")
+
+    measured = bench(behaviours={CANDIDATE: on(Sample, broken)}).measure()
+    assert (measured.verdict, measured.problem) == ("", "a timer failed: ours")
+
+
+def test_patches_told_at_farewell_reject_a_candidate_and_no_baseline() -> None:
+    def patched(_timer: FakeTimer, request: Farewell) -> TimerReport:
+        return LeftBehind(nonce=request.nonce, patched=("torch.sum",), threads=0, children=0)
+
+    measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
+    assert measured.verdict == Verdict.REJECTED
+    assert measured.error is not None
+    assert "torch.sum" in measured.error.message
+    assert bench(behaviours={BASELINE: on(Farewell, patched)}).measure().verdict == ""
+
+
+def test_what_was_timed_before_a_problem_is_kept() -> None:
+    def second(timer: FakeTimer, _request: Sample) -> TimerReport | None:
+        if timer.case == "fp32-ragged":
+            raise Dies
+        return None
+
+    measured = bench("fp32", "fp32-ragged", behaviours={BASELINE: on(Sample, second)}).measure()
+    assert {one.case for one in measured.times} == {"fp32"}
+    assert "fp32-ragged" in measured.problem
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotShared("the driver answers 2"),
+        OSError(28, "no space"),
+        torch.OutOfMemoryError("full\nand more"),
+        GuestBroken("x"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_failure_of_the_judges_own_is_a_problem_in_one_line(error: Exception) -> None:
+    on_bench = bench()
+
+    def lease() -> None:
+        raise error
+
+    on_bench.at_lease = lease
+    measured = on_bench.measure()
+    assert measured.verdict == ""
+    assert measured.problem
+    assert "\n" not in measured.problem
+
+
+@pytest.mark.parametrize("words", [1, 6, 12, 18])
+def test_an_engine_that_goes_away_ends_it_and_all_timers(words: int) -> None:
+    on_bench = bench(leaves_at=words)
+    with pytest.raises(ChannelClosed):
+        on_bench.measure()
+    assert on_bench.asked.count("alive") == words
+
+
+# Tapes.
+
+
+def taped(tape: Tape = EMPTY_TAPE) -> Behaviour:
+    return on(Record, lambda _timer, request: Recorded(nonce=request.nonce, tape=tape))
+
+
+def test_a_tape_is_played_elsewhere_and_compared_on_values_that_the_candidate_never_saw() -> None:
+    on_bench = bench("fp32", "fp32-ragged")
+    seen: dict[str, set[bytes]] = {CANDIDATE: set(), TAPE: set()}
+
+    def candidate(timer: FakeTimer, request: Any) -> TimerReport | None:
+        seen[CANDIDATE].update(timer.given)
+        return taped()(timer, request)
+
+    def player(timer: FakeTimer, request: Any) -> None:
+        if isinstance(request, Fetch):
+            seen[TAPE].update(timer.given)
+
+    on_bench.behaviours = {CANDIDATE: candidate, TAPE: player}
+    measured = on_bench.measure()
+    assert [one.played for one in measured.tapes] == [True, True]
+    assert len(seen[TAPE]) == 2
+    assert not seen[TAPE] & seen[CANDIDATE]
+    assert on_bench.asked.count("timers tape x1") == 1  # one process for all tapes
+    assert not on_bench.met(TAPE, Load)
+    assert measured.confirmed_outputs == 4
+
+
+@pytest.mark.parametrize(
+    ("when", "how"),
+    [
+        (Play, dies),
+        (Play, lambda _timer, request: DoneReport(nonce=request.nonce, problem="no such kernel")),
+        (Prepare, raises(GPU_FAULT)),
+        (Sample, dies),
+        (Sample, lambda _timer, request: Sampled(nonce=request.nonce, samples_ms=())),
+        (Fetch, changed(data=lambda data: bytes(len(data)))),
+        (Fetch, changed(data=b"")),
+        (Fetch, changed(dtype="float64")),
+    ],
+    ids=["dies", "refuses", "faults", "dies in a sample", "no times", "zeros", "short", "dtype"],
+)
+def test_a_tape_that_does_not_play_is_no_tape_and_harms_nothing(when: type[Any], how: Any) -> None:
+    on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped(), TAPE: on(when, how)})
+    measured = on_bench.measure()
+    assert (measured.verdict, measured.problem) == ("", "")
+    assert [one.played for one in measured.tapes] == [False, False]
+    assert all(one.why_not for one in measured.tapes)
+    assert {one.side for one in measured.times} == {BASELINE, CANDIDATE}
+    assert len(measured.times) == 12
+
+
+def overlapping() -> bytes:
+    """A binary whose every section is the whole of it."""
+    section = struct.pack("<IIQQQQ", 0, 1, 0, 0, 0, 4000)
+    head = bytearray(b"\x7fELF" + bytes(60))
+    struct.pack_into("<Q", head, 40, 64)
+    struct.pack_into("<HHH", head, 58, len(section), 80, 0)
+    return bytes(head) + section * 80 + bytes(4000)
+
+
+@pytest.mark.parametrize(
+    "binary",
+    [b"", b"no ELF", b"\x7fELF" + b"\xff" * 100, b"\x7fELF" + bytes(100), overlapping()],
+    ids=["empty", "other", "wild", "blank", "overlapping"],
+)
+def test_a_tape_whose_binaries_cannot_be_read_is_not_played(binary: bytes) -> None:
+    kernel = TapedKernel(name="k", binary=binary, shared_bytes=0, threads=32)
+    on_bench = bench(behaviours={CANDIDATE: taped(msgspec.structs.replace(EMPTY_TAPE, kernels=(kernel,)))})
+    measured = on_bench.measure()
+    assert (measured.verdict, measured.problem) == ("", "")
+    assert [one.played for one in measured.tapes] == [False]
+    assert not on_bench.met(TAPE, Play)
+
+
+# The line to the engine.
+
+
+def test_an_engine_that_gives_up_leaves_no_timer_open() -> None:
+    ours, engines = socket.socketpair()
+    line, engine = EngineLine(Channel(ours)), Channel(engines)
+    kept, sent = socket.socketpair()
+    with sent:
+        engine.send(ENCODER.encode(Timer(side=BASELINE, pair=0, pid=1)), (sent.fileno(),))
+        engine.send(ENCODER.encode(Proceed()), (sent.fileno(),))
+    with pytest.raises(ChannelClosed):
+        line.timers((BASELINE, CANDIDATE), 1, instead=True)
+    assert kept.recv(1) == b""  # nobody else has the other end
+    kept.close()
+    ours.close()
+    engine.close()
