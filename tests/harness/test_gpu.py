@@ -33,15 +33,22 @@ def add_kernel(x, y, out, n, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def spin_kernel(flag):
-    while tl.atomic_add(flag, 0) == 0:
-        pass
-
-
-@triton.jit
 def wait_kernel(counter, rounds):
     for _ in range(rounds):
         tl.atomic_add(counter, 1)
+
+
+@triton.jit
+def blind_kernel(flag, shift, rounds):
+    # The interpreter has no assembly, so it judges nothing of a module that runs this, and the GPU meets it unproven.
+    one = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(flag)], dtype=tl.int32, is_pure=False, pack=1)
+    for _ in range(rounds):
+        one = tl.atomic_add(flag, one)
+    tl.store(flag + shift, one)
+
+
+def blind(x, shift=0, rounds=0):
+    blind_kernel[(1,)](torch.zeros(1, dtype=torch.int32, device=x.device), shift, rounds)
 
 
 def launch(x, y, out, shift=0):
@@ -107,7 +114,7 @@ async def test_memory_that_nobody_wrote_is_wrong(gpu_pool: DevicePool) -> None:
 async def test_an_illegal_address_is_a_crash_in_the_drivers_words_and_the_next_is_judged(
     gpu_pool: DevicePool,
 ) -> None:
-    found = await judge_small(gpu_pool, adding("launch(x, y, out, shift=1 << 40)\nreturn out"))
+    found = await judge_small(gpu_pool, adding("launch(x, y, out)\nblind(x, shift=1 << 40)\nreturn out"))
     assert told(found) == ("crash", "gpu_fault")
     assert found.error is not None
     assert "illegal memory access" in found.error.message
@@ -118,7 +125,9 @@ async def test_an_illegal_address_is_a_crash_in_the_drivers_words_and_the_next_i
 async def test_no_room_on_the_gpu_is_the_candidates_error_and_says_so(gpu_pool: DevicePool) -> None:
     found = await judge_small(
         gpu_pool,
-        adding("launch(x, y, out)\ntorch.empty(1 << 50, dtype=torch.uint8, device=x.device)\nreturn out"),
+        adding(
+            "launch(x, y, out)\nblind(x)\ntorch.empty(1 << 50, dtype=torch.uint8, device=x.device)\nreturn out"
+        ),
     )
     assert told(found) == ("call_error", "out_of_memory")
     assert found.error is not None
@@ -133,11 +142,7 @@ async def hasty_pool() -> AsyncIterator[DevicePool]:
 
 
 async def test_a_kernel_that_hangs_ends_at_the_limit_and_leaves_the_gpu_free(hasty_pool: DevicePool) -> None:
-    source = adding(
-        "flag = torch.zeros(1, dtype=torch.int32, device=x.device)\nspin_kernel[(1,)](flag)\n"
-        "launch(x, y, out)\nreturn out"
-    )
-    found = await judge_small(hasty_pool, source)
+    found = await judge_small(hasty_pool, adding("blind(x, rounds=1 << 40)\nlaunch(x, y, out)\nreturn out"))
     assert told(found) == ("timeout", "timeout")
     assert found.error is not None
     assert "on the GPU" in found.error.message

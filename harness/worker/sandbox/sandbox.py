@@ -75,6 +75,9 @@ def guest_environment(scratch: Path) -> dict[str, str]:
         "TMPDIR": folder,
         "TRITON_HOME": folder,
         "TRITON_CACHE_DIR": str(scratch / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "LOGNAME": "guest",  # torch's compiler asks who runs it, and the user id that it runs under has no name
         "XDG_CACHE_HOME": folder,
         "HSA_COREDUMP_PATTERN": str(scratch / "gpucore"),
     }
