@@ -17,7 +17,7 @@ Sides = tuple[list[list[float]], list[list[float]]]
 
 
 def simulated(
-    seed: int, *, truth: float = 1.0, pairs: int = PAIRS_A_LOOK, bias: float = 0.01, samples: int = 12
+    seed: int, *, truth: float = 1.0, pairs: int = PAIRS_A_LOOK, bias: float = 0.01, samples: int = 6
 ) -> Sides:
     """A slow and a fast side whose true ratio is `truth`; each process has a bias, each sample some noise."""
     drawn = random.Random(seed)
