@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import socket
 import struct
@@ -62,6 +63,7 @@ EMPTY_TAPE = Tape(kernels=(), buffers=(), steps=(), outputs=(), structure="tenso
 
 
 def descriptors() -> int:
+    gc.collect()  # what tests before let go must not be counted
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
@@ -69,7 +71,7 @@ def descriptors() -> int:
 def no_descriptor_is_left() -> Any:
     before = descriptors()
     yield
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 def on(kind: type[Any], answer: Callable[[FakeTimer, Any], TimerReport | None]) -> Behaviour:

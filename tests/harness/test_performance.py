@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -415,6 +416,7 @@ Script = Callable[[ScriptedClock, Pool], Coroutine[Any, Any, None]]
 
 
 def descriptors() -> int:
+    gc.collect()  # what tests before let go must not be counted
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
@@ -563,7 +565,7 @@ async def test_descriptors_are_given_back_however_it_ends() -> None:
     await timed(to_the_end, Pool())
     with pytest.raises(asyncio.CancelledError):
         await timed(to_the_lease, Pool(), cancel=True)
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 @pytest.mark.asyncio
