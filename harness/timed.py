@@ -221,7 +221,7 @@ def confirmed(event_ms: float, wall_ms: float | None, tape_ms: float | None) -> 
     near = max(CONFIRMED * event_ms, CONFIRMED_MS)
     if tape_ms is not None and tape_ms - event_ms <= near:
         return "graph"
-    return "wall" if wall_ms is not None and wall_ms - event_ms <= near else "bound"
+    return "wall" if wall_ms is not None and abs(wall_ms - event_ms) <= near else "bound"
 
 
 def _tape_ms(measured: Measured, case: Case) -> float | None:

@@ -33,12 +33,6 @@ def add_kernel(x, y, out, n, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def wait_kernel(counter, rounds):
-    for _ in range(rounds):
-        tl.atomic_add(counter, 1)
-
-
-@triton.jit
 def blind_kernel(flag, shift, rounds):
     # The interpreter has no assembly, so it judges nothing of a module that runs this, and the GPU meets it unproven.
     one = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(flag)], dtype=tl.int32, is_pure=False, pack=1)
@@ -154,7 +148,7 @@ SIDE = """
 side = torch.cuda.Stream()
 side.wait_stream(torch.cuda.current_stream())
 with torch.cuda.stream(side):
-    wait_kernel[(1,)](torch.zeros(1, dtype=torch.int32, device=x.device), 1_000_000)
+    blind(x, rounds=1_000_000)
     launch(x, y, out)
 """
 

@@ -23,6 +23,7 @@ from harness.worker.judge import findings
 from harness.worker.judge.link import CandidateRaised, GuestBroken, GuestLied
 from harness.worker.judge.problem import BadProblem, Problem
 from harness.worker.judge.vault import Given, Vault
+from harness.worker.serving import place
 from harness.worker.serving.arena import lay_out
 from harness.worker.serving.messages import Argument, Farewell, LeftBehind, Load, Loaded
 from suites.task import Case
@@ -51,6 +52,8 @@ from .shared import NotShared
 from .spot_check import SpotCheck
 from .tape import Launch, Tape
 
+KEPT_BYTES = 4 << 30
+"""Of device memory, by torch's cache in the clock's process while timers run."""
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 MEDIAN_ERROR = 0.0025
 """Rounds go on until each process's median is known this well."""
@@ -203,6 +206,7 @@ class Clock:
     def _time(self, case: Case, *, check: bool) -> None:
         """One case, every process."""
         self._case = case.name
+        place.give_back(beyond_bytes=KEPT_BYTES)
         processes = self._prepare(case)
         self._spent("inputs, tuning, warm calls")
         count = min(process.block_size() for process in processes)
