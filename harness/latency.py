@@ -84,7 +84,7 @@ class Window(msgspec.Struct, frozen=True):
     throttled: dict[str, float] = {}
     """What held the clock back, with the share of the window or the growth of the driver's counter."""
     other_processes: int | None = None
-    """The most processes of others that were seen on the device."""
+    """The most processes of others that were seen on the device, at work or not."""
 
 
 class DeviceState(msgspec.Struct, frozen=True):

@@ -91,7 +91,13 @@ def concluded(
         assert measured.error is not None
         return Timing((), measured.error.message, Verdict(measured.verdict), measured.error)
     if not latency:
-        return Timing((), f"not timed: {measured.problem or 'no case was measured'}")
+        lost = sum(left_out.values())
+        why = (
+            f"all {lost} samples were disturbed by a drop of the clock or by others on the device"
+            if lost
+            else ""
+        )
+        return Timing((), f"not timed: {measured.problem or why or 'no case was measured'}")
     outcomes = [one.outcome for one in latency]
     words = ", ".join(f"{outcomes.count(one)} {one}" for one in Outcome if one in outcomes)
     notes = []

@@ -30,10 +30,15 @@ def steady(series: Sequence[Point], spans: Sequence[tuple[float, float]]) -> tup
     `series` is in order of time. A span is judged by the points within it and the ones next to it on both sides: a dip
     between two of them may have begun before, or ended after. What an idle device told of its clock is passed over, and
     a span near no point stays: nothing speaks against it.
+
+    Others disturb a span where there are more of them than at the quietest moment of the series. Those that are there all
+    the time hold memory and wait: other engines of the node, above all, which the lease keeps from computing. How many
+    they were stands in the window.
     """
     usual = usual_clock(series)
+    quiet = min((each.others for each in series if each.others is not None), default=0)
     times = [each.at_s for each in series]
-    return tuple(_why(_near(series, times, *span), usual) for span in spans)
+    return tuple(_why(_near(series, times, *span), usual, quiet) for span in spans)
 
 
 def _near(series: Sequence[Point], times: Sequence[float], began_s: float, ended_s: float) -> list[Point]:
@@ -42,8 +47,8 @@ def _near(series: Sequence[Point], times: Sequence[float], began_s: float, ended
     return [each for each in series[first : last + 1] if began_s - REACH_S <= each.at_s <= ended_s + REACH_S]
 
 
-def _why(points: Sequence[Point], usual: float | None) -> str:
-    if any(each.others for each in points):
+def _why(points: Sequence[Point], usual: float | None, quiet: int) -> str:
+    if any((each.others or 0) > quiet for each in points):
         return DISTURBED_OTHERS
     clocks = [each.clock_mhz for each in points if each.clock_mhz is not None and not each.idle]
     if usual is not None and any(clock < LEAST_CLOCK * usual for clock in clocks):

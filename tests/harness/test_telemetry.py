@@ -46,6 +46,13 @@ def test_a_sample_beside_somebody_else_is_left_out() -> None:
     assert steady(told, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == ("", DISTURBED_OTHERS, "")
 
 
+def test_who_is_there_all_the_time_and_waits_disturbs_nothing() -> None:
+    waiting = series(*[1980] * 6, others=2)
+    assert steady(waiting, [(0.001, 0.01), (0.03, 0.05)]) == ("", "")
+    third = [*waiting, Point(at_s=0.12, clock_mhz=1980, others=3)]
+    assert steady(third, [(0.001, 0.01), (0.11, 0.13)]) == ("", DISTURBED_OTHERS)
+
+
 def test_what_is_not_told_leaves_nothing_out() -> None:
     unseen = [Point(0.0), Point(0.02)]
     assert steady(unseen, [(0.0, 0.02)]) == steady([], [(0.0, 0.02)]) == ("",)
