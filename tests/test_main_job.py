@@ -32,7 +32,10 @@ def test_the_shipped_recording_holds_what_it_promises(starter: Recording) -> Non
     assert len(starter.tasks()) == 3
     assert {starter.chain_count(task) for task in starter.tasks()} == {2}
     assert 3 <= starter.longest_chain() <= 5
-    assert {reply.role for chain in starter.chains.values() for reply in chain} == set(Role)
+    assert {reply.role for chain in starter.chains.values() for reply in chain} >= {
+        Role.GENERATOR,
+        Role.OPTIMIZER,
+    }
 
 
 def test_the_shipped_recording_was_made_with_these_templates(starter: Recording) -> None:

@@ -266,10 +266,10 @@ def test_blocks_while_others_used_the_device_are_left_out_and_counted() -> None:
     kept, left_out = undisturbed((one, other), Watched(QUIET, points))
     assert [len(each.blocks) for each in kept] == [1, 2]
     assert left_out == Counter({("fp32", CANDIDATE): 5})
-    lost, _ = undisturbed(
-        (one,), Watched(QUIET, tuple(msgspec.structs.replace(each, others=1) for each in points))
-    )
-    assert lost == ()
+    crowded = tuple(msgspec.structs.replace(each, others=int(each.at_s >= 9.5)) for each in points)
+    assert undisturbed((one,), Watched(QUIET, crowded))[0] == ()
+    waiting = tuple(msgspec.structs.replace(each, others=2) for each in points)
+    assert undisturbed((one,), Watched(QUIET, waiting))[0] == (one,), "they hold memory and compute nothing"
 
 
 @pytest.mark.parametrize(
