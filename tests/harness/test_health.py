@@ -243,3 +243,14 @@ async def test_a_wait_for_another_engine_is_told_with_its_name() -> None:
     (waited,) = here.events
     assert isinstance(waited, LeaseAwaited)
     assert "session 20261121-100000-geak-00aa" in str(waited.holders[0])
+
+
+async def test_a_find_is_confirmed_on_another_gpu_where_one_is_free_and_else_where_there_is_room() -> None:
+    async with opened(Told(), "0", "1", slots=2) as pool:
+        for found_on in ("0", "1"):
+            async with pool.slot(avoid=found_on) as slot:
+                assert slot.device.name != found_on
+        async with pool.slot() as first, pool.slot(avoid="0" if first.device.name == "1" else "1") as second:
+            assert second.device.name != first.device.name, "the only free one is the one to avoid"
+        async with pool.slot() as first, pool.slot() as second:
+            assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
