@@ -240,13 +240,18 @@ class Clock:
         return max(errors) <= MEDIAN_ERROR or self._is_short([process.samples for process in processes])
 
     def _prepare(self, case: Case) -> list[TimedProcess]:
-        """Inputs to every timer. An autotuned kernel is tuned in the first process of its side, the others are held to that."""
+        """Inputs to every timer. An autotuned kernel is tuned in the first process of its side, the others are held to that.
+
+        Those that tune have the device to themselves, one after the other.
+        """
         tuning = self._tuning()
+        others = [timer for timer in self._timers if timer not in tuning]
+        groups = [*([timer] for timer in tuning), others] if self._is_tuned() else [tuning, others]
         processes = []
         given = [self._inputs.given(case, number) for number in range(SETS)]
         self._spent("inputs of the judge's")
         with self._inputs.laid_out(given) as laid_out:
-            for group in (tuning, [timer for timer in self._timers if timer not in tuning]):
+            for group in groups:
                 for timer in group:
                     self._send_case(timer, case, laid_out[0].arguments, laid_out[0].size_bytes, laid_out)
                 for timer in group:
