@@ -102,7 +102,7 @@ def concluded(
     words = ", ".join(f"{outcomes.count(one)} {one}" for one in Outcome if one in outcomes)
     notes = []
     if measured.problem:
-        notes.append(f"timing ended early: {measured.problem}")
+        notes.append(f"timing was not whole: {measured.problem}")
     notes += [
         f"{one.case}: {one.efficiency.suspect}"
         for one in latency

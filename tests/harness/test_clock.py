@@ -430,6 +430,9 @@ def test_what_another_side_does_is_a_problem_and_never_the_candidates(
     measured = on_bench.measure()
     assert (measured.verdict, measured.error) == ("", None)
     assert f"the {side} could not be timed" in measured.problem
+    timed = {(one.side, one.case) for one in measured.times} - {(TAPE, one.case) for one in measured.times}
+    both = {(one, case.name) for one in (BASELINE, CANDIDATE) for case in small().open_cases}
+    assert timed == (both if side == RIVAL else set()), "without its rival a candidate is timed all the same"
 
 
 def test_a_wrong_baseline_is_not_looked_at_and_blames_nobody() -> None:

@@ -215,7 +215,7 @@ def test_a_baseline_that_fails_leaves_the_candidate_correct_and_says_why() -> No
 def test_what_was_timed_before_a_problem_is_told_with_it() -> None:
     timing = told(*times(baseline=1.0, candidate=0.5), problem="full")
     assert timing.ok is True
-    assert timing.notes == ("timing ended early: full",)
+    assert timing.notes == ("timing was not whole: full",)
 
 
 def test_a_candidate_that_is_refused_has_no_latency() -> None:

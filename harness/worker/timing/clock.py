@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+import msgspec
 import torch
 
 from harness import ratios
@@ -34,6 +35,7 @@ from .link import TimerFailed, TimerLink
 from .messages import (
     BASELINE,
     CANDIDATE,
+    RIVAL,
     TAPE,
     Done,
     Floor,
@@ -102,6 +104,8 @@ class Clock:
         self._case = ""
         self._seconds: dict[str, float] = {}
         self._since = time.monotonic()
+        self._without_rival = ""
+        """Why there is no rival any more; empty while there is none, or it does."""
         self._tapes: list[Taped] = []
         self._player: TimerLink | None = None
         self._chosen: dict[tuple[str, str], dict[str, str]] = {}
@@ -119,24 +123,13 @@ class Clock:
         error: ErrorReport | None = None
         problem = ""
         try:
-            self._begin()
-            self._engine.lease()
-            self._spent("wait for the lease")
-            self._until = time.monotonic() + self._measure.budget_s
-            self._floor = self._measure_floor(self._measure.flush_bytes)
-            self._spent("floor")
-            cases = self._task.open_cases
-            for case in cases:
-                self._time(case, check=True)
-            for _ in range(1, ratios.LOOKS):
-                cases = tuple(case for case in cases if not self._resolved(case))
-                if not cases or time.monotonic() > self._until:
-                    break
-                self._part()
-                self._begin()
-                for case in cases:
-                    self._time(case, check=False)
-            self._part()
+            try:
+                self._time_all()
+            except TimerFailed as failure:
+                if failure.side != RIVAL:
+                    raise
+                self._forget_rival(failure)
+                self._time_all()
         except TimerFailed as failure:
             if failure.side == CANDIDATE and not is_memory(failure.cause):
                 verdict, error = blamed(failure.cause, self._case)
@@ -155,10 +148,40 @@ class Clock:
             confirmed_outputs=self._spot_check.right,
             verdict=verdict,
             error=error,
-            problem=problem,
+            problem=problem or self._without_rival,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",
         )
+
+    def _time_all(self) -> None:
+        self._begin()
+        if self._floor is None:
+            self._engine.lease()
+            self._spent("wait for the lease")
+            self._until = time.monotonic() + self._measure.budget_s
+            self._floor = self._measure_floor(self._measure.flush_bytes)
+            self._spent("floor")
+        cases = self._task.open_cases
+        for case in cases:
+            self._time(case, check=True)
+        for _ in range(1, ratios.LOOKS):
+            cases = tuple(case for case in cases if not self._resolved(case))
+            if not cases or time.monotonic() > self._until:
+                break
+            self._part()
+            self._begin()
+            for case in cases:
+                self._time(case, check=False)
+        self._part()
+
+    def _forget_rival(self, failure: TimerFailed) -> None:
+        """The best so far fails where it was right before: the candidate is timed from the start, without it."""
+        self._without_rival = f"{self._where}: the {failure.side} could not be timed: {failure}"
+        sources = {side: source for side, source in self._measure.sources.items() if side != RIVAL}
+        self._measure = msgspec.structs.replace(self._measure, sources=sources)
+        self._close()
+        self._times.clear()
+        self._tapes.clear()
 
     def _begin(self) -> None:
         """Timers are started, import their sources, and compile what they can before anything is timed."""
