@@ -119,6 +119,8 @@ def test_an_interrupt_ends_with_130() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
+        # Who runs the tests in the background may have interrupts ignored, which children inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with process:
         wait_until_reading(process.pid)
