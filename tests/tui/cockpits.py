@@ -131,8 +131,8 @@ def _no_live(session: str) -> None:
 
 
 async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], what: str) -> None:
-    """Wait until something holds; an `AssertionError` after ten seconds says what did not."""
-    for _ in range(1000):
+    """Wait until something holds; an `AssertionError` after a minute, which a busy machine may need, says what did not."""
+    for _ in range(6000):
         if condition():
             await pilot.pause()
             return
