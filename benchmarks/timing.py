@@ -24,6 +24,7 @@ from rich.table import Table
 from harness import DevicePool, Evaluation, Latency, Outcome, evaluate, target
 from harness.baselines import USUAL
 from harness.performance import Performance
+from harness.ratios import PAIRS_A_LOOK
 from harness.timed import Timing
 from suites import Task, baseline_source, load_suite, load_task
 
@@ -123,24 +124,26 @@ async def repeat(pool: DevicePool, task: Task, times: int) -> None:
     CONSOLE.print(table)
 
 
+def _do_bench(task: str) -> dict[str, list[float]]:
+    """Its word, from one fresh process."""
+    command = [sys.executable, "-m", "benchmarks.do_bench", task]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    return found
+
+
 async def beside_do_bench(pool: DevicePool, tasks: list[Task]) -> None:
-    """The same kernels under both."""
+    """The same kernels under both, each the median of as many processes."""
     table = Table(
         "task", "case", "this clock us", "do_bench us", "difference %", "do_bench, reading us", "difference %"
     )
     for task in tasks:
-        done = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-m", "benchmarks.do_bench", task.name],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=ROOT,
-        )
-        theirs = json.loads(done.stdout)
+        theirs = [await asyncio.to_thread(_do_bench, task.name) for _ in range(PAIRS_A_LOOK)]
         timing = await timed(pool, task, baseline_source(task))
         for row in timing.latency:
-            filling, reading = theirs[row.case]
+            filling, reading = (
+                statistics.median(found[row.case][way] for found in theirs) for way in range(2)
+            )
             table.add_row(
                 task.name,
                 row.case,

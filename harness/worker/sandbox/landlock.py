@@ -149,7 +149,7 @@ def _rules(scratch: Path, handled: int, *, run_programs: bool, gpu: bool) -> Ite
             yield path, _READ | _WRITE_FILE | _IOCTL_DEV
         for path in [*_existing((*_DRIVER_READ, *_HOST_HEADERS)), Path(sysconfig.get_path("include"))]:
             yield path, _READ
-        for path in [*_existing((*_HOST_COMPILER, *_VENDORS)), *_compiler_folders()]:
+        for path in [*_existing((*_HOST_COMPILER, *_VENDORS)), *_compiler_folders(), *_torch_programs()]:
             yield path, _READ | _EXECUTE
         # CUDA's driver names its threads by `comm` there, and does not start where it cannot.
         yield Path(f"/proc/{os.getpid()}/task"), _READ | _WRITE_FILE | _TRUNCATE
@@ -170,6 +170,12 @@ def _compiler_folders() -> Iterator[Path]:
             prefix = place.parent.parent
             if place.parent.name == "bin" and prefix not in (*_SHARED_PREFIXES, *_homes()):
                 yield prefix
+
+
+def _torch_programs() -> Iterator[Path]:
+    """The assembler that a CUDA build of torch ships, which `torch.compile` has Triton use."""
+    for folder in python_folders():
+        yield from folder.glob("torch/bin/ptxas")
 
 
 def _homes() -> tuple[Path, ...]:
