@@ -17,6 +17,7 @@ from harness.evaluation import Verdict
 from harness.worker.judge.link import GuestBroken
 from harness.worker.serving.arena import storage_bytes
 from harness.worker.serving.channel import Channel, ChannelClosed
+from harness.worker.serving.device_memory import NotShared
 from harness.worker.serving.messages import (
     ENCODER,
     GPU_FAULT,
@@ -53,7 +54,6 @@ from harness.worker.timing.messages import (
     TimerRequest,
 )
 from harness.worker.timing.messages import Done as DoneReport
-from harness.worker.timing.shared import NotShared
 from harness.worker.timing.tape import Tape, TapedKernel
 
 from .fake_timers import Behaviour, Bench, Dies, FakeTimer, Silent, bench, small

@@ -18,7 +18,8 @@ from harness.device import Device
 from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving import arena
-from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load
+from harness.worker.serving.device_memory import NotShared, OpenedMemory, rounded
+from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load, SharedAt
 
 from . import gpu_launches
 from .gpu_launches import GpuObservation
@@ -62,6 +63,10 @@ class GpuRunner:
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self._opened = OpenedMemory()
+        self._answers: torch.Tensor | None = None
+        """Where outputs may be put, with the place in the judge's memory at which it begins."""
+        self._answers_at = 0
         self._shared: torch.Tensor | None = None
         self._inputs: torch.Tensor | None = None
         self._last_inputs: torch.Tensor | None = None
@@ -79,15 +84,29 @@ class GpuRunner:
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 
-    def open(self, descriptor: int, call: Call) -> dict[str, Any]:
+    def reach(self, memory: SharedAt) -> str:
+        """See `Runner`."""
+        try:
+            self._opened.at(memory).sum()
+        except NotShared as error:
+            return str(error)
+        return ""
+
+    def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
         """See `Runner`. All inputs lie in one buffer of the device, with the judge's guard zones around each."""
-        self._shared = torch.frombuffer(mmap.mmap(descriptor, call.arena_bytes), dtype=torch.uint8)
-        os.close(descriptor)
+        self._answers, self._answers_at = None, call.answers_at
+        if call.memory is not None:
+            memory = self._opened.at(call.memory)
+            self._shared, self._answers = memory[: call.arena_bytes], memory[call.answers_at :]
+        else:
+            assert descriptor is not None
+            self._shared = torch.frombuffer(mmap.mmap(descriptor, call.arena_bytes), dtype=torch.uint8)
+            os.close(descriptor)
         if call.again and self._last_inputs is not None:
             self._inputs = self._last_inputs.copy_(self._shared)
         else:
             _poison_free_memory(call.arena_bytes)
-            self._inputs = self._shared.to(HERE)
+            self._inputs = torch.empty(call.arena_bytes, dtype=torch.uint8, device=HERE).copy_(self._shared)
             self._arguments = {one.name: view(self._inputs, one) for one in call.arguments}
         return dict(self._arguments)
 
@@ -113,10 +132,22 @@ class GpuRunner:
         )
         return "an output still changed" if late else ""
 
+    def deliver(self, output: torch.Tensor) -> int | None:
+        """See `Runner`."""
+        memory = arena.memory_of(output)
+        if self._answers is None or memory.numel() > self._answers.numel():
+            return None
+        at = self._answers_at
+        self._answers[: memory.numel()].copy_(memory)
+        used = rounded(memory.numel())
+        self._answers, self._answers_at = self._answers[used:], at + used
+        return at
+
     def give_back(self) -> None:
         """See `Runner`."""
         if self._shared is not None and self._inputs is not None:
             self._shared.copy_(self._inputs)
+        torch.cuda.synchronize()
         # What was returned may be an input, and is looked at once more after the next call.
         self._shared, self._last_inputs = None, self._inputs
 

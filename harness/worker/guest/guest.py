@@ -96,7 +96,7 @@ class Guest:
             case Load():
                 return self._load(request)
             case Call():
-                return self._call(request, descriptors[0])
+                return self._call(request, descriptors[0] if descriptors else None)
             case Farewell(nonce=nonce):
                 return self._farewell(nonce)
             case Compile():
@@ -105,6 +105,7 @@ class Guest:
     def _load(self, request: Load) -> Loaded | Failed:
         watch.count_host_elements()
         self._runner.prepare(request)
+        not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
         self._snapshot = Snapshot.take()
         try:
             self._module = import_candidate(self._file, request.source)
@@ -121,9 +122,14 @@ class Guest:
                     nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
                 )
             parameters[name] = parameters_of(entry)
-        return Loaded(nonce=request.nonce, parameters=parameters, tables=self._recorder.tables())
+        return Loaded(
+            nonce=request.nonce,
+            parameters=parameters,
+            tables=self._recorder.tables(),
+            not_reached=not_reached,
+        )
 
-    def _call(self, request: Call, descriptor: int) -> Returned | Failed:
+    def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
         arguments = self._runner.open(descriptor, request)
         ran = self._run(request, arguments)
         if isinstance(ran, Failed):
@@ -179,11 +185,13 @@ class Guest:
         if problem:
             return OutputData(type=name, problem=problem)
         detached = part.detach().contiguous()
+        at = self._runner.deliver(detached) if detached.numel() else None
         return OutputData(
             type=name,
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
-            data=arena.storage_bytes(detached) if detached.numel() else b"",
+            data=arena.storage_bytes(detached) if detached.numel() and at is None else b"",
+            at=at,
             aliases=outputs.aliases(part, ran.inputs, self._kept),
             from_kernel=part.numel() == 0 or ran.operators.from_kernel(part),
         )

@@ -14,7 +14,7 @@ from harness.targets import target
 from harness.worker.interpreter import interpreter, launches
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving import arena, linux
-from harness.worker.serving.messages import Call, Load
+from harness.worker.serving.messages import Call, Load, SharedAt
 
 from . import record
 from .unrecorded import Recording
@@ -29,7 +29,10 @@ class Runner(Protocol):
     def prepare(self, load: Load) -> None:
         """Makes the process ready, once, before the candidate's module is imported."""
 
-    def open(self, descriptor: int, call: Call) -> dict[str, Any]:
+    def reach(self, memory: SharedAt) -> str:
+        """Why memory of the judge's cannot be opened; empty when it can."""
+
+    def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
         """The arguments by name, tensors on the device, guard zones around each. Closes `descriptor`.
 
         With `call.again` the very tensors of a call that was to `hold` them, filled from its memory anew.
@@ -44,8 +47,11 @@ class Runner(Protocol):
         Raises what the work ended with.
         """
 
+    def deliver(self, output: torch.Tensor) -> int | None:
+        """Where in the judge's memory a contiguous output stands now; `None` where it has no room there."""
+
     def give_back(self) -> None:
-        """Lets the judge see in its own memory what became of the inputs."""
+        """Lets the judge see in its own memory what became of the inputs, and all that was delivered."""
 
     def kind_of(self, error: BaseException) -> str:
         """The kind of failure that an exception out of the candidate's call is: `exception`, or what the device tells."""
@@ -69,8 +75,13 @@ class InterpreterRunner:
         interpreter.prepare(target(load.target))
         record.install()
 
-    def open(self, descriptor: int, call: Call) -> dict[str, Any]:
+    def reach(self, memory: SharedAt) -> str:
+        """No judge of the interpreter's shares device memory."""
+        return "there is no device"
+
+    def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
         """See `Runner`."""
+        assert descriptor is not None
         launches.asked.config = call.config
         arguments = self._held
         if not call.again:
@@ -86,6 +97,10 @@ class InterpreterRunner:
     def settle(self, outputs: Sequence[torch.Tensor]) -> str:
         """Nothing runs on after a call."""
         return ""
+
+    def deliver(self, output: torch.Tensor) -> int | None:
+        """Outputs go back as bytes."""
+        return None
 
     def give_back(self) -> None:
         """The judge shares the memory."""

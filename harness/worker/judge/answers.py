@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
 from harness.evaluation import ErrorReport, Margin, Mismatch
-from harness.worker.serving import place
-from harness.worker.serving.messages import OutputData
-from suites.dtypes import ITEM_BYTES
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
@@ -15,7 +10,6 @@ from . import bounds, findings
 from .caller import Run
 from .cases import JudgedCase
 from .compare import compare
-from .link import GuestLied
 from .problem import torch_dtype
 
 
@@ -48,12 +42,10 @@ class Answers:
 
     def mismatch(self, run: Run) -> Mismatch | None:
         """The first output that the oracle disagrees with."""
-        for output, data, expected in zip(
-            self._task.outputs, run.returned.outputs, run.given.expected, strict=True
-        ):
+        for number, (output, expected) in enumerate(zip(self._task.outputs, run.given.expected, strict=True)):
             tolerance, quantization = judged_by(self._task, output, run.step.case)
             compared = compare(
-                place.here(tensor_of(data)),
+                run.output(number),
                 expected,
                 case=run.case.name,
                 output=output.name,
@@ -94,18 +86,3 @@ def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, 
     if case.probe and quantization is not None and quantization.probe is not None:
         return quantization.probe, None
     return tolerance_of(task, output, case.case), quantization
-
-
-def tensor_of(data: OutputData) -> torch.Tensor:
-    """The guest's bytes as a tensor of the judge's; bytes that do not fill the shape are a lie."""
-    if data.dtype not in ITEM_BYTES:
-        raise GuestLied(f"no output has the dtype {data.dtype!r}")
-    dtype = torch_dtype(data.dtype)
-    count = 1
-    for size in data.shape:
-        count *= size
-    if len(data.data) != count * dtype.itemsize or min(data.shape, default=0) < 0:
-        raise GuestLied(f"{len(data.data)} bytes for {data.dtype}{list(data.shape)}")
-    if count == 0:
-        return torch.empty(data.shape, dtype=dtype)
-    return torch.frombuffer(bytearray(data.data), dtype=dtype).reshape(data.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,21 +76,28 @@ class Problem:
     def _made(
         self, case: Case, session_seed: int, purpose: str, *, special: bool, probe: bool = False
     ) -> Inputs:
-        generator = torch.Generator()
-        generator.manual_seed(seeds.derive(session_seed, self._task.id, case.name, purpose))
+        seed = seeds.derive(session_seed, self._task.id, case.name, purpose)
         try:
-            make = self._probe_inputs if probe else self._make_inputs
-            inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
-            if case.distribution is Distribution.OUTLIER:
-                tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
-                inject_outliers(tensors, self._task.outlier_inputs, generator)
-                if self._settle_inputs is not None:
-                    inputs = self._settle_inputs(inputs)
-            if special:
-                inject_special(inputs, self._task.outlier_inputs or tuple(inputs), generator)
+            if place.is_gpu():
+                # Drawn there, in a hundredth of the time; a task whose code wants CPU tensors gets them.
+                with suppress(Exception), place.device():
+                    return _here(self._made_by(place.generator(seed), case, special=special, probe=probe))
+            drawn = torch.Generator().manual_seed(seed)
+            return _here(self._made_by(drawn, case, special=special, probe=probe))
         except Exception as error:
             name = "probe_inputs" if probe else "make_inputs"
             raise BadProblem(f"{name} of {self._task.id}, case {case.name}: {error}") from error
+
+    def _made_by(self, generator: torch.Generator, case: Case, *, special: bool, probe: bool) -> Inputs:
+        make = self._probe_inputs if probe else self._make_inputs
+        inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
+        if case.distribution is Distribution.OUTLIER:
+            tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+            inject_outliers(tensors, self._task.outlier_inputs, generator)
+            if self._settle_inputs is not None:
+                inputs = self._settle_inputs(inputs)
+        if special:
+            inject_special(inputs, self._task.outlier_inputs or tuple(inputs), generator)
         return inputs
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
@@ -131,6 +139,10 @@ class Problem:
                 f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
             ) from error
         return specified(case.name, inputs).arguments
+
+
+def _here(inputs: Inputs) -> Inputs:
+    return {k: place.here(v) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
 
 
 def specified(case: str, inputs: Inputs) -> CaseSpec:

@@ -27,8 +27,8 @@ from suites.task import Task
 from suites.tolerances import dtype_of
 
 from . import bounds, replay_findings
-from .answers import judged_by, tensor_of
-from .caller import Run
+from .answers import judged_by
+from .caller import Run, tensor_of
 from .compare import compare
 from .link import GuestGone, GuestLied, GuestSlow, VerifierLink
 from .plan import PATIENCE, Plan, Step

@@ -116,14 +116,21 @@ class Trial:
         """Import and the first case; the guest's own words decide nothing but that it ran."""
         self._judge.enter("call")
         names = tuple(entry.name for entry in self._task.entry_points)
+        tried = self._caller.try_sharing()
         loaded = self._link.ask(
             lambda nonce: Load(
-                nonce=nonce, source=self._begin.source, entry_points=names, target=self._begin.target
+                nonce=nonce,
+                source=self._begin.source,
+                entry_points=names,
+                target=self._begin.target,
+                reach=None if tried is None else tried.place,
             ),
             Loaded,
             wall_s=self._limits.call_s,
             cpu_s=self._limits.call_cpu_s,
         )
+        if tried is not None and not loaded.not_reached:
+            self._caller.share()
         for entry in self._task.entry_points:
             got = loaded.parameters.get(entry.name, ())
             wrong = signatures.difference(entry.signature, got) if got else ""

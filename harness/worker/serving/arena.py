@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -22,38 +23,29 @@ _SEAL_FUTURE_WRITE = 0x10
 Value = torch.Tensor | int | float | bool
 
 
-class Arena:
-    """The judge's side: one case's inputs, written once."""
+class GuardedInputs(ABC):
+    """One case's inputs, laid out in memory that others reach too, with guard zones around each."""
 
-    def __init__(self, inputs: Mapping[str, Value], *, shared: bool = False) -> None:
-        """`shared`: with several processes, which may read it and no more."""
-        self.arguments, self.size_bytes = lay_out(inputs)
-        self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, self.size_bytes)
-        self._memory = mmap.mmap(self.descriptor, self.size_bytes)
-        self._seal(shared=shared)
-        self._fill(inputs)
+    arguments: tuple[Argument, ...]
+    size_bytes: int
+    _given: dict[str, torch.Tensor]
 
-    def _seal(self, *, shared: bool) -> None:
-        """What is handed out of a shared arena can only be read, also where the kernel (gVisor's) knows no seal for that."""
-        if shared:
-            with suppress(OSError):
-                fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
-        if shared:
-            writable, self.descriptor = (
-                self.descriptor,
-                os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY | os.O_CLOEXEC),
-            )
-            os.close(writable)
+    @abstractmethod
+    def _at(self, offset: int, length: int) -> torch.Tensor:
+        """Bytes of the memory; to be let go before it is closed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets the memory go."""
 
     def _fill(self, inputs: Mapping[str, Value]) -> None:
-        self._at(0, self.size_bytes).fill_(_GUARD)
-        self._given: dict[str, torch.Tensor] = {}
+        whole = self._at(0, self.size_bytes)
+        whole.fill_(_GUARD)
+        self._given = {}
         for argument in self.arguments:
             tensor = inputs[argument.name]
             if argument.storage_bytes and isinstance(tensor, torch.Tensor):
-                self._given[argument.name] = memory_of(tensor)
+                self._given[argument.name] = memory_of(tensor).to(whole.device)
                 self._own(argument).copy_(self._given[argument.name])
 
     def refilled(self, inputs: Mapping[str, Value]) -> bool:
@@ -87,11 +79,6 @@ class Arena:
                     broken.append(f"past the end of `{argument.name}`")
         return tuple(broken)
 
-    def close(self) -> None:
-        """Lets the memory go."""
-        self._memory.close()
-        os.close(self.descriptor)
-
     def _own(self, argument: Argument) -> torch.Tensor:
         """The bytes of a tensor itself, at the end of its storage."""
         length = self._length(argument)
@@ -103,8 +90,38 @@ class Arena:
     def _is_guard(self, offset: int, length: int) -> bool:
         return length == 0 or bool((self._at(offset, length) == _GUARD).all())
 
+
+class Arena(GuardedInputs):
+    """In host memory: the judge's side, written once."""
+
+    def __init__(self, inputs: Mapping[str, Value], *, shared: bool = False) -> None:
+        """`shared`: with several processes, which may read it and no more."""
+        self.arguments, self.size_bytes = lay_out(inputs)
+        self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.descriptor, self.size_bytes)
+        self._memory = mmap.mmap(self.descriptor, self.size_bytes)
+        self._seal(shared=shared)
+        self._fill(inputs)
+
+    def _seal(self, *, shared: bool) -> None:
+        """What is handed out of a shared arena can only be read, also where the kernel (gVisor's) knows no seal for that."""
+        if shared:
+            with suppress(OSError):
+                fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
+        if shared:
+            writable, self.descriptor = (
+                self.descriptor,
+                os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY | os.O_CLOEXEC),
+            )
+            os.close(writable)
+
+    def close(self) -> None:
+        """Lets the memory go."""
+        self._memory.close()
+        os.close(self.descriptor)
+
     def _at(self, offset: int, length: int) -> torch.Tensor:
-        """Bytes of the memory; to be let go before it is closed."""
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=length, offset=offset)
 
 

@@ -201,6 +201,13 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     sandbox: tuple[Layer, ...]
 
 
+class SharedAt(msgspec.Struct, frozen=True):
+    """Device memory of the judge's that others can open."""
+
+    handle: bytes
+    size_bytes: int
+
+
 class Load(msgspec.Struct, frozen=True, tag="load"):
     """Import the candidate."""
 
@@ -208,6 +215,8 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     source: str
     entry_points: tuple[str, ...]
     target: str
+    reach: SharedAt | None = None
+    """Say whether this can be opened, before anything is imported."""
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -231,7 +240,7 @@ class Argument(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
-    """Run the entry point. Descriptor beside it: the arena that holds the inputs."""
+    """Run the entry point. The inputs lie in `memory`, or in the arena of a descriptor beside the call."""
 
     nonce: str
     entry_point: str
@@ -244,6 +253,9 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """Give the tensors of the call before, which were held: other values stand in their memory now."""
     config: int = 0
     """Which config autotuned kernels run with, of those that their pruning leaves, beginning anew beyond the last."""
+    memory: SharedAt | None = None
+    answers_at: int = 0
+    """From here on outputs may be put into `memory`."""
 
 
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
@@ -295,6 +307,8 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
     parameters: dict[str, tuple[Parameter, ...]]
     tables: tuple[Table, ...] = ()
     """Tensors that the import left: made before there were inputs, so they hold no answers."""
+    not_reached: str = ""
+    """Why the judge's memory cannot be opened; empty when it can, or when that was not asked."""
 
 
 class OutputData(msgspec.Struct, frozen=True):
@@ -305,6 +319,8 @@ class OutputData(msgspec.Struct, frozen=True):
     dtype: str = ""
     shape: tuple[int, ...] = ()
     data: bytes = b""
+    at: int | None = None
+    """Where in the judge's shared memory the bytes stand instead."""
     problem: str = ""
     """Why it is not a plain, dense tensor; empty when it is."""
     aliases: str = ""

@@ -31,6 +31,18 @@ def take(device: Device | None) -> None:
     _tf32 = (device.target or "").startswith(_ROUNDING)
 
 
+def generator(seed: int) -> torch.Generator:
+    """For random values that are drawn where this judge computes."""
+    made = torch.Generator(_device)
+    made.manual_seed(seed)
+    return made
+
+
+def device() -> torch.device:
+    """Where this judge computes."""
+    return _device
+
+
 def here(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor where this judge computes; itself, when it is there."""
     return tensor.to(_device)

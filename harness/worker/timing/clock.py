@@ -26,6 +26,7 @@ from harness.worker.judge.problem import BadProblem, Problem
 from harness.worker.judge.vault import Given, Vault
 from harness.worker.serving import place
 from harness.worker.serving.arena import lay_out
+from harness.worker.serving.device_memory import NotShared
 from harness.worker.serving.messages import Argument, Farewell, LeftBehind, Load, Loaded
 from suites.task import Case
 
@@ -50,7 +51,6 @@ from .messages import (
     Taped,
 )
 from .process import LEAST_IN_BLOCK, STEP_S, TimedProcess
-from .shared import NotShared
 from .spot_check import SpotCheck
 from .tape import Launch, Tape
 

@@ -12,14 +12,14 @@ from harness.worker.judge.cases import JudgedCase
 from harness.worker.judge.problem import Problem
 from harness.worker.judge.vault import Given, Vault
 from harness.worker.serving.arena import Arena
+from harness.worker.serving.device_memory import DeviceArena, NotShared
 from suites.task import Case
 
 from .link import TimerLink
 from .messages import Done, Reach, Renew
 from .process import STEP_S
-from .shared import NotShared, SharedInputs
 
-LaidOut = Arena | SharedInputs
+LaidOut = Arena | DeviceArena
 SETS = 2
 """Sets of other values that the copies of the inputs hold by turns; two more are kept for checks of outputs: the candidate's, its tape's."""
 
@@ -45,7 +45,7 @@ class CaseInputs:
     def try_sharing(self, timer: TimerLink) -> None:
         """Finds out whether a timer can reach device memory of the clock's."""
         try:
-            tried = SharedInputs({"tried": torch.zeros(1024)})
+            tried = DeviceArena({"tried": torch.zeros(1024)})
         except NotShared as error:
             self.not_shared = str(error)
             return
@@ -61,7 +61,7 @@ class CaseInputs:
         found: list[LaidOut] = []
         try:
             found.extend(
-                Arena(one.inputs, shared=True) if self.not_shared else SharedInputs(one.inputs)
+                Arena(one.inputs, shared=True) if self.not_shared else DeviceArena(one.inputs)
                 for one in given
             )
             yield found
@@ -78,7 +78,7 @@ class CaseInputs:
 
 def handles(laid_out: Sequence[LaidOut]) -> tuple[bytes, ...]:
     """Of those in shared device memory."""
-    return tuple(one.handle for one in laid_out if isinstance(one, SharedInputs))
+    return tuple(one.handle for one in laid_out if isinstance(one, DeviceArena))
 
 
 def descriptors(laid_out: Sequence[LaidOut]) -> tuple[int, ...]:

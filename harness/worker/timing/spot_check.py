@@ -17,7 +17,8 @@ import torch
 
 from harness.evaluation import ErrorReport, Mismatch
 from harness.worker.judge import bounds, findings, wording
-from harness.worker.judge.answers import judged_by, tensor_of
+from harness.worker.judge.answers import judged_by
+from harness.worker.judge.caller import tensor_of
 from harness.worker.judge.compare import compare
 from harness.worker.judge.link import GuestLied
 from harness.worker.judge.vault import Given

@@ -18,7 +18,7 @@ from harness.worker.guest import gpu, outputs
 from harness.worker.guest.candidate import broken, close_doors, failed, import_candidate, parameters_of
 from harness.worker.guest.integrity import Snapshot
 from harness.worker.sandbox import sandbox
-from harness.worker.serving import arena, linux, trace
+from harness.worker.serving import arena, device_memory, linux, trace
 from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
@@ -36,7 +36,6 @@ from harness.worker.serving.messages import (
     Spawn,
 )
 
-from . import shared
 from .messages import (
     TIMER_REQUESTS,
     Batch,
@@ -219,7 +218,7 @@ class Timer:
             {one.name: gpu.view(memory, one) for one in request.arguments} for memory in self._memory
         ]
         for number, handle in enumerate(request.handles):
-            with shared.opened(handle, request.arena_bytes) as source:
+            with device_memory.opened(handle, request.arena_bytes) as source:
                 self._fill(source, number, least)
         for number, descriptor in enumerate(descriptors):
             self._fill(_read(descriptor, request.arena_bytes), number, least)
@@ -235,7 +234,7 @@ class Timer:
         for descriptor in descriptors:
             self._fill(_read(descriptor, length))
         if request.handle:
-            with shared.opened(request.handle, length) as source:
+            with device_memory.opened(request.handle, length) as source:
                 self._fill(source)
         return Done(nonce=request.nonce)
 
@@ -326,9 +325,9 @@ class Timer:
 
 def _reach(request: Reach) -> Done:
     try:
-        with shared.opened(request.handle, request.size_bytes) as memory:
+        with device_memory.opened(request.handle, request.size_bytes) as memory:
             memory.sum()
-    except shared.NotShared as error:
+    except device_memory.NotShared as error:
         return Done(nonce=request.nonce, problem=str(error))
     return Done(nonce=request.nonce)
 
