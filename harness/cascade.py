@@ -46,6 +46,7 @@ from .pool import DevicePool, Slot
 from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
 from .servers import Child
 from .sheet import OnEvent, Sheet
+from .spares import GUEST, Worker
 from .static import StaticReport, inspect_source
 from .targets import target as find_target
 from .timed import mean_speedups
@@ -161,9 +162,7 @@ class _Evaluating:
         channel = await self._slot.channel()
         time_limits = self._limits
         cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * self._calls
-        guest, pid, end = await self._slot.server.spawn_for_another(
-            "guest", cpu_limit_s=math.ceil(cpu), sandboxed=True, device=self._slot.device
-        )
+        guest, pid, end = await self._guest(math.ceil(cpu))
         finished = False
         replaying: tuple[Child, int, socket.socket] | None = None
         try:
@@ -198,6 +197,13 @@ class _Evaluating:
                 self._slot.discard()
         return evaluation
 
+    async def _guest(self, cpu_s: int) -> Worker:
+        """On a GPU one that was started ahead, where there is one."""
+        device = self._slot.device
+        if device.kind != "cpu":
+            return await self._pool.spares.take(GUEST, device)
+        return Worker(*await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_s, sandboxed=True))
+
     async def _follow(self, channel: AsyncChannel, guest: Child) -> Evaluation:
         """Hears the judge out."""
         while True:
@@ -231,6 +237,8 @@ class _Evaluating:
             "facts": (*judged.facts, *sheet.facts.get("facts", ())),
             "margins": judged.margins,
         }
+        if verdict is Verdict.CORRECT and self._slot.device.kind != "cpu" and guest.scratch is not None:
+            await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
         leftover = await self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT)
         if judged.guest_ended:
             verdict, error = self._how_it_ended(guest, judged)

@@ -25,6 +25,7 @@ ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
 """A guest on a GPU compiles in its calls, every config of an autotuned kernel for each kind of input, and waits by turning."""
 GPU_SLOTS = 2
+GPU_WORKER_CPU_S = 3600
 """Candidates judged at once on one GPU: inputs are made for one while another runs."""
 
 SERVER_START_S = 60.0

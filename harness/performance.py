@@ -35,12 +35,12 @@ from .latency import DeviceState, Window
 from .pool import DevicePool, Slot
 from .products import product_of
 from .servers import Child
+from .spares import TIMER
 from .telemetry import Watched
 from .timed import Timing, concluded, tape_facts, undisturbed
 
 BUDGET_S = 30.0
 """For the samples of all cases together, while the device is held alone."""
-TIMER_CPU_S = 600
 MOST_REPORT_BYTES = 64 << 20
 
 
@@ -53,7 +53,8 @@ class Performance:
         self._task = task
         self._target = target
         self._seed = seed
-        self._children: list[Child] = []
+        self._children: list[tuple[str, Child]] = []
+        """Timers, each with its side."""
         self._telemetry = pool.telemetry(slot.device)
         self._before: DeviceState | None = None
         self._watching = False
@@ -145,7 +146,7 @@ class Performance:
                 case NeedTimers(sides=sides, count=count, instead=instead):
                     if instead:
                         await self._end()
-                    await self._start(channel, sides, range(pairs, pairs + count))
+                    await self._start(channel, measure, sides, range(pairs, pairs + count))
                     pairs += count
                 case LeaseWanted():
                     await held.enter_async_context(self._pool.timing(self._slot))
@@ -154,24 +155,34 @@ class Performance:
                 case Alive():
                     continue
                 case Measured():
+                    await self._keep_kernels(measure.sources[BASELINE])
                     return report
+
+    async def _keep_kernels(self, baseline: str) -> None:
+        """The next candidate is timed against the same."""
+        child = next((child for side, child in self._children if side == BASELINE), None)
+        if child is not None and child.scratch is not None and not self._pool.kernels.holds(baseline):
+            await asyncio.to_thread(self._pool.kernels.keep, baseline, child.scratch)
 
     async def _end(self) -> None:
         """Ends all timers, and waits until their trees are gone, which their server sees to in `END_S`."""
         children, self._children = self._children, []
-        for child in children:
+        for _, child in children:
             child.end()
         if children:
-            await asyncio.wait([child.ended for child in children], timeout=2 * limits.END_S)
+            await asyncio.wait([child.ended for _, child in children], timeout=2 * limits.END_S)
 
-    async def _start(self, channel: AsyncChannel, sides: Sequence[str], pairs: range) -> None:
+    async def _start(
+        self, channel: AsyncChannel, measure: Measure, sides: Sequence[str], pairs: range
+    ) -> None:
         wanted = [(side, pair) for pair in pairs for side in sides]
         for side, pair in wanted:
-            child, pid, end = await self._slot.server.spawn_for_another(
-                "timer", cpu_limit_s=TIMER_CPU_S, sandboxed=True, device=self._slot.device
-            )
-            self._children.append(child)
+            child, pid, end = await self._pool.spares.take(TIMER, self._slot.device)
+            self._children.append((side, child))
             try:
+                source = measure.sources.get(side)
+                if source is not None and child.scratch is not None:
+                    await asyncio.to_thread(self._pool.kernels.lay, source, child.scratch)
                 await self._tell(channel, Timer(side=side, pair=pair, pid=pid), (end.fileno(),))
             finally:
                 end.close()

@@ -18,9 +18,11 @@ from .errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied
 from .evaluation import Evaluation, Verdict
 from .frames import AsyncChannel
 from .health import DeviceTold, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
+from .kernel_cache import KernelCache
 from .leases import Lease, lease_folder, take
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .servers import Child, ForkServer
+from .spares import Spares
 from .telemetry import Telemetry
 
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
@@ -94,6 +96,10 @@ class DevicePool:
         self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
         """Held by each compiling process."""
         self._servers = (self.interpreting, self.compiling)
+        self.spares = Spares(self.compiling)
+        self.kernels = KernelCache()
+        self._filling: dict[str, asyncio.Task[None]] = {}
+        """Of each GPU."""
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
@@ -116,6 +122,7 @@ class DevicePool:
         self._all = [self._slot(device) for device in self._places]
         for slot in self._all:
             self._free.put_nowait(slot)
+            self._fill(slot.device)
         return self
 
     async def __aexit__(
@@ -161,13 +168,17 @@ class DevicePool:
             since = self.health.failures
             try:
                 evaluation = await judging()
+                if evaluation.verdict in _TROUBLE:
+                    self.spares.drop(slot.device)
             except WorkerDied:
+                self.spares.drop(slot.device)
                 async with self.using(slot):
                     await self.health.examine(slot.device, since)
                 raise
             if evaluation.verdict in _TROUBLE:
                 async with self.using(slot):
                     await self.health.examine(slot.device, since)
+            self._fill(slot.device)
             return evaluation
 
     @asynccontextmanager
@@ -201,6 +212,25 @@ class DevicePool:
         if not device.address:
             return None
         return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
+
+    def _fill(self, device: Device) -> None:
+        """Spares in place of those that were taken, beside whatever goes on but never beside a timing."""
+        before = self._filling.get(device.name)
+        if device.kind != "cpu" and device.name not in self.health.lost and (before is None or before.done()):
+            self._filling[device.name] = asyncio.create_task(
+                self._filled(device), name=f"spares/{device.name}"
+            )
+
+    async def _filled(self, device: Device) -> None:
+        lease = None
+        try:
+            lease = await take(device, session=self._session)
+            await self.spares.fill(device)
+        except (HarnessError, TimeoutError, OSError):
+            self.spares.drop(device)  # who needs one starts it, and tells what is wrong
+        finally:
+            if lease is not None:
+                lease.release()
 
     async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
         slot.lease = await take(
@@ -268,6 +298,11 @@ class DevicePool:
             raise group_error.exceptions[0] from None
 
     async def _close(self) -> None:
+        for filling in self._filling.values():
+            filling.cancel()
+        if self._filling:
+            await asyncio.wait(self._filling.values())
+        self.spares.drop()
         await self.health.close()
         for telemetry in self._telemetry.values():
             await telemetry.close()

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving import arena
 from harness.worker.serving.device_memory import NotShared, OpenedMemory, rounded
 from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load, SharedAt
+from harness.worker.serving.warm import launch_once
 
 from . import gpu_launches
 from .gpu_launches import GpuObservation
@@ -196,6 +197,14 @@ def _poison_free_memory(wanted_bytes: int) -> None:
     sizes = [_SMALL_BYTES] * _SMALL_BLOCKS + [min(2 * wanted_bytes + (64 << 20), free // 4)]
     blocks = [torch.full((size,), _POISON, dtype=torch.uint8, device=HERE) for size in sizes]
     del blocks
+
+
+def warm(device: Device) -> None:
+    """All that takes long in a process's first moments on a GPU, ahead of the first request, which meets again what fails."""
+    with suppress(Exception):
+        start(device)
+        build_driver()
+        launch_once(HERE)
 
 
 def build_driver() -> None:

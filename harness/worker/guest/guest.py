@@ -34,7 +34,7 @@ from harness.worker.serving.messages import (
     Spawn,
 )
 
-from . import outputs, watch
+from . import gpu, outputs, watch
 from .candidate import broken, close_doors, failed, import_candidate, parameters_of
 from .gpu import GpuRunner
 from .integrity import Snapshot
@@ -54,6 +54,8 @@ def main(channel: Channel, spawn: Spawn) -> None:
         run_programs=False,
         gpu=spawn.device is not None,
     )
+    if spawn.device is not None:
+        gpu.warm(spawn.device)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     guest = Guest(scratch, InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device))
     while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
+import torch
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
@@ -21,6 +22,13 @@ def _copy(source, result, count, BLOCK: tl.constexpr):  # type: ignore[no-untype
 def specialise_once() -> None:
     """Asks for the type of a kernel's argument, for which Triton (3.7) first imports its other language."""
     mangle_type(1)
+
+
+def launch_once(device: torch.device) -> None:
+    """On a GPU: compiles for it, builds a launcher, loads and launches."""
+    memory = torch.zeros(256, device=device)
+    _copy[(1,)](memory, torch.empty_like(memory), memory.numel(), BLOCK=256)
+    torch.cuda.synchronize()
 
 
 def compile_once() -> None:

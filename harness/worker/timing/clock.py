@@ -237,6 +237,8 @@ class Clock:
             for process in self._shuffled(processes):
                 process.blocks.append(process.block(count))
             self._engine.alive()
+            if self._is_short([process.samples for process in processes]):
+                break
             if number + 1 >= LEAST_ROUNDS and (self._is_known(processes) or time.monotonic() > self._until):
                 break
         self._spent("samples")
@@ -258,9 +260,8 @@ class Clock:
         self._times += [process.times(case.name) for process in processes]
 
     def _is_known(self, processes: Sequence[TimedProcess]) -> bool:
-        """Whether more samples would change nothing: each median is known well, or no ratio will be given."""
-        errors = [ratios.median_error(process.samples) for process in processes]
-        return max(errors) <= MEDIAN_ERROR or self._is_short([process.samples for process in processes])
+        """Whether more samples would change nothing."""
+        return max(ratios.median_error(process.samples) for process in processes) <= MEDIAN_ERROR
 
     def _prepare(self, case: Case) -> list[TimedProcess]:
         """Inputs to every timer. An autotuned kernel is tuned in the first process of its side, the others are held to that.
@@ -269,7 +270,7 @@ class Clock:
         """
         tuning = self._tuning()
         others = [timer for timer in self._timers if timer not in tuning]
-        groups = [*([timer] for timer in tuning), others] if self._is_tuned() else [tuning, others]
+        groups = [*([timer] for timer in tuning), others] if self._is_tuned() else [self._timers]
         processes = []
         given = [self._inputs.given(case, number) for number in range(SETS)]
         self._spent("inputs of the judge's")

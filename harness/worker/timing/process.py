@@ -17,7 +17,7 @@ BLOCK_MS = 8.0
 LEAST_IN_BLOCK, MOST_IN_BLOCK = 5, 50
 WALL_MS = 5.0
 """What a batch for the clock's own watch should take, less what is around the calls."""
-MOST_IN_BATCH = 50
+MOST_IN_BATCH = 20
 WALLS = 2
 STEP_S = 60.0
 """For any request but the first of a case."""

@@ -1,0 +1,99 @@
+"""What Triton compiled of a source in one process, kept for the next process that holds the same source.
+
+A process of its own for every timer would else compile the same kernels again, each. The files come out of a sandbox where
+the source ran, and go into sandboxes where nothing else will run: whoever could plant something there plants it for itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDER = "triton"
+"""Of the compiled kernels in a process's scratch folder, two levels deep."""
+MOST_BYTES = 64 << 20
+MOST_FILES = 4096
+"""Of one source."""
+MOST_SOURCES = 32
+
+
+class KernelCache:
+    """Compiled kernels by source, least recently used first out. Its methods read and write files: not for an event loop."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, tuple[str, dict[str, bytes]]] = OrderedDict()
+        """By source: the folder that the files lay in, which some of them name, and their contents."""
+
+    def holds(self, source: str) -> bool:
+        """Whether anything of this source is kept."""
+        return _key(source) in self._kept
+
+    def keep(self, source: str, scratch: Path) -> None:
+        """Takes what a process compiled; more than `MOST_BYTES` or `MOST_FILES` are not worth it, and left."""
+        files: dict[str, bytes] = {}
+        size = 0
+        for name, content in _files(scratch / FOLDER):
+            size += len(content)
+            if size > MOST_BYTES or len(files) >= MOST_FILES:
+                return
+            files[name] = content
+        if files:
+            self._kept[_key(source)] = (str(scratch), files)
+        while len(self._kept) > MOST_SOURCES:
+            self._kept.popitem(last=False)
+
+    def lay(self, source: str, scratch: Path) -> None:
+        """Puts what is kept into the scratch folder of a process in which no foreign code ran yet."""
+        found = self._kept.get(_key(source))
+        if found is None:
+            return
+        self._kept.move_to_end(_key(source))
+        before, files = found
+        owner = scratch.stat()
+        for name, content in files.items():
+            file = scratch / FOLDER / name
+            for folder in (file.parent.parent, file.parent):
+                if not folder.is_dir():
+                    folder.mkdir()
+                    os.chown(folder, owner.st_uid, owner.st_gid)
+            file.write_bytes(
+                content.replace(before.encode(), str(scratch).encode()) if _names(name) else content
+            )
+            os.chown(file, owner.st_uid, owner.st_gid)
+
+
+def _names(file: str) -> bool:
+    """Whether the file names the folder that it lies in."""
+    return file.endswith(".json")
+
+
+def _key(source: str) -> bytes:
+    return hashlib.blake2b(source.encode()).digest()
+
+
+def _files(top: Path) -> Iterator[tuple[str, bytes]]:
+    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link."""
+    for folder, _, names, descriptor in os.fwalk(top, follow_symlinks=False):
+        inner = Path(folder).relative_to(top)
+        if len(inner.parts) != 1:
+            continue
+        for name in names:
+            content = _read(name, descriptor)
+            if content is not None:
+                yield f"{inner}/{name}", content
+
+
+def _read(name: str, folder: int) -> bytes | None:
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+    with os.fdopen(file, "rb") as opened:
+        state = os.fstat(file)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_BYTES:
+            return None
+        return opened.read(MOST_BYTES)
