@@ -23,11 +23,13 @@ from harness.device import Device
 from harness.errors import WorkerDied
 from harness.evaluation import ErrorReport, Verdict
 from harness.frames import AsyncChannel
+from harness.kernel_cache import KernelCache
 from harness.latency import DeviceState, Latency, Outcome, Window
 from harness.limits import TimeLimits
 from harness.performance import Performance
 from harness.products import find_product
 from harness.servers import Child, ForkServer
+from harness.spares import Spares
 from harness.targets import target
 from harness.telemetry import Point, Watched
 from harness.timed import CONFIRMED_MS, Timing, concluded, confirmed, mean_speedups, tape_facts, undisturbed
@@ -361,6 +363,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.server, self.watch = Server(), Watch()
+        self.spares, self.kernels = Spares(cast(ForkServer, self.server)), KernelCache()
         self.at_release: list[int] | None = None
         """Timers that lived when the lease was given back."""
         self.watching_at_release = False
