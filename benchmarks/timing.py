@@ -167,7 +167,10 @@ async def short(pool: DevicePool) -> None:
         stages = ", ".join(f"{stage.name} {stage.seconds:.2f}" for stage in found.stages)
         spent = [fact.value for fact in found.facts if fact.name == "time of timing"]
         CONSOLE.print(f"{found.verdict} in {time.monotonic() - began:.2f} s: {stages}")
+        CONSOLE.print(f"  {found.stages[-1].detail}")
         CONSOLE.print(f"  timing: {'; '.join(spent)}")
+        if found.error is not None:
+            CONSOLE.print(f"  {found.error.message}\n{found.error.trace}\n{found.printed}")
 
 
 async def main() -> None:

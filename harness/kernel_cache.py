@@ -54,16 +54,19 @@ class KernelCache:
         self._kept.move_to_end(_key(source))
         before, files = found
         owner = scratch.stat()
-        for name, content in files.items():
+        for name, kept in files.items():
             file = scratch / FOLDER / name
+            if file.exists():
+                continue  # the process may have it open, or mapped as code
             for folder in (file.parent.parent, file.parent):
                 if not folder.is_dir():
                     folder.mkdir()
                     os.chown(folder, owner.st_uid, owner.st_gid)
-            file.write_bytes(
-                content.replace(before.encode(), str(scratch).encode()) if _names(name) else content
-            )
-            os.chown(file, owner.st_uid, owner.st_gid)
+            content = kept.replace(before.encode(), str(scratch).encode()) if _names(name) else kept
+            written = file.with_name(f"{file.name}.laid")
+            written.write_bytes(content)
+            os.chown(written, owner.st_uid, owner.st_gid)
+            written.rename(file)
 
 
 def _names(file: str) -> bool:

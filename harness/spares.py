@@ -46,25 +46,26 @@ class Spares:
 
     async def fill(self, device: Device) -> None:
         """Starts what is missing, and waits until all are ready: the GPU must be this pool's to use meanwhile."""
-        started = []
-        for role, count in COUNTS.items():
-            waiting = self._waiting.setdefault((role, device.name), [])
-            while len(waiting) < count:
-                worker = await self._start(role, device)
-                waiting.append(worker)
-                started.append(worker)
-        async with asyncio.timeout(limits.GUEST_START_S):
-            for worker in started:
-                await _readable(worker.end)
+        started: list[tuple[str, Worker]] = []
+        try:
+            for role, count in COUNTS.items():
+                for _ in range(count - len(self._waiting.get((role, device.name), ()))):
+                    started.append((role, await self._start(role, device)))  # noqa: PERF401 -- ended when one fails
+            async with asyncio.timeout(limits.GUEST_START_S):
+                while started:
+                    role, worker = started[0]
+                    await _readable(worker.end)
+                    self._waiting.setdefault((role, device.name), []).append(started.pop(0)[1])
+        finally:
+            for _, worker in started:
+                _end(worker)
 
     def drop(self, device: Device | None = None) -> None:
         """Ends those of one GPU, or of all: one of them may have lost its context."""
         for (_, name), waiting in self._waiting.items():
             if device is None or device.name == name:
                 while waiting:
-                    worker = waiting.pop()
-                    worker.end.close()
-                    worker.child.end()
+                    _end(waiting.pop())
 
     async def _start(self, role: str, device: Device) -> Worker:
         return Worker(
@@ -72,6 +73,11 @@ class Spares:
                 role, cpu_limit_s=limits.GPU_WORKER_CPU_S, sandboxed=True, device=device
             )
         )
+
+
+def _end(worker: Worker) -> None:
+    worker.end.close()
+    worker.child.end()
 
 
 async def _readable(end: socket.socket) -> None:

@@ -1,0 +1,97 @@
+"""Compiled kernels that go from one sandbox's folder to another's."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness import kernel_cache
+from harness.kernel_cache import FOLDER, KernelCache
+
+SOURCE = "import triton"
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Path:
+    """A scratch folder in which a process compiled one kernel, as Triton leaves it."""
+    folder = tmp_path / "first" / FOLDER / "KEY"
+    folder.mkdir(parents=True)
+    (folder / "kernel.cubin").write_bytes(b"\x7fELF" + str(tmp_path / "first").encode())
+    group = {"child_paths": {"kernel.cubin": str(folder / "kernel.cubin")}}
+    (folder / "__grp__kernel.json").write_text(json.dumps(group), encoding="utf-8")
+    return tmp_path / "first"
+
+
+def laid(cache: KernelCache, scratch: Path, source: str = SOURCE) -> dict[str, bytes]:
+    scratch.mkdir(exist_ok=True)
+    cache.lay(source, scratch)
+    found = (file for file in (scratch / FOLDER).rglob("*") if file.is_file())
+    return {str(file.relative_to(scratch / FOLDER)): file.read_bytes() for file in found}
+
+
+def test_kernels_are_found_where_the_next_process_looks(compiled: Path, tmp_path: Path) -> None:
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    second = tmp_path / "second"
+    files = laid(cache, second)
+    group = json.loads(files["KEY/__grp__kernel.json"])
+    assert group["child_paths"] == {"kernel.cubin": str(second / FOLDER / "KEY" / "kernel.cubin")}
+    assert files["KEY/kernel.cubin"] == (compiled / FOLDER / "KEY" / "kernel.cubin").read_bytes()
+
+
+def test_another_source_gets_nothing(compiled: Path, tmp_path: Path) -> None:
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    assert laid(cache, tmp_path / "second", "import torch") == {}
+
+
+def test_what_a_process_has_open_is_not_written_to(compiled: Path, tmp_path: Path) -> None:
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    own = tmp_path / "second" / FOLDER / "KEY" / "kernel.cubin"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"its own")
+    before = own.stat()
+    assert laid(cache, tmp_path / "second")["KEY/kernel.cubin"] == b"its own"
+    assert (own.stat().st_ino, own.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_links_and_pipes_are_not_followed(compiled: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("sk-secret", encoding="utf-8")
+    (compiled / FOLDER / "KEY" / "link").symlink_to(secret)
+    (compiled / FOLDER / "OTHER").symlink_to(tmp_path)
+    os.mkfifo(compiled / FOLDER / "KEY" / "pipe")
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    files = laid(cache, tmp_path / "second")
+    assert set(files) == {"KEY/kernel.cubin", "KEY/__grp__kernel.json"}
+
+
+def test_a_folder_that_is_a_link_is_left(tmp_path: Path, compiled: Path) -> None:
+    scratch = tmp_path / "third"
+    scratch.mkdir()
+    (scratch / FOLDER).symlink_to(compiled / FOLDER)
+    cache = KernelCache()
+    cache.keep(SOURCE, scratch)
+    assert not cache.holds(SOURCE)
+
+
+def test_more_than_is_worth_it_is_left(compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "MOST_FILES", 1)
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    assert not cache.holds(SOURCE)
+
+
+def test_the_least_recently_used_source_goes_first(compiled: Path, tmp_path: Path) -> None:
+    cache = KernelCache()
+    for number in range(kernel_cache.MOST_SOURCES):
+        cache.keep(f"{SOURCE}\n{number}", compiled)
+    laid(cache, tmp_path / "second", f"{SOURCE}\n0")
+    cache.keep(SOURCE, compiled)
+    assert cache.holds(f"{SOURCE}\n0")
+    assert not cache.holds(f"{SOURCE}\n1")
