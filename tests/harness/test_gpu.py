@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 
@@ -161,7 +162,9 @@ async def test_a_crash_is_the_candidates_and_gives_the_lease_back(gpu_pool: Devi
     found = await judge_small(gpu_pool, adding("launch(x, y, out, shift=1 << 33)\nreturn out"))
     assert found.verdict is not Verdict.INFRA_ERROR
     assert gpu_pool.health.lost == {}
-    assert [one for one in holders(gpu_pool.devices[0]) if one.pid == os.getpid()] == []
+    async with asyncio.timeout(60):  # for the spares that are started meanwhile
+        while any(one.pid == os.getpid() for one in holders(gpu_pool.devices[0])):
+            await asyncio.sleep(0.05)
 
 
 async def test_work_on_another_stream_must_be_joined(gpu_pool: DevicePool) -> None:
