@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,7 +10,7 @@ import pytest_asyncio
 
 from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict, discover_devices
 from harness.health import ServerProbe
-from harness.leases import holders
+from harness.leases import take
 from suites import baseline_source, load_suite, load_task
 from tests.support.gpu import DEVICE, gpu_pool, judge_small, needs_gpu, small
 from tests.support.judging import judge
@@ -162,9 +161,10 @@ async def test_a_crash_is_the_candidates_and_gives_the_lease_back(gpu_pool: Devi
     found = await judge_small(gpu_pool, adding("launch(x, y, out, shift=1 << 33)\nreturn out"))
     assert found.verdict is not Verdict.INFRA_ERROR
     assert gpu_pool.health.lost == {}
-    async with asyncio.timeout(60):  # for the spares that are started meanwhile
-        while any(one.pid == os.getpid() for one in holders(gpu_pool.devices[0])):
-            await asyncio.sleep(0.05)
+    async with asyncio.timeout(60):  # spares are started meanwhile
+        lease = await take(gpu_pool.devices[0], exclusive=True)
+    assert lease is not None
+    lease.release()
 
 
 async def test_work_on_another_stream_must_be_joined(gpu_pool: DevicePool) -> None:
