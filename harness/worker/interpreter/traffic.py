@@ -96,6 +96,10 @@ class Observation:
     """Whether the program that runs has used an atomic or a volatile load, by which programs may wait for each other."""
     races: list[str] = field(default_factory=list)
     """The first few loads of what another program of the same launch had stored, unsynchronised, one line each."""
+    false_promises: list[str] = field(default_factory=list)
+    """The first divisor that a kernel told a compiler of and that does not hold, in a line."""
+    bent_promises: list[str] = field(default_factory=list)
+    """The first promise of neighbourhood that lanes break, which then get other values, in a line."""
     launching: bool = False
     """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
     unsupported: str | None = None
@@ -134,6 +138,20 @@ class Observation:
             known.writers = None
         if self.on_launch is not None:
             self.on_launch(record)
+
+    def note_false_promise(self, what: str) -> None:
+        """A value is not what the kernel's author told a compiler."""
+        if not self.false_promises:
+            self.false_promises.append(self._told(what))
+
+    def note_bent_promise(self, what: str) -> None:
+        """Lanes are not what the kernel's author told a compiler; whether they count, outputs show."""
+        if not self.bent_promises:
+            self.bent_promises.append(self._told(what))
+
+    def _told(self, what: str) -> str:
+        _, line = candidate_line()
+        return f"line {line}: {what} in program {self.position}"
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a kernel stored into the tensor's memory."""

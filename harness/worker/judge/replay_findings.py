@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 UNPROVEN = "unproven"
 """Kind of what ran and was right, and of which nobody but the guest says who computed it."""
+
+KERNEL_FINDINGS = frozenset({"race", "false_promise"})
+"""Kinds of what is wrong in a kernel though its outputs are right, each message with its line first."""
+_LINE = re.compile(r"line (\d+):")
 
 
 def of_replay(
@@ -61,6 +66,13 @@ def incomplete(run: Run, excess: str) -> ErrorReport:
 
 def refused(run: Run, report: NotReplayed) -> ErrorReport:
     """The record did not run to its end."""
+    if report.finding in KERNEL_FINDINGS:
+        line = _LINE.match(report.message)
+        return ErrorReport(
+            kind=report.finding,
+            message=f"case {run.case.name}: {report.message}",
+            line=int(line[1]) if line else None,
+        )
     return ErrorReport(
         kind=report.finding or "not_replayed",
         message=f"case {run.case.name}: what the call did cannot be done again by its kernels alone: {report.message}",

@@ -172,6 +172,7 @@ class CaseTraffic(msgspec.Struct, frozen=True):
     programs: int
     out_of_bounds: tuple[str, ...]
     uninitialised: tuple[str, ...] = ()
+    bent_promises: tuple[str, ...] = ()
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):

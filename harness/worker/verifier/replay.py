@@ -237,6 +237,8 @@ class Replayer:
         kernel[step.grid](**arguments, **options)
         if self._observation is not None and self._observation.races:
             raise Refused(self._observation.races[0], kind="race")
+        if self._observation is not None and self._observation.false_promises:
+            raise Refused(self._observation.false_promises[0], kind="false_promise")
 
     def _note_stores(self, observation: Observation, totals: dict[int, Any]) -> None:
         """What the launch stored is its own now; counted anew for the next one, as a host copy may come between."""
