@@ -21,7 +21,7 @@ UNPROVEN = "unproven"
 
 KERNEL_FINDINGS = frozenset({"race", "false_promise"})
 """Kinds of what is wrong in a kernel though its outputs are right, each message with its line first."""
-_LINE = re.compile(r"line (\d+):")
+_LINE = re.compile(r"line (\d+)")
 
 
 def of_replay(
@@ -102,6 +102,15 @@ def other_bytes(run: Run) -> ErrorReport:
         "returned: something else computed them"
     )
     return ErrorReport(kind="not_replayed", message=message)
+
+
+def by_order(run: Run, error: ErrorReport) -> ErrorReport:
+    """Right when programs are run from the first to the last, wrong from the last to the first."""
+    message = (
+        f"case {run.case.name}: the programs of a launch give another answer when they are run from the last to the first; on a "
+        "device they run in any order and at once, so use a second launch for what needs the work of others"
+    )
+    return ErrorReport(kind="race", message=message, mismatch=error.mismatch)
 
 
 def unproven(outcome: Outcome) -> ErrorReport:

@@ -393,6 +393,8 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     """The call is the one replayed last: memory that outlives calls goes back to what it was before it."""
     gap: bool
     """Calls between this one and the one replayed last were not replayed: memory that they left is not known."""
+    backwards: bool = False
+    """The programs of each launch are run from the last to the first."""
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):
@@ -423,7 +425,8 @@ class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
     """The record did not run to its end."""
 
     kind: str
-    """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unknown` (it cannot be told)."""
+    """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unknown` (it cannot be told),
+    `in_order` (not backwards, as programs wait for others)."""
     message: str
     finding: str = ""
     """Of a refused record, the kind of the error report."""
