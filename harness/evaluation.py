@@ -195,6 +195,8 @@ class Traffic(msgspec.Struct, frozen=True):
     """Accesses outside every tensor, each with its source line."""
     uninitialised: tuple[str, ...] = ()
     """Reads of fresh memory that nobody had written, each with its source line; what came of them is for the outputs to show."""
+    bent_promises: tuple[str, ...] = ()
+    """What kernels promise a compiler of neighbouring lanes (`tl.max_contiguous`) and some lanes break; likewise."""
 
 
 class SampledTraffic(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -72,8 +72,8 @@ functions: dict[Function, FunctionNotes] = {}
 """What jit functions of the launches of this recording leave open, where launches are noted alone."""
 told: dict[str, tuple[str, float]] = {}
 """Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
-noting = SimpleNamespace(only=False)
-"""Whether launches are noted alone, and nothing is compiled."""
+noting = SimpleNamespace(only=False, memories=noted.Memories(), held=[])
+"""Whether launches are noted alone, and nothing is compiled; then how memory is told, and what of it is kept alive for that."""
 tuning = SimpleNamespace(index=None)
 """Place of the config that an autotuned kernel is launched with; `None` outside of one."""
 
@@ -90,15 +90,27 @@ def install(target: Target) -> None:
 
 
 @contextlib.contextmanager
-def record(*, compiles: bool = True) -> Iterator[list[Launch]]:
-    """The launches made until the block ends, in order, failed ones included; compiled unless asked for without."""
+def record() -> Iterator[list[Launch]]:
+    """The launches made until the block ends, in order, failed ones included; each is compiled."""
     global _recording
-    _recording, noting.only = [], not compiles
-    functions.clear()
+    _recording = []
     try:
         yield _recording
     finally:
-        _recording, noting.only = None, False
+        _recording = None
+
+
+@contextlib.contextmanager
+def note(inputs: Iterable[torch.Tensor]) -> Iterator[list[Launch]]:
+    """As `record`, of a call with these inputs, with nothing compiled."""
+    with record() as made:
+        noting.only, noting.held = True, []
+        noting.memories = noted.Memories([_memory(tensor) for tensor in inputs])
+        functions.clear()
+        try:
+            yield made
+        finally:
+            noting.only, noting.held = False, []
 
 
 def _compile_launches(target: Target) -> None:
@@ -158,20 +170,36 @@ def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
 
 def _values(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str, ...]:
     """As a guest's record tells them. What no record can hold is told by its type: a guest with it makes no record."""
-
-    def told(given: Any) -> Value:
-        try:
-            return naming.value(given, _view, _function)
-        except naming.CannotName:
-            return type(given).__name__
-
-    named = {name: told(value) for name, value in options.items() if name not in kernel.signature.parameters}
-    return noted.values({name: told(value) for name, value in bound.items()}, named)
+    named = {name: value(one) for name, one in options.items() if name not in kernel.signature.parameters}
+    return noted.values({name: value(one) for name, one in bound.items()}, named, noting.memories)
 
 
-def _view(tensor: torch.Tensor) -> View:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return View(storage=0, dtype=dtype, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), offset=0)
+def value(given: Any) -> Value:
+    """An argument of a launch or an operator, where launches are noted alone."""
+    try:
+        return naming.value(given, view, _function)
+    except naming.CannotName:
+        return type(given).__name__
+
+
+def view(tensor: torch.Tensor) -> View:
+    """A tensor, where launches are noted alone."""
+    if tensor.layout is not torch.strided:
+        raise naming.CannotName(f"a {tensor.layout} tensor")
+    return View(
+        storage=_memory(tensor),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        strides=tuple(tensor.stride()),
+        offset=int(tensor.storage_offset()),
+    )
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    """Another number for each storage; it is kept alive, so that none has that of another."""
+    storage = tensor.untyped_storage()
+    noting.held.append(storage)
+    return int(storage._cdata)
 
 
 def _function(kernel: Any) -> Function:

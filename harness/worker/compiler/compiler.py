@@ -23,6 +23,7 @@ from triton.runtime.jit import JITFunction
 
 from harness.device import Target
 from harness.evaluation import KernelResources
+from harness.worker.guest.record import tensors
 from harness.worker.interpreter import configs
 
 from . import capture, noted
@@ -176,18 +177,30 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
     """
     found = []
     for case in cases:
-        work = HostWork(module.__file__ or "", ())
-        with capture.record(compiles=False) as made, work, contextlib.suppress(Exception):
-            getattr(module, entry_point)(**zero_arguments(case))
+        arguments = zero_arguments(case)
+        inputs = [one for one in arguments.values() if isinstance(one, torch.Tensor)]
+        returned: tuple[str, ...] = ()
+        with capture.note(inputs) as made, contextlib.suppress(Exception):
+            work = HostWork(module.__file__ or "", (), made)
+            with work:
+                result = getattr(module, entry_point)(**arguments)
+            returned = tuple(capture.noting.memories.told(capture.view(one)) for one in tensors(result))
         launches = [one for one in made if one.grid is not None]
         first = tuple(
             Noted(one.kernel, one.line, one.grid, one.values)
             for one in launches[:MOST]
             if one.grid is not None
         )
-        names = noted.names(capture.functions.values())
         found.append(
-            Launched(case=case.case, first=first, count=len(launches), names=names, reads=work.reads)
+            Launched(
+                case=case.case,
+                first=first,
+                count=len(launches),
+                names=noted.names(capture.functions.values()),
+                reads=work.reads,
+                moves=tuple(work.moves[:MOST]),
+                returned=returned,
+            )
         )
     return tuple(found)
 

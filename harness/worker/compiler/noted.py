@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 
 import msgspec
 
+from harness.worker.guest.operators import ALLOCATING
 from harness.worker.serving.records import (
     Address,
     Constant,
@@ -18,6 +20,7 @@ from harness.worker.serving.records import (
     Items,
     Language,
     Launch,
+    Operator,
     Record,
     Reinterpreted,
     Value,
@@ -37,7 +40,7 @@ class Noted(msgspec.Struct, frozen=True):
     line: int
     grid: tuple[int, int, int]
     values: tuple[str, ...]
-    """Arguments and options as `name=value`, in order of their names; of tensors dtype, shape and strides."""
+    """Arguments and options as `name=value`, in order of their names; of tensors dtype, shape, strides and memory."""
 
 
 class Launched(msgspec.Struct, frozen=True):
@@ -51,39 +54,84 @@ class Launched(msgspec.Struct, frozen=True):
     """Values of the names that jit functions use and do not define, in order."""
     reads: bool
     """Python read tensors' elements, on which launches may depend."""
+    moves: tuple[str, ...] = ()
+    """Tensor operators that fill or copy, in order, each with how many launches came before it; at most `MOST`."""
+    returned: tuple[str, ...] = ()
+    """The tensors that it returned, as arguments are told."""
+
+
+class Memories:
+    """Tells the storages of a call apart: its inputs in their order, others as launches and operators come to name them."""
+
+    def __init__(self, inputs: Iterable[int] = ()) -> None:
+        self._known: dict[int, str] = {}
+        for at, storage in enumerate(inputs):
+            self._known.setdefault(storage, f"input {at}")
+        self._inputs = len(self._known)
+
+    def told(self, view: View) -> str:
+        """A tensor in words that are equal for equal memory of equal calls."""
+        number = len(self._known) - self._inputs
+        memory = self._known.setdefault(view.storage, f"memory {number}")
+        start = f" from {view.offset}" if view.offset else ""
+        return f"{view.dtype}{list(view.shape)}{list(view.strides)} in {memory}{start}"
 
 
 def launched(case: str, record: Record | None) -> Launched | None:
     """What a call launched where kernels were interpreted; `None` where there is no whole record of it."""
     if record is None or record.excess:
         return None
-    launches = [step for step in record.steps if isinstance(step, Launch)]
+    memories = Memories(record.inputs.values())
+    first: list[Noted] = []
+    moves: list[str] = []
+    count = 0
+    for step in record.steps:
+        match step:
+            case Launch(kernel=kernel, grid=grid):
+                told = values(step.arguments, step.options, memories)
+                first.append(Noted(kernel.name, kernel.line, grid, told))
+                count += 1
+            case Operator(name=name) if name not in ALLOCATING:
+                moves.append(moved(name, count, (*step.arguments, *step.results), step.named, memories))
     return Launched(
         case=case,
-        first=tuple(
-            Noted(one.kernel.name, one.kernel.line, one.grid, values(one.arguments, one.options))
-            for one in launches[:MOST]
-        ),
-        count=len(launches),
+        first=tuple(first[:MOST]),
+        count=count,
         names=names(record.functions),
         reads=any(isinstance(step, HostRead) for step in record.steps),
+        moves=tuple(moves[:MOST]),
+        returned=tuple(memories.told(view) for view in record.returned),
     )
 
 
 def names(functions: Iterable[FunctionNotes]) -> tuple[str, ...]:
     """Values of the names that jit functions use and do not define, in words that are equal for equal values."""
+    nothing = Memories()  # no jit function names a tensor
     return tuple(
         sorted(
-            f"{name}={_told(value)} in `{one.function.name}` (line {one.function.line})"
+            f"{name}={_told(value, nothing)} in `{one.function.name}` (line {one.function.line})"
             for one in functions
             for name, value in one.names.items()
         )
     )
 
 
-def values(arguments: Mapping[str, Value], options: Mapping[str, Value]) -> tuple[str, ...]:
+def values(
+    arguments: Mapping[str, Value], options: Mapping[str, Value], memories: Memories
+) -> tuple[str, ...]:
     """Arguments and options in words that are equal for equal values."""
-    return tuple(f"{name}={_told(value)}" for name, value in sorted({**options, **arguments}.items()))
+    return tuple(
+        f"{name}={_told(value, memories)}" for name, value in sorted({**options, **arguments}.items())
+    )
+
+
+def moved(
+    name: str, launches: int, given: Iterable[Value], named: Mapping[str, Value], memories: Memories
+) -> str:
+    """A tensor operator that fills or copies, with its arguments and results, after so many launches."""
+    told = [_told(value, memories) for value in given]
+    told += [f"{key}={_told(value, memories)}" for key, value in sorted(named.items())]
+    return f"after {launches} launches {name}({', '.join(told)})"
 
 
 def difference(ran: Launched, compiled: Launched) -> str:
@@ -98,6 +146,13 @@ def difference(ran: Launched, compiled: Launched) -> str:
                 f"launch {at}, {_named(here)}, has {_few(only)} where kernels are interpreted and {_few(other)} "
                 "where they are compiled"
             )
+    for what, ours, theirs in (
+        ("fills and copies with", ran.moves, compiled.moves),
+        ("returns", ran.returned, compiled.returned),
+    ):
+        for mine, yours in zip_longest(ours, theirs, fillvalue="nothing"):
+            if mine != yours:
+                return f"the call {what} {mine} where kernels are interpreted and {yours} where they are compiled"
     if ran.names != compiled.names:
         only = [one for one in ran.names if one not in compiled.names]
         other = [one for one in compiled.names if one not in ran.names]
@@ -117,18 +172,18 @@ def _few(told: Iterable[str]) -> str:
     return ", ".join(list(told)[:4]) or "nothing else"
 
 
-def _told(value: Value) -> str:
+def _told(value: Value, memories: Memories) -> str:
     match value:
-        case View(dtype=dtype, shape=shape, strides=strides):
-            return f"{dtype}{list(shape)}{list(strides)}"
+        case View():
+            return memories.told(value)
         case Reinterpreted(base=base, dtype=dtype):
-            return f"{dtype} of {_told(base)}"
+            return f"{dtype} of {_told(base, memories)}"
         case Descriptor(base=base, shape=shape, strides=strides, block_shape=block):
-            return f"descriptor of {_told(base)}, {list(shape)}, {list(strides)}, {list(block)}"
+            return f"descriptor of {_told(base, memories)}, {list(shape)}, {list(strides)}, {list(block)}"
         case Constexpr(value=inner):
-            return _told(inner)
+            return _told(inner, memories)
         case Items(items=items):
-            return f"({', '.join(_told(one) for one in items)})"
+            return f"({', '.join(_told(one, memories) for one in items)})"
         case Dtype(name=name) | Constant(name=name):
             return name
         case Language(module=module, member=member):

@@ -229,4 +229,5 @@ def traffic_of(case: str, observation: Observation) -> CaseTraffic:
         programs=sum(launch.programs for launch in observation.launches),
         out_of_bounds=tuple(observation.out_of_bounds),
         uninitialised=tuple(observation.uninitialised),
+        bent_promises=tuple(observation.bent_promises),
     )

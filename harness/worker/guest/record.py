@@ -42,6 +42,9 @@ which would look the method up again."""
 _LOWEST_ADDRESS = noted.LOWEST_ADDRESS
 """Below it an integer is taken for a number."""
 
+NOT_TOLD = frozenset({"device", "pin_memory"})
+"""Arguments of operators that say where they run."""
+
 _current: Recorder | None = None
 _installed = False
 
@@ -123,7 +126,7 @@ class Recorder:
             lambda: {
                 key: self.value(value)
                 for key, value in named.items()
-                if key not in ("device", "pin_memory") and value is not None
+                if key not in NOT_TOLD and value is not None
             }
         )
         made = self._attempt(lambda: tuple(self.view(tensor, fresh=True) for tensor in tensors(result)))

@@ -15,6 +15,7 @@ from triton.runtime.interpreter import TensorHandle
 from harness.worker.serving.poison import INTEGER
 
 from .observing import current
+from .races import Order
 from .traffic import Origin
 
 # Builder methods whose result points where their argument does.
@@ -56,9 +57,11 @@ def install() -> None:
         return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        _note_order(*rest, **named)
         return atomic_rmw(self, operation, ptr, val, _guard("atomic", ptr, mask), *rest, **named)
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
+        _note_order(*rest, **named)
         guarded = _guard("atomic", ptr, None)
         if guarded is None:
             return atomic_cas(self, ptr, cmp, val, *rest, **named)
@@ -74,12 +77,16 @@ def install() -> None:
     def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
         observation = current()
         if observation is not None:
+            observation.programs.meet()
             observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
         return dot(self, a, b, d, *rest, **named)
 
     builder.create_load, builder.create_store = _plain(builder.create_load), _plain(builder.create_store)
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
+    builder.create_barrier = _note_barrier
+    for operations in (interpreter.ReduceOps, interpreter.ScanOps):
+        operations.apply_impl = _meeting(operations.apply_impl)
     for name in _CARRIERS:
         setattr(builder, name, _carrying(getattr(builder, name)))
     for owner in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
@@ -123,8 +130,37 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
 def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
     """A volatile load is how programs wait for each other without an atomic."""
     observation = current()
-    if observation is not None and (volatile or cache_modifier == _ir.CACHE_MODIFIER.CV):
-        observation.synchronised = True
+    if observation is not None:
+        observation.programs.volatile = volatile or cache_modifier == _ir.CACHE_MODIFIER.CV
+
+
+def _note_order(sem: Any, scope: Any) -> None:
+    observation = current()
+    if observation is not None:
+        observation.programs.order = Order(
+            wide=scope != _ir.MEM_SYNC_SCOPE.CTA,
+            acquires=sem in (_ir.MEM_SEMANTIC.ACQUIRE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),
+            releases=sem in (_ir.MEM_SEMANTIC.RELEASE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),
+        )
+
+
+def _note_barrier(_: Any) -> None:
+    observation = current()
+    if observation is not None:
+        observation.programs.barrier()
+
+
+def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Lanes have to wait for each other to make such a value."""
+
+    @functools.wraps(method)
+    def meet(self: Any, *args: Any, **named: Any) -> Any:
+        observation = current()
+        if observation is not None:
+            observation.programs.meet()
+        return method(self, *args, **named)
+
+    return meet
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:

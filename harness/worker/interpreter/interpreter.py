@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `accesses`, `gaps`, `reductions`, `bfloat16`, `float8`, `libdevice` and `quick`, the only modules that touch
+With `launches`, `loops`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice` and `quick`, the only modules that touch
 the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 

@@ -19,7 +19,7 @@ from triton.runtime import autotuner, interpreter
 from harness.device import Target
 from harness.worker.compiler.stub import stub
 
-from . import gaps
+from . import gaps, hints
 from .observing import current
 from .traffic import LaunchRecord
 
@@ -80,6 +80,7 @@ def _patch_once_a_launch() -> None:
         # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
         scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
+        hints.patch(scope)
         scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))
         return scope
 
@@ -168,6 +169,8 @@ def _hook_launches(target: Target) -> None:
     def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
         observation = current()
         if observation is not None:
+            if observation.programs.backwards:
+                x, y, z = (size - 1 - at for size, at in zip(self.grid_dim, (x, y, z), strict=True))
             observation.begin_program((x, y, z))
         set_position(self, x, y, z)
 

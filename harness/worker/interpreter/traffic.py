@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from harness.worker.serving.arena import span_bytes
 
+from .races import Access, Races
+
 Addresses = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 
@@ -55,7 +57,9 @@ class Allocation:
     filled: NDArray[np.uint8] | None = None
     """A byte for each byte that the host filled, of memory that held nothing when it was made; `None`: all of it."""
     writers: NDArray[np.int32] | None = None
-    """For each byte at which a store of the running launch began, the program that made it, counted from 1; else 0."""
+    """For each byte at which a store of the running launch began, its epoch (`races`); else 0."""
+    adders: NDArray[np.int32] | None = None
+    """Likewise for atomics; negative where that was one for its own program alone."""
 
 
 @dataclass(slots=True)
@@ -90,12 +94,14 @@ class Observation:
     """Of the program that runs, in its grid."""
     masked: bool = True
     """Whether the access that runs has a mask."""
-    number: int = 0
-    """Of the running launch, counted from 1 as they are run."""
-    synchronised: bool = False
-    """Whether the program that runs has used an atomic or a volatile load, by which programs may wait for each other."""
+    programs: Races = field(default_factory=Races)
+    """Who may read what others wrote."""
     races: list[str] = field(default_factory=list)
-    """The first few loads of what another program of the same launch had stored, unsynchronised, one line each."""
+    """The first access whose outcome depends on who comes first, in a line."""
+    false_promises: list[str] = field(default_factory=list)
+    """The first divisor that a kernel told a compiler of and that does not hold, in a line."""
+    bent_promises: list[str] = field(default_factory=list)
+    """The first promise of neighbourhood that lanes break, which then get other values, in a line."""
     launching: bool = False
     """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
     unsupported: str | None = None
@@ -123,17 +129,31 @@ class Observation:
 
     def begin_program(self, position: tuple[int, int, int]) -> None:
         """A program of the launch begins."""
-        self.position, self.synchronised = position, False
-        self.number += 1
+        self.position = position
+        self.programs.begin_program()
 
     def launch(self, record: LaunchRecord) -> None:
         """Note a launch whose programs are about to run."""
         self.launches.append(record)
-        self.number = 0
+        self.programs.begin_launch(lockstep=record.arguments.get("num_warps") == 1)
         for known in self.allocations.values():
-            known.writers = None
+            known.writers = known.adders = None
         if self.on_launch is not None:
             self.on_launch(record)
+
+    def note_false_promise(self, what: str) -> None:
+        """A value is not what the kernel's author told a compiler."""
+        if not self.false_promises:
+            self.false_promises.append(self._told(what))
+
+    def note_bent_promise(self, what: str) -> None:
+        """Lanes are not what the kernel's author told a compiler; whether they count, outputs show."""
+        if not self.bent_promises:
+            self.bent_promises.append(self._told(what))
+
+    def _told(self, what: str) -> str:
+        _, line = candidate_line()
+        return f"line {line}, program {self.position}: {what}"
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a kernel stored into the tensor's memory."""
@@ -194,6 +214,7 @@ class Observation:
         if live.size == 0:
             return None
         requested = live.size * item_bytes
+        self.programs.count(kind, live.size)
         if kind != "store":
             self.requested_read_bytes += requested
         if kind != "load":
@@ -206,7 +227,11 @@ class Observation:
         if home is not None:
             if kind != "store":
                 self._look_for_unwritten(kind, home, live, item_bytes, origin)
-            self._look_for_races(kind, home, live, origin)
+            if kind != "load" or home.writers is not None or home.adders is not None:
+                access = Access(home, live, addresses.shape, active)
+                found = self.programs.meets(kind, access)
+                if found and not self.races:
+                    self.races.append(self._told(found.format(_named(origin))))
             _mark(home, kind, live, item_bytes)
             return None
         return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
@@ -279,33 +304,6 @@ class Observation:
         self.uninitialised.append(
             f"{file} line {line}: {kind} of {_elements(missing.size)} of {name} that nothing had written "
             f"({_indices(missing)}) in program {self.position}"
-        )
-
-    def _look_for_races(self, kind: str, home: Allocation, live: Addresses, origin: Origin | None) -> None:
-        """Note who stores, and loads of what another program stored: on a device none of them comes first."""
-        if kind == "atomic":
-            self.synchronised = True
-            return
-        if kind == "load" and home.writers is None:
-            return
-        first = live.astype(np.int64) - home.span.start
-        if kind == "store":
-            if home.writers is None:
-                home.writers = np.zeros(home.reads.size, dtype=np.int32)
-            home.writers[first] = self.number
-            return
-        assert home.writers is not None
-        seen = home.writers[first]
-        if (
-            self.synchronised
-            or len(self.races) >= MAX_REPORTS
-            or not ((seen != 0) & (seen != self.number)).any()
-        ):
-            return
-        _, line = candidate_line()
-        self.races.append(
-            f"line {line}: program {self.position} loads of {_named(origin)} what another program of the same launch "
-            "stored; programs run in any order and at once, so use atomics or a second launch"
         )
 
     def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 UNPROVEN = "unproven"
 """Kind of what ran and was right, and of which nobody but the guest says who computed it."""
+
+KERNEL_FINDINGS = frozenset({"race", "false_promise"})
+"""Kinds of what is wrong in a kernel though its outputs are right, each message with its line first."""
+_LINE = re.compile(r"line (\d+)")
 
 
 def of_replay(
@@ -61,6 +66,13 @@ def incomplete(run: Run, excess: str) -> ErrorReport:
 
 def refused(run: Run, report: NotReplayed) -> ErrorReport:
     """The record did not run to its end."""
+    if report.finding in KERNEL_FINDINGS:
+        line = _LINE.match(report.message)
+        return ErrorReport(
+            kind=report.finding,
+            message=f"case {run.case.name}: {report.message}",
+            line=int(line[1]) if line else None,
+        )
     return ErrorReport(
         kind=report.finding or "not_replayed",
         message=f"case {run.case.name}: what the call did cannot be done again by its kernels alone: {report.message}",
@@ -90,6 +102,15 @@ def other_bytes(run: Run) -> ErrorReport:
         "returned: something else computed them"
     )
     return ErrorReport(kind="not_replayed", message=message)
+
+
+def by_order(run: Run, error: ErrorReport) -> ErrorReport:
+    """Right when programs are run from the first to the last, wrong from the last to the first."""
+    message = (
+        f"case {run.case.name}: the programs of a launch give another answer when they are run from the last to the first; on a "
+        "device they run in any order and at once, so use a second launch for what needs the work of others"
+    )
+    return ErrorReport(kind="race", message=message, mismatch=error.mismatch)
 
 
 def unproven(outcome: Outcome) -> ErrorReport:

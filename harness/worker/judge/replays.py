@@ -64,6 +64,10 @@ class _Waiting:
     began: float
     exact: bool = False
     """The call's own values once more, whose outputs must be the guest's to the last bit."""
+    backwards: bool = False
+    """Programs from the last to the first, which must make no difference."""
+    doubted: ErrorReport | None = None
+    """What was wrong when programs were run backwards: it is their order's doing if nothing is wrong now."""
 
 
 class Replays:
@@ -118,7 +122,7 @@ class Replays:
         kept = with_elements_read(run.returned.record, run.given.inputs, other.inputs)
         if kept is not None:
             other = Given(other.problem, other.case, kept)
-        self._send(run, run.returned.record, other, other_values=True)
+        self._send(run, run.returned.record, other, other_values=True, backwards=True)
 
     def finish(self) -> ErrorReport | None:
         """What is wrong with the first call whose replay showed something; `None` when all is well."""
@@ -156,16 +160,26 @@ class Replays:
         return (step.place + away) % POOL
 
     def _send(
-        self, run: Run, record: Record, given: Given, *, other_values: bool, exact: bool = False
+        self,
+        run: Run,
+        record: Record,
+        given: Given,
+        *,
+        other_values: bool,
+        again: bool = False,
+        exact: bool = False,
+        backwards: bool = False,
+        doubted: ErrorReport | None = None,
     ) -> None:
         arena = Arena(given.inputs)
-        self._waiting = _Waiting(run, given, arena, other_values, time.monotonic(), exact)
+        self._waiting = _Waiting(run, given, arena, other_values, time.monotonic(), exact, backwards, doubted)
         request = Replay(
             case=run.case.name,
             record=record,
             arguments=arena.arguments,
             arena_bytes=arena.size_bytes,
-            again=not other_values,
+            again=again or not other_values,
+            backwards=backwards,
             gap=any(outcome.replayed is None for outcome in self.outcomes),
         )
         assert self._link is not None
@@ -202,6 +216,12 @@ class Replays:
                     self._finding = self._finding or replay_findings.other_bytes(run)
                 return
             error = self._wrong(waiting, report)
+            if error is None and waiting.doubted is not None:
+                self._finding = self._finding or replay_findings.by_order(run, waiting.doubted)
+                return
+            if error is not None and error.kind == "not_replayed" and waiting.backwards:
+                self._forwards(waiting, record, doubted=error)
+                return
             if error is None and waiting.other_values and any(run.step is step for step in self._exact):
                 self._send(run, record, run.given, other_values=False, exact=True)
             if error is None:
@@ -215,12 +235,27 @@ class Replays:
             return
         assert isinstance(report, NotReplayed)
         match report.kind:
+            case "in_order" if waiting.backwards:
+                self._forwards(waiting, record)
+            case "refused" if waiting.backwards and report.finding == "not_replayed":
+                self._forwards(waiting, record, doubted=replay_findings.refused(run, report))
             case "diverged" if waiting.other_values:
                 self._send(run, record, run.given, other_values=False)
             case "unknown":
                 self.outcomes.append(Outcome(run, why_not=report.message))
             case _:
                 self._finding = self._finding or replay_findings.refused(run, report)
+
+    def _forwards(self, waiting: _Waiting, record: Record, *, doubted: ErrorReport | None = None) -> None:
+        """The same replay once more, programs in the order in which the interpreter takes them."""
+        self._send(
+            waiting.run,
+            record,
+            waiting.given,
+            other_values=waiting.other_values,
+            again=True,
+            doubted=doubted,
+        )
 
     def _keep_values_only(self, waiting: _Waiting, error: ErrorReport) -> None:
         """The call's own values are tried for the sake of the message alone: the finding stands."""

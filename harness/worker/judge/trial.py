@@ -228,7 +228,7 @@ class Trial:
         mismatch = self._answers.mismatch(run)
         if mismatch is not None:
             when = ", ".join(filter(None, (_sizes(run), self._config(run))))
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, when))
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, when, run.returned.traffic.bent_promises))
 
     def _repeated(self, run: Run) -> None:
         """`Stop` when a call is wrong whose case was right before."""

@@ -172,6 +172,7 @@ class CaseTraffic(msgspec.Struct, frozen=True):
     programs: int
     out_of_bounds: tuple[str, ...]
     uninitialised: tuple[str, ...] = ()
+    bent_promises: tuple[str, ...] = ()
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
@@ -408,6 +409,8 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     """The call is the one replayed last: memory that outlives calls goes back to what it was before it."""
     gap: bool
     """Calls between this one and the one replayed last were not replayed: memory that they left is not known."""
+    backwards: bool = False
+    """The programs of each launch are run from the last to the first."""
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):
@@ -438,7 +441,8 @@ class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
     """The record did not run to its end."""
 
     kind: str
-    """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unknown` (it cannot be told)."""
+    """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unknown` (it cannot be told),
+    `in_order` (not backwards, as programs wait for others)."""
     message: str
     finding: str = ""
     """Of a refused record, the kind of the error report."""

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.guest import operators
@@ -66,6 +67,10 @@ class Diverged(Exception):
     """Python read other values when the record was made: with these inputs it might have gone another way."""
 
 
+class InOrder(Exception):
+    """Programs wait for others of their launch, which they take to be run before them."""
+
+
 class NotKnown(Exception):
     """The record names memory of a call that was not replayed."""
 
@@ -103,13 +108,20 @@ class Replayer:
             self._contents(table.storage, len(table.data), table.data)
 
     def run(
-        self, record: Record, inputs: Mapping[str, torch.Tensor], *, again: bool, gap: bool
+        self,
+        record: Record,
+        inputs: Mapping[str, torch.Tensor],
+        *,
+        again: bool,
+        gap: bool,
+        backwards: bool = False,
     ) -> Observation:
         """
         What the kernels did; the outputs are then to be had by `output`.
 
         `again`: the same call as before, so memory that outlives calls goes back to what it was. `gap`: calls before it were
-        not replayed, so memory of theirs is not known (`NotKnown`).
+        not replayed, so memory of theirs is not known (`NotKnown`). `backwards`: the programs of each launch are run from the
+        last to the first, which must make no difference; `InOrder` where one waits for a program that was to come before it.
         """
         self._gap = gap
         if again:
@@ -128,6 +140,7 @@ class Replayer:
         self._functions = self._kernels.build(record.functions)
         with self._device.observe(inputs) as observation:
             self._observation = observation
+            observation.programs.backwards = backwards
             totals: dict[int, np.ndarray[Any, Any]] = {}
             for step in record.steps:
                 self._step(step, observation, totals)
@@ -234,9 +247,16 @@ class Replayer:
             raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
         arguments = {name: self.value(value) for name, value in step.arguments.items()}
         options = {name: self.value(value) for name, value in step.options.items() if name not in arguments}
-        kernel[step.grid](**arguments, **options)
+        try:
+            kernel[step.grid](**arguments, **options)
+        except interpreter.InterpreterError as error:
+            if self._observation is not None and self._observation.programs.waits:
+                raise InOrder from error
+            raise
         if self._observation is not None and self._observation.races:
             raise Refused(self._observation.races[0], kind="race")
+        if self._observation is not None and self._observation.false_promises:
+            raise Refused(self._observation.false_promises[0], kind="false_promise")
 
     def _note_stores(self, observation: Observation, totals: dict[int, Any]) -> None:
         """What the launch stored is its own now; counted anew for the next one, as a host copy may come between."""

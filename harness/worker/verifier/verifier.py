@@ -34,7 +34,7 @@ from harness.worker.serving.messages import (
 from harness.worker.serving.records import View
 
 from .kernels_only import NotAKernel
-from .replay import Diverged, NotKnown, Refused, Replayer
+from .replay import Diverged, InOrder, NotKnown, Refused, Replayer
 
 
 class Interpreting:
@@ -76,10 +76,14 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
     os.close(descriptor)
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
     try:
-        observation = replayer.run(request.record, inputs, again=request.again, gap=request.gap)
+        observation = replayer.run(
+            request.record, inputs, again=request.again, gap=request.gap, backwards=request.backwards
+        )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
         return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")
+    except InOrder:
+        return NotReplayed(kind="in_order", message="programs wait for others that come before them")
     except NotKnown as unknown:
         return NotReplayed(kind="unknown", message=str(unknown))
     except NotAKernel as refused:
