@@ -33,6 +33,29 @@ class Origin(StrEnum):
     HUMAN = "human"
 
 
+class EndReason(StrEnum):
+    """Why an instance ended. `InstanceFinished.reason` stays a word, so that an older reader takes one it does not know."""
+
+    ITERATIONS = "iterations"
+    """All of them were spent."""
+    SOLVED = "solved"
+    """A candidate is correct, and its method looks for no better one."""
+    ANSWERED = "answered"
+    """Its method asks for one answer, and that was judged."""
+    NOTHING_LEFT = "nothing_left"
+    """A sweep names no variant any more that is worth a judgement."""
+    START_FAILED = "start_failed"
+    """The kernel that a sweep was to start from is not correct."""
+    RECORDING_EXHAUSTED = "recording_exhausted"
+    BUDGET = "budget"
+    MODEL_FAILED = "model_failed"
+    INFRA_ERROR = "infra_error"
+
+
+METHOD_DONE = frozenset({EndReason.ITERATIONS, EndReason.SOLVED, EndReason.ANSWERED, EndReason.NOTHING_LEFT})
+"""Ends at which a method did all that it does: no remark."""
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Tokens of one call as the provider counted them; unknown is `None`."""
 
@@ -278,7 +301,7 @@ class InstanceFinished(Event, frozen=True, kw_only=True, tag="instance_finished"
     task: str
     instance: int
     reason: str
-    """`iterations`, `recording_exhausted`, `budget`, `model_failed`, `stopped`, `infra_error`."""
+    """An `EndReason`, or a word of a newer writer's."""
     best: str | None = None
     """Its best attempt."""
     message: str = ""
@@ -433,4 +456,16 @@ DURABLE: tuple[type[Event], ...] = (
     SessionFinished,
 )
 
-__all__ = ["DURABLE", "SCHEMA", "AnyEvent", "Event", "Message", "Origin", "Role", "Usage", "Verdict"]
+__all__ = [
+    "DURABLE",
+    "METHOD_DONE",
+    "SCHEMA",
+    "AnyEvent",
+    "EndReason",
+    "Event",
+    "Message",
+    "Origin",
+    "Role",
+    "Usage",
+    "Verdict",
+]

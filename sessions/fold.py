@@ -23,7 +23,7 @@ WORD_OF_ROLE = {
     ev.Role.OPTIMIZER: "optimize",
     ev.Role.REFLECTOR: "reflect",
 }
-FAILED_REASONS = frozenset({"model_failed", "infra_error"})
+FAILED_REASONS = frozenset({ev.EndReason.MODEL_FAILED, ev.EndReason.INFRA_ERROR})
 """Reasons of an `InstanceFinished` that are no ordinary end."""
 
 

@@ -12,6 +12,7 @@ from sessions.events import AnyEvent
 
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
+from .endings import ending_words
 from .judgement import headline, mismatch
 from .method_words import method_words
 from .plain import UNKNOWN, count, duration, indented, money
@@ -77,7 +78,7 @@ class Narrator:
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
                 # A call that failed was told with this message just before.
                 message = f" ({event.message})" if event.message not in ("", self._failure) else ""
-                return f"{self._key(event)}", f"ends: {event.reason}{best}{message}"
+                return f"{self._key(event)}", f"ends: {ending_words(event.reason)}{best}{message}"
             case ev.DeviceAwaited():
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
@@ -153,7 +154,7 @@ def log(state: SessionState) -> Iterator[str]:
         if instance.finished:
             yield ""
             message = f" ({instance.message})" if instance.message else ""
-            yield f"{instance.key} ended: {instance.finished}{message}; best {instance.best or UNKNOWN}"
+            yield f"{instance.key} ended: {ending_words(instance.finished)}{message}; best {instance.best or UNKNOWN}"
 
 
 def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:

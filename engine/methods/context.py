@@ -14,7 +14,7 @@ import msgspec
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Evaluation, Target
-from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role
+from sessions.events import AttemptSwept, EndReason, Message, MethodOptions, Origin, Role
 from suites import Task
 
 MODULES = ("knowledge", "one-shot", "optimizer", "reflection")
@@ -104,6 +104,6 @@ class Method(Protocol):
     iterations: int | None
     """The only number of iterations that means something; `None` where it is the person's choice."""
 
-    async def run(self, context: Context) -> None:
-        """Make `context.iterations` attempts."""
+    async def run(self, context: Context) -> EndReason:
+        """Make `context.iterations` attempts, or fewer; why there are no more."""
         ...

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from engine.tuning import strategy_of_start, strategy_of_variant
 from harness import Verdict
-from sessions.events import AttemptSwept, Origin, Role, SweptVariant
+from sessions.events import AttemptSwept, EndReason, Origin, Role, SweptVariant
 
 from .context import Context
 from .history import Ancestor
@@ -33,7 +33,7 @@ class Tune:
     modules: frozenset[str] = frozenset()
     iterations: int | None = None
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         source = context.start()
         strategy = strategy_of_start(
@@ -43,7 +43,7 @@ class Tune:
         evaluation = await context.judge(source, strategy, rival=None)
         if evaluation.verdict is not Verdict.CORRECT:
             context.tell(f"{attempt} is {evaluation.verdict}, and only a correct kernel can be tuned")
-            return
+            return EndReason.START_FAILED
         best = Ancestor(attempt, source, strategy, evaluation)
         timed = evaluation.speedup is not None
         left = context.iterations - 1
@@ -51,6 +51,7 @@ class Tune:
         tried = {source}
         for most in (half, left - half) if timed else (left,):
             best = await best_of_sweep(context, best, most, tried, timed=timed)
+        return EndReason.ITERATIONS if len(tried) >= context.iterations else EndReason.NOTHING_LEFT
 
 
 async def best_of_sweep(

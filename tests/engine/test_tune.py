@@ -19,6 +19,7 @@ from sessions.events import (
     AnyEvent,
     AttemptSwept,
     CallStarted,
+    EndReason,
     EngineStarted,
     MethodOptions,
     Origin,
@@ -154,7 +155,7 @@ async def test_it_ends_early_and_says_so_where_nothing_looks_better(tmp_path: Pa
     state, _ = await tuned(tmp_path, judge)
     assert len(only(state)) == 1
     assert "vector_add#1/1: none of" in notices(state)
-    assert state.instances["vector_add#1"].finished == "iterations"
+    assert state.instances["vector_add#1"].finished == EndReason.NOTHING_LEFT
 
 
 async def test_a_start_that_is_wrong_is_not_swept(tmp_path: Path) -> None:
@@ -162,6 +163,7 @@ async def test_a_start_that_is_wrong_is_not_swept(tmp_path: Path) -> None:
     state, events = await tuned(tmp_path, judge)
     assert len(only(state)) == 1
     assert "vector_add#1/1 is wrong, and only a correct kernel can be tuned" in notices(state)
+    assert state.instances["vector_add#1"].finished == EndReason.START_FAILED
     assert not judge.survey_told.compiles
     assert not [event for event in events if isinstance(event, AttemptSwept)]
 

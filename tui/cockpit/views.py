@@ -59,11 +59,12 @@ NOTICE_COLUMNS = (Column("", 7, 7), Column("notice", 20, 200))
 LEADERS_A_TASK = 3
 
 ENDINGS = {
+    "iterations": "done",
     "recording_exhausted": "recording ended",
     "budget": "budget spent",
     "infra_error": "our own failure",
 }
-"""Reasons why an instance ended before its last iteration, in a column's width."""
+"""Reasons why an instance ended, in a column's width, where they are not the words themselves."""
 AT_WORK = frozenset({"generate", "optimize", "reflect"})
 """Words of instances that wait for a model's words."""
 
@@ -106,7 +107,7 @@ def doing(instance: InstanceState) -> Cell:
         if calls[0].retries and not written:
             return Cell(f"{instance.word} try {calls[0].retries + 1}", "warn")
         return Cell(f"{instance.word}{streamed}", "busy")
-    if instance.finished and instance.finished != "iterations":
+    if instance.finished:
         said = ENDINGS.get(instance.finished, instance.finished.replace("_", " "))
         return Cell(said, "bad" if instance.word == "failed" else "dim")
     style = {"person": "warn", "done": "dim", "wait": "dim", "failed": "bad"}.get(instance.word, "busy")

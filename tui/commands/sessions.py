@@ -158,7 +158,7 @@ def show_command(session: str, *, as_json: bool) -> None:
                     exam_word(state.attempt(instance.best), instance) or UNKNOWN
                     if instance.best
                     else UNKNOWN,
-                    instance.finished or UNKNOWN,
+                    (instance.finished or UNKNOWN).replace("_", " "),
                 )
                 for instance in state.instances.values()
             ],
