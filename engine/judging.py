@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from engine.tuning import Surveying
-from harness import Device, DevicePool, Evaluation, StageEntered, StageLeft, Target, evaluate, target
+from harness import (
+    Device,
+    DevicePool,
+    Effort,
+    Evaluation,
+    StageEntered,
+    StageLeft,
+    Target,
+    evaluate,
+    target,
+)
+from harness.baselines import Against, Baseline
 from harness.survey import Survey
 from suites import Task
 
@@ -38,6 +49,12 @@ class Judge(Protocol):
 
         Failures of the judge's own are the verdict `infra_error`.
         """
+        ...
+
+    async def estimate(
+        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+    ) -> Evaluation:
+        """What few samples say of a variant beside the kernel that it varies: estimates, and no verdict to keep."""
         ...
 
 
@@ -74,6 +91,21 @@ class PoolJudge:
             exam=exam,
             rival=rival,
             avoid=avoid,
+            on_event=on_stage,
+        )
+
+    async def estimate(
+        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+    ) -> Evaluation:
+        """See `Judge`."""
+        return await evaluate(
+            source,
+            task,
+            pool=self._pool,
+            targets=self._targets,
+            seed=self._seed,
+            against=Against(start),
+            effort=effort,
             on_event=on_stage,
         )
 

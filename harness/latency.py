@@ -38,6 +38,22 @@ class Timed(msgspec.Struct, frozen=True):
     """Millijoules a call, where the device counts energy."""
 
 
+class RoughTime(msgspec.Struct, frozen=True):
+    """An estimate of one case from few samples, as a sweep's rungs ask for it. Called an estimate wherever it is shown."""
+
+    device: str
+    case: str
+    ratio: float | None
+    """The kernel that is varied over the variant; `None` where either is too short for a ratio."""
+    candidate_ms: float
+    """Median of the few samples."""
+    samples: int
+    """Of the variant, over all its processes."""
+    pairs: int
+    against: str
+    """Whose time the ratio is of."""
+
+
 class Efficiency(msgspec.Struct, frozen=True):
     """What a case achieved of its device's peaks: bytes and FLOPs by the task's cost model, time measured."""
 

@@ -30,6 +30,7 @@ from . import limits
 from .baselines import Against, timing_baseline
 from .device import Target
 from .efficiency import flush_bytes
+from .effort import WHOLE, Effort
 from .errors import HarnessError, WorkerDied
 from .frames import AsyncChannel
 from .larger import Larger, doubted, larger
@@ -37,13 +38,12 @@ from .latency import DeviceState, Window
 from .pool import DevicePool, Slot
 from .product import Product
 from .products import product_of
+from .rough import roughly_concluded
 from .servers import Child
 from .spares import TIMER
 from .telemetry import Watched
 from .timed import Timing, concluded, tape_facts, undisturbed
 
-BUDGET_S = 30.0
-"""For the samples of all cases together, while the device is held alone."""
 MOST_REPORT_BYTES = 64 << 20
 
 
@@ -70,6 +70,7 @@ class Performance:
         rival: str | None,
         against: Against,
         compiled: Collection[str] = (),
+        effort: Effort = WHOLE,
     ) -> Timing:
         """What timing says; `WorkerDied` when the judge was lost. Leaves no timer behind.
 
@@ -94,7 +95,8 @@ class Performance:
             cold=against.cold,
             against=baseline.name,
             flush_bytes=flush_bytes(recognised.product),
-            budget_s=BUDGET_S,
+            budget_s=effort.budget_s,
+            effort=effort,
         )
         timing = await self._timed(channel, measure, recognised.product, compiled)
         suspects = {one.case for one in timing.latency if one.efficiency and one.efficiency.suspect}
@@ -144,6 +146,8 @@ class Performance:
                 await self._look_away()
         kept, left_out = undisturbed(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
+        if measure.effort.rough:
+            return roughly_concluded(self._slot.device, measure, measured, left_out)
         timing = concluded(self._slot.device, product, measure, measured, watched.window, left_out)
         return msgspec.structs.replace(
             timing,

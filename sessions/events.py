@@ -261,6 +261,36 @@ class AttemptSwept(Event, frozen=True, kw_only=True, tag="attempt_swept"):
     seconds: float = 0.0
 
 
+class RungEntry(msgspec.Struct, frozen=True):
+    """What a rung found of one variant."""
+
+    changes: tuple[str, ...]
+    """As in `SweptVariant`, by which it is known."""
+    verdict: str
+    """Of the interpreter, and of the outputs that were looked at where it was timed: `correct` as far as that goes."""
+    estimate: float | None = None
+    """Time of the attempt's candidate over the variant's, from few samples: an estimate, never a latency. `None`: not known."""
+    samples: int = 0
+    why: str = ""
+    """It was not right, or could not be said."""
+    kept: bool = False
+    """It goes on, to the next rung or to the judge."""
+
+
+class SweepRung(Event, frozen=True, kw_only=True, tag="sweep_rung"):
+    """A rung of a sweep is over: its variants' times were estimated, the better part goes on. Durable."""
+
+    attempt: str
+    """Whose variants they are, and whose time the ratios are of."""
+    rung: int
+    """1, 2, ...; each takes several times the samples of the one before."""
+    pairs: int
+    """Processes of each side."""
+    entries: tuple[RungEntry, ...]
+    """Best first."""
+    seconds: float = 0.0
+
+
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
     """The judge entered a stage of the cascade."""
 
@@ -422,6 +452,7 @@ AnyEvent = (
     | CandidateProposed
     | SweepStarted
     | AttemptSwept
+    | SweepRung
     | StageStarted
     | StageFinished
     | AttemptJudged
@@ -447,6 +478,7 @@ DURABLE: tuple[type[Event], ...] = (
     CallFailed,
     CandidateProposed,
     AttemptSwept,
+    SweepRung,
     AttemptJudged,
     InstanceFinished,
     WinnerExamined,

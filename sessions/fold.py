@@ -84,6 +84,11 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             attempt.sweep = event
             _does(instance, attempt, "wait")
             return frozenset((instance.key,))
+        case ev.SweepRung():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.rungs.append(event)
+            _does(instance, attempt, "wait")
+            return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():

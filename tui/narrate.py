@@ -62,6 +62,8 @@ class Narrator:
                 found = f"{better} may be better" if better else "none looks better"
                 tried = counted(event.tried, "variant")
                 return event.attempt, f"swept for {event.target}: {tried} compiled, {found}"
+            case ev.SweepRung():
+                return event.attempt, rung_words(event)
             case ev.AttemptJudged():
                 return event.attempt, headline(event.evaluation)
             case ev.WinnerExamined():
@@ -123,6 +125,16 @@ class Narrator:
 def no_code(why: str) -> str:
     """That a reply held no candidate, and in what way."""
     return f"no code (the reply: {why.replace('_', ' ')})" if why else "no code"
+
+
+def rung_words(rung: ev.SweepRung) -> str:
+    """How many of a sweep's variants were estimated and go on, and the best as an estimate."""
+    wrong = sum(entry.verdict != "correct" for entry in rung.entries)
+    known = [entry.estimate for entry in rung.entries if entry.kept and entry.estimate is not None]
+    best = f"; the best at about {max(known):.2f}x of it, an estimate" if known else ""
+    left = f", {wrong} not right" if wrong else ""
+    kept = sum(entry.kept for entry in rung.entries)
+    return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} go on{left}{best}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -18,7 +18,8 @@ from engine.reviewing import Decisions
 from engine.scheduler import run_instances
 from engine.shared import Shared
 from engine.tuning import Surveying
-from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
+from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
+from harness.baselines import Baseline
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
 from sessions.journal import read_journal
@@ -81,6 +82,12 @@ class ToldJudge:
             self.failing -= 1
             return failed(Verdict.INFRA_ERROR, "a worker died")
         return msgspec.structs.replace(self.exam(source), exam=True) if exam else _as_told(source)
+
+    async def estimate(
+        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+    ) -> Evaluation:
+        """See `Judge`."""
+        raise NotImplementedError
 
 
 def _as_told(source: str) -> Evaluation:

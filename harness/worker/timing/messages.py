@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.effort import WHOLE, Effort
 from harness.evaluation import ErrorReport
 from harness.limits import TimeLimits
 from harness.worker.serving.messages import (
@@ -253,6 +254,7 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     flush_bytes: int
     budget_s: float
     """For all cases together, once the device is leased."""
+    effort: Effort = WHOLE
 
 
 ClockRequest = Measure | Timer | Leased
