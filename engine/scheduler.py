@@ -11,6 +11,7 @@ from engine.examining import examine
 from engine.instance import InstanceContext
 from engine.methods import Method
 from engine.shared import Shared
+from engine.spreading import spread
 from harness import HarnessError, Verdict
 from harness.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted
@@ -84,13 +85,14 @@ async def _run(method: Method, context: InstanceContext) -> Ending:
 
 
 async def _examine(shared: Shared, task: Task, key: str) -> Ending | None:
-    """Hold the exam of the instance's winner; another ending where the judge cannot be asked at all."""
+    """Hold the exam of the instance's winner, and measure it on every GPU where that was asked for; another ending where the judge cannot be asked at all."""
     try:
         await examine(shared, task, key)
+        await spread(shared, task, key)
     except NoDeviceLeft:
         raise
     except (HarnessError, SuiteError) as error:
-        return Ending(EndReason.INFRA_ERROR, f"the winner was not examined: {error}")
+        return Ending(EndReason.INFRA_ERROR, f"the winner was not examined or measured to the end: {error}")
     return None
 
 

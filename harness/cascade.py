@@ -70,6 +70,7 @@ async def evaluate(
     rival: str | None = None,
     against: Against = USUAL,
     avoid: str = "",
+    on: str = "",
     effort: Effort = WHOLE,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
@@ -77,7 +78,7 @@ async def evaluate(
 
     The device's own target, on `cpu` the first of `targets`, can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
     the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. It is judged on another device than `avoid` where one is
-    free. `exam` judges the task's exam cases in place of
+    free, or `on` that device alone. `exam` judges the task's exam cases in place of
     the open ones; what comes of it belongs in no feedback. With a rough `effort` a GPU is asked for time alone, once the interpreter let the candidate
     pass: the evaluation has estimates (`rough`) in place of latencies, and is no verdict to keep; on `cpu` it changes nothing. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
@@ -96,7 +97,7 @@ async def evaluate(
         return sheet.done(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        async with pool.slot(avoid) as slot:
+        async with pool.slot(avoid, on=on) as slot:
             sheet.place(slot.device.name)
             compiled_for = _targets(slot.device, targets)
             here = task_on(task, compiled_for[0].name)

@@ -27,7 +27,7 @@ async def evaluate_everywhere(
     against: Against = USUAL,
 ) -> Evaluation:
     """
-    The evaluations of one candidate on each device of `pool`, which has one slot for each, as one.
+    The evaluations of one candidate on each device of `pool` as one.
 
     Its verdict, stages and error are those of the first device where it is not correct, else of the first device; its
     latencies are of all devices, each beside the timing baseline on the same chip.
@@ -35,10 +35,12 @@ async def evaluate_everywhere(
     async with asyncio.TaskGroup() as group:
         asked = [
             group.create_task(
-                evaluate(candidate, task, pool=pool, targets=targets, seed=seed, against=against),
-                name=f"spread/{number}",
+                evaluate(
+                    candidate, task, pool=pool, targets=targets, seed=seed, against=against, on=device.name
+                ),
+                name=f"spread/{device.name}",
             )
-            for number in range(len(pool.devices))
+            for device in pool.devices
         ]
     return merged([one.result() for one in asked])
 

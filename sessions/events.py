@@ -128,6 +128,12 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     series: str = ""
     """What the session was started as a part of, as `ablation-20261121-090000-3f2a`; empty for one that stands alone."""
     options: MethodOptions = MethodOptions()
+    against: str = ""
+    """What candidates are timed against, by name: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
+    against_source: str = ""
+    """The kernel, where a file was named: a resume times against the same."""
+    spread: bool = False
+    """Whether each instance's winner is measured on every GPU."""
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
     """sha256 of each prompt template, by file name."""
@@ -354,6 +360,15 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     """Of the exam cases. A verdict that is not counted says why the attempt was not examined."""
 
 
+class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
+    """With `spread`, at the end of an instance: its winner was judged and timed on one more GPU. Durable; never part of a prompt."""
+
+    attempt: str
+    device: str
+    evaluation: Evaluation
+    """Of the open cases. A verdict that is not counted says why the device could not be measured on."""
+
+
 class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
     """A person accepted or rejected an attempt. Durable."""
 
@@ -460,6 +475,7 @@ AnyEvent = (
     | InstanceFinished
     | WaitingForPerson
     | WinnerExamined
+    | WinnerMeasured
     | DecisionMade
     | DecisionUndone
     | DeviceSampled
@@ -482,6 +498,7 @@ DURABLE: tuple[type[Event], ...] = (
     AttemptJudged,
     InstanceFinished,
     WinnerExamined,
+    WinnerMeasured,
     DecisionMade,
     DecisionUndone,
     EngineStopped,

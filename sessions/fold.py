@@ -91,6 +91,10 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
+        case ev.WinnerMeasured():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.spread.append(event)
+            return frozenset((instance.key,))
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event) | _no_longer_awaited(state, event)
         case ev.AttemptCommitted():

@@ -52,6 +52,8 @@ class ToldJudge:
         self.evaluated: list[str] = []
         self.examined: list[str] = []
         """Sources that it was asked about on the exam cases."""
+        self.measured: list[tuple[str, str]] = []
+        """Sources that it was asked about on one device, and on which."""
         self.failing = 0
         """How many of the next evaluations end with `infra_error`."""
         self.exam: Callable[[str], Evaluation] = _as_told
@@ -88,6 +90,11 @@ class ToldJudge:
     ) -> Evaluation:
         """See `Judge`."""
         raise NotImplementedError
+
+    async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+        """See `Judge`."""
+        self.measured.append((source, device))
+        return msgspec.structs.replace(_as_told(source), device=device)
 
 
 def _as_told(source: str) -> Evaluation:
