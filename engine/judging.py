@@ -7,6 +7,8 @@ from typing import Protocol
 
 from engine.tuning import Surveying
 from harness import (
+    WHOLE,
+    WITH_ENERGY,
     Device,
     DevicePool,
     Effort,
@@ -115,6 +117,7 @@ class PoolJudge:
             rival=rival,
             against=self._timing(task),
             avoid=avoid,
+            effort=WITH_ENERGY if exam else WHOLE,
             on_event=on_stage,
         )
 
@@ -128,6 +131,7 @@ class PoolJudge:
             seed=self._seed,
             against=self._timing(task),
             on=device,
+            effort=WITH_ENERGY,
             on_event=on_stage,
         )
 

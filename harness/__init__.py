@@ -3,7 +3,7 @@
 from .cascade import evaluate
 from .device import Device, Identity, Target
 from .devices import choose_devices, discover_devices
-from .effort import ROUGH, WHOLE, Effort
+from .effort import ROUGH, WHOLE, WITH_ENERGY, Effort
 from .errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
 from .evaluation import (
     EVALUATION_DECODER,
@@ -40,6 +40,7 @@ __all__ = [
     "SLOW_IN_INTERPRETER",
     "STAGES",
     "WHOLE",
+    "WITH_ENERGY",
     "Basis",
     "Device",
     "DevicePool",

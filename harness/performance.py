@@ -31,6 +31,7 @@ from .baselines import Against, timing_baseline
 from .device import Target
 from .efficiency import flush_bytes
 from .effort import WHOLE, Effort
+from .energy import DRAWN_S, with_energy
 from .errors import HarnessError, WorkerDied
 from .frames import AsyncChannel
 from .larger import Larger, doubted, larger
@@ -97,6 +98,7 @@ class Performance:
             flush_bytes=flush_bytes(recognised.product),
             budget_s=effort.budget_s,
             effort=effort,
+            energy_s=DRAWN_S if effort.energy and await self._counts_energy() else 0.0,
         )
         timing = await self._timed(channel, measure, recognised.product, compiled)
         suspects = {one.case for one in timing.latency if one.efficiency and one.efficiency.suspect}
@@ -126,11 +128,13 @@ class Performance:
                 why_not[case.name] = found
         if not asked:
             return doubted(first, Timing((), ""), (), why_not)
+        measure = msgspec.structs.replace(measure, energy_s=0.0)
         task = msgspec.structs.replace(self._task, cases=tuple(one.case for one in asked))
         sources = {side: measure.sources[side] for side in (BASELINE, CANDIDATE)}
-        again = await self._timed(
-            channel, msgspec.structs.replace(measure, task=task, sources=sources), product, ()
-        )
+        async with self._pool.using(self._slot):
+            again = await self._timed(
+                channel, msgspec.structs.replace(measure, task=task, sources=sources), product, ()
+            )
         return doubted(first, again, tuple(asked), why_not)
 
     async def _timed(
@@ -149,13 +153,18 @@ class Performance:
         if measure.effort.rough:
             return roughly_concluded(self._slot.device, measure, measured, left_out)
         timing = concluded(self._slot.device, product, measure, measured, watched.window, left_out)
+        latency, no_energy = with_energy(timing.latency, measured.times, watched.points)
         return msgspec.structs.replace(
             timing,
+            latency=latency,
             facts=(*timing.facts, *tape_facts(measured, compiled)),
-            notes=(*timing.notes, *((watched.note,) if watched.note else ())),
+            notes=(*timing.notes, *filter(None, (watched.note, no_energy))),
             before=self._before,
             after=after,
         )
+
+    async def _counts_energy(self) -> bool:
+        return self._telemetry is not None and (await self._telemetry.state()).energy_j is not None
 
     async def _look(self) -> None:
         """The device is the clock's: what it is now, and what it tells from here on."""

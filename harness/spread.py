@@ -12,6 +12,7 @@ from suites.task import Task
 from .baselines import USUAL, Against
 from .cascade import evaluate
 from .device import Target
+from .effort import WHOLE, Effort
 from .evaluation import Evaluation, Verdict
 from .pool import DevicePool
 from .timed import mean_speedups
@@ -25,6 +26,7 @@ async def evaluate_everywhere(
     targets: Sequence[Target],
     seed: int,
     against: Against = USUAL,
+    effort: Effort = WHOLE,
 ) -> Evaluation:
     """
     The evaluations of one candidate on each device of `pool` as one.
@@ -36,7 +38,14 @@ async def evaluate_everywhere(
         asked = [
             group.create_task(
                 evaluate(
-                    candidate, task, pool=pool, targets=targets, seed=seed, against=against, on=device.name
+                    candidate,
+                    task,
+                    pool=pool,
+                    targets=targets,
+                    seed=seed,
+                    against=against,
+                    on=device.name,
+                    effort=effort,
                 ),
                 name=f"spread/{device.name}",
             )

@@ -16,6 +16,7 @@ from .endings import ending_words
 from .judgement import headline, mismatch
 from .method_words import method_words
 from .plain import UNKNOWN, count, duration, indented, money
+from .timed_against import measured_words, timing_words
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80
@@ -45,6 +46,7 @@ class Narrator:
                     f"{event.session}: {method_words(event.method, event.options)} with {event.model}, "
                     f"{counted(len(event.tasks), 'task')}, {counted(event.instances, 'instance')} each, "
                     f"up to {counted(event.iterations, 'attempt')}"
+                    + "".join(f"; {words}" for words in filter(None, [timing_words(event)]))
                 )
             case ev.EngineStarted(resumed=True):
                 return "session", f"taken up again on {event.host}"
@@ -68,6 +70,8 @@ class Narrator:
                 return event.attempt, headline(event.evaluation)
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
+            case ev.WinnerMeasured():
+                return event.attempt, f"measured on {measured_words(event)}"
             case ev.WaitingForPerson():
                 return event.attempt, "waits for a decision: wavedeck accept or reject"
             case ev.DecisionMade():
@@ -154,6 +158,8 @@ def log(state: SessionState) -> Iterator[str]:
     if started is not None:
         method = method_words(started.method, started.options)
         yield f"session {started.session}: {method} with {started.model}, seed {started.seed}"
+        if words := timing_words(started):
+            yield words
         yield f"tasks {', '.join(started.tasks)}; devices {', '.join(started.devices)}; targets {', '.join(started.targets)}"
     for level, message in state.notices:
         yield f"{level}: {one_line(message)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Evaluation, Verdict
-from sessions.events import SessionStarted
+from sessions.events import SessionStarted, WinnerMeasured
 from sessions.state import AttemptState
 
 from .certainty import against_words
@@ -20,10 +20,12 @@ def timing_words(started: SessionStarted) -> str:
 
 def spread_lines(attempt: AttemptState) -> list[str]:
     """The speedup of a winner on each GPU that it was measured on, a line each; none where it was not."""
-    return [
-        f"GPU {one.device}: {_said(one.evaluation)}"
-        for one in sorted(attempt.spread, key=lambda one: one.device)
-    ]
+    return [measured_words(one) for one in sorted(attempt.spread, key=lambda one: one.device)]
+
+
+def measured_words(one: WinnerMeasured) -> str:
+    """`GPU 0: 1.42x against triton`."""
+    return f"GPU {one.device}: {_said(one.evaluation)}"
 
 
 def _said(evaluation: Evaluation) -> str:

@@ -144,7 +144,13 @@ class Bench:
         ]
 
     def measure(
-        self, *, source: str = "x = 1", floor: Floor = FLOOR, budget_s: float = 1e6, effort: Effort = WHOLE
+        self,
+        *,
+        source: str = "x = 1",
+        floor: Floor = FLOOR,
+        budget_s: float = 1e6,
+        effort: Effort = WHOLE,
+        energy_s: float = 0.0,
     ) -> Measured:
         """What the clock finds. Its timers were let go when this returns."""
         measure = Measure(
@@ -158,6 +164,7 @@ class Bench:
             flush_bytes=1 << 20,
             budget_s=budget_s,
             effort=effort,
+            energy_s=energy_s,
         )
         clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda _: floor)
         try:

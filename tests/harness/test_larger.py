@@ -97,7 +97,7 @@ async def test_what_beats_the_hardware_at_several_times_the_size_is_refused() ->
     assert [case.gpu for case in again.task.open_cases] == [{"n": TIMES * SIZE}]
     assert (again.flush_bytes, again.cold, again.seed) == (first.flush_bytes, first.cold, first.seed)
     assert pool.server.alive == []
-    assert pool.watch.words == ["begin", "end"] * 2
+    assert pool.watch.words == ["begin", "end", "using", "begin", "end", "used"], "never without a lease"
 
 
 @pytest.mark.asyncio

@@ -250,6 +250,8 @@ class Clock:
                 process.watch()
                 self._engine.alive()
             self._spent("the clock's own watch")
+            if check and self._measure.energy_s and time.monotonic() < self._until:
+                self._draw([one for one in processes if one.link.pair == first])
         if check:
             candidates = [process for process in processes if process.link.side == CANDIDATE]
             wrong = self._check(self._random.choice(candidates), self._inputs.unseen(case))
@@ -262,6 +264,13 @@ class Clock:
                 self._engine.alive()
                 self._spent("replay of the tape")
         self._times += [process.times(case.name) for process in processes]
+
+    def _draw(self, processes: Sequence[TimedProcess]) -> None:
+        """What the baseline's and the candidate's calls draw, one after the other."""
+        for process in self._shuffled([one for one in processes if one.link.side in (BASELINE, CANDIDATE)]):
+            process.draw(self._measure.energy_s)
+            self._engine.alive()
+        self._spent("energy")
 
     def _is_known(self, processes: Sequence[TimedProcess]) -> bool:
         """Whether more samples would change nothing."""
