@@ -23,6 +23,8 @@ from sessions.journal import read_journal
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ToldJudge, plan, play, run, shared, told
 from tests.support.evaluations import correct, failed
+from tui.cockpit import details, views
+from tui.cockpit.lines import Span, plain
 from tui.narrate import Narrator
 from tui.reporting import rows
 from tui.summary import summary
@@ -76,6 +78,13 @@ async def test_a_winner_is_measured_on_every_gpu_of_the_session_after_its_exam(t
     assert rows(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
     files = exam_files(state)
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
+    pane = "\n".join(map(plain, details.told("speed", winner, None, None, 160).lines))
+    assert "measured on every GPU, at the end of the instance" in pane
+    assert re.search(r"^ *1 .*small.* 1\.40x ", pane, re.MULTILINE), "a row a GPU, as of any latency"
+    assert "eager" in pane
+    assert "GPU 2: infra error: GPU 2 is in quarantine: it hangs" in pane
+    header = views.header(state, name=SPREAD.session, word=Span("running"), extra=[], width=300)
+    assert "timed against eager; winners on every GPU" in plain(header)
     narrated = Narrator()
     words = [line for event in events for line in [narrated.tell(event)] if line]
     assert any("measured on GPU 1: 1.40x against eager" in str(line) for line in words)

@@ -21,6 +21,7 @@ from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, cells, clean, fit, joined, line, shorten
 from tui.method_words import method_words
+from tui.timed_against import timing_words
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
@@ -344,6 +345,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
         (4, line(wording.clock(since)) if started else ()),
         (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),
+        (2, line(timing_words(started)) if started and timing_words(started) else ()),
         (6, line(wording.tokens(state.input_tokens, state.output_tokens))),
         (7, line(f"cost {wording.cost(state.cost_usd)}{unpriced}") if state.cost_usd is not None else ()),
         (2, line(f"{state.skipped_events} events unread", "warn") if state.skipped_events else ()),
