@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import ContextTooLong, JudgeUnable, ModelError
+from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
 from engine.judging import own_target
 from engine.methods import Review
@@ -22,7 +23,8 @@ from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
 from engine.tuning import RANKED_BY, sweep
-from harness import Evaluation
+from harness import Effort, Evaluation
+from harness.baselines import Baseline
 from sessions.events import (
     AttemptJudged,
     AttemptStarted,
@@ -36,7 +38,9 @@ from sessions.events import (
     Notice,
     Origin,
     Role,
+    SweepRung,
     SweepStarted,
+    SweptVariant,
     WaitingForPerson,
 )
 from sessions.names import attempt_name, call_name, instance_key
@@ -177,6 +181,21 @@ class InstanceContext:
                 seconds=time.monotonic() - began,
             )
         )
+
+    async def rung(
+        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
+    ) -> SweepRung:
+        """See `Context`. `JudgeUnable` when the judge can say nothing of any."""
+        swept = self._recorder.state.attempt(attempt)
+        known = next((rung for rung in swept.rungs if rung.rung == number), None)
+        if known is not None:
+            return known
+        start = Baseline(attempt, swept.source or "")
+        self._recorder.record(SweepStarted(attempt=attempt))
+        told = await estimate_all(
+            self._shared, self.task, start, variants, rung=number, effort=effort, most=most
+        )
+        return await self._recorder.record_durable(told)
 
     def tell(self, words: str) -> None:
         """See `Context`; said once."""

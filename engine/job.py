@@ -116,6 +116,9 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
         first_chain=started.first_chain,
         options=started.options,
         series=started.series,
+        against=started.against,
+        against_source=started.against_source,
+        spread=started.spread,
     )
 
 
@@ -137,6 +140,9 @@ def session_started(plan: SessionPlan) -> SessionStarted:
         first_chain=plan.first_chain,
         series=plan.series,
         options=plan.options,
+        against=plan.against,
+        against_source=plan.against_source,
+        spread=plan.spread,
         versions=versions(),
         templates=template_hashes(),
     )

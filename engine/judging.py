@@ -6,7 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from engine.tuning import Surveying
-from harness import Device, DevicePool, Evaluation, StageEntered, StageLeft, Target, evaluate, target
+from harness import (
+    WHOLE,
+    WITH_ENERGY,
+    Device,
+    DevicePool,
+    Effort,
+    Evaluation,
+    StageEntered,
+    StageLeft,
+    Target,
+    evaluate,
+    target,
+)
+from harness.baselines import USUAL, Against, Baseline, timing_baseline
 from harness.survey import Survey
 from suites import Task
 
@@ -40,15 +53,44 @@ class Judge(Protocol):
         """
         ...
 
+    async def estimate(
+        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+    ) -> Evaluation:
+        """What few samples say of a variant beside the kernel that it varies: estimates, and no verdict to keep."""
+        ...
+
+    async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+        """The evaluation of a winner on this device alone."""
+        ...
+
 
 class PoolJudge:
-    """The harness, on the devices of a pool."""
+    """The harness, on the devices of a pool.
 
-    def __init__(self, pool: DevicePool, *, targets: Sequence[Target], seed: int) -> None:
+    `against` names what a GPU times candidates against: one of `harness.baselines.KINDS`, empty for the task's own, or with
+    `against_source` a kernel of that name.
+    """
+
+    def __init__(
+        self,
+        pool: DevicePool,
+        *,
+        targets: Sequence[Target],
+        seed: int,
+        against: str = "",
+        against_source: str = "",
+    ) -> None:
         self.devices: Sequence[Device] = pool.devices
         self._pool = pool
         self._targets = targets
         self._seed = seed
+        self._against = against
+        self._against_source = against_source
+
+    def _timing(self, task: Task) -> Against:
+        if self._against_source:
+            return Against(Baseline(self._against, self._against_source))
+        return Against(timing_baseline(task, self._against)) if self._against else USUAL
 
     def survey(self, task: Task) -> Surveying:
         """See `Judge`."""
@@ -73,7 +115,38 @@ class PoolJudge:
             seed=self._seed,
             exam=exam,
             rival=rival,
+            against=self._timing(task),
             avoid=avoid,
+            effort=WITH_ENERGY if exam else WHOLE,
+            on_event=on_stage,
+        )
+
+    async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+        """See `Judge`."""
+        return await evaluate(
+            source,
+            task,
+            pool=self._pool,
+            targets=self._targets,
+            seed=self._seed,
+            against=self._timing(task),
+            on=device,
+            effort=WITH_ENERGY,
+            on_event=on_stage,
+        )
+
+    async def estimate(
+        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+    ) -> Evaluation:
+        """See `Judge`."""
+        return await evaluate(
+            source,
+            task,
+            pool=self._pool,
+            targets=self._targets,
+            seed=self._seed,
+            against=Against(start),
+            effort=effort,
             on_event=on_stage,
         )
 

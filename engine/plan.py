@@ -17,6 +17,8 @@ from engine.models import Limits, NoModel, check_models, find_recording, recordi
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
 from harness import Target, target
+from harness.baselines import KINDS, TASK, kernel_baseline, timing_baseline
+from harness.devices import CPU
 from harness.selection import select_devices
 from harness.targets import DEFAULT_TARGET
 from sessions.events import MethodOptions
@@ -75,6 +77,10 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     model_calls: int = MODEL_CALLS
     """Requests under way at once, over all instances."""
     options: MethodOptions = MethodOptions()
+    against: str = TASK
+    """What a GPU times candidates against: one of `harness.baselines.KINDS`, or the path of a kernel file."""
+    spread: bool = False
+    """Measure each instance's winner on every GPU."""
     first_chain: int = 1
     """Of a recording: the chain that instance 1 plays."""
     series: str = ""
@@ -104,6 +110,10 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()
+    against: str = ""
+    against_source: str = ""
+    spread: bool = False
+    """These three: see `SessionStarted`."""
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
@@ -128,6 +138,10 @@ def resolve(
         raise UsageProblem(f"--review is one of {', '.join(REVIEWS)}, not {plan.review!r}")
     _check_budgets(plan, models)
     instances, iterations = _counts(plan, method, tasks, recording)
+    devices = _devices(plan.devices)
+    if plan.spread and devices == (CPU.name,):
+        raise UsageProblem("--spread compares GPUs, and none was chosen; name them, as --devices 0,1")
+    against, against_source = _against(plan.against, tasks)
     return SessionPlan(
         session=session_name(method.name, now or datetime.now(UTC)),
         method=method.name,
@@ -136,7 +150,7 @@ def resolve(
         instances=instances,
         iterations=iterations,
         seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
-        devices=_devices(plan.devices),
+        devices=devices,
         targets=tuple(each.name for each in _targets(plan.targets)),
         review=plan.review,
         budget_usd=plan.budget_usd,
@@ -147,6 +161,9 @@ def resolve(
         first_chain=plan.first_chain,
         series=plan.series,
         options=_options(plan.options, method, tasks),
+        against=against,
+        against_source=against_source,
+        spread=plan.spread,
     )
 
 
@@ -210,16 +227,39 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     return msgspec.structs.replace(options, start=str(start))
 
 
+def _against(asked: str, tasks: Sequence[Task]) -> tuple[str, str]:
+    """Name and source of what is timed against, as `SessionStarted` has them; it is there for every task."""
+    if asked in ("", TASK):
+        return "", ""
+    if asked in KINDS:
+        for task in tasks:
+            timing_baseline(task, asked)
+        return asked, ""
+    if not Path(asked).exists():
+        raise UsageProblem(f"--against {asked}: neither one of {', '.join(KINDS)} nor a kernel file")
+    if len(tasks) > 1:
+        raise UsageProblem(
+            f"--against {asked} is a kernel of one task, and {len(tasks)} are to be run; name its task"
+        )
+    found = kernel_baseline(tasks[0], asked, read_kernel(Path(asked), "--against"))
+    return found.name, found.source
+
+
 def read_start(file: Path) -> str:
     """The kernel in a file; `UsageProblem` where there is none."""
+    return read_kernel(file, "--start")
+
+
+def read_kernel(file: Path, option: str) -> str:
+    """The kernel that an option names; `UsageProblem` where there is none."""
     try:
         source = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageProblem(f"--start {file} cannot be read: {error.strerror}") from error
+        raise UsageProblem(f"{option} {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageProblem(f"--start {file} is no text in UTF-8") from error
+        raise UsageProblem(f"{option} {file} is no text in UTF-8") from error
     if not source.strip():
-        raise UsageProblem(f"--start {file} is empty")
+        raise UsageProblem(f"{option} {file} is empty")
     return source
 
 

@@ -11,19 +11,20 @@ from engine.examining import examine
 from engine.instance import InstanceContext
 from engine.methods import Method
 from engine.shared import Shared
+from engine.spreading import spread
 from harness import HarnessError, Verdict
 from harness.errors import NoDeviceLeft
-from sessions.events import InstanceFinished, InstanceStarted
+from sessions.events import EndReason, InstanceFinished, InstanceStarted
 from suites import SuiteError, Task
 
-CURABLE = frozenset({"model_failed", "infra_error"})
+CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
 """Reasons after which a resume takes an instance up again: a new key, a model that answers, a judge that works."""
 
 
 class Ending(NamedTuple):
     """Why an instance ended."""
 
-    reason: str
+    reason: EndReason
     message: str = ""
 
 
@@ -54,7 +55,7 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
     ending = await _run(method, context)
     await context.close()
-    if ending.reason != "infra_error":
+    if ending.reason is not EndReason.INFRA_ERROR:
         ending = await _examine(shared, task, context.key) or ending
     await shared.recorder.record_durable(
         InstanceFinished(
@@ -70,28 +71,28 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
 
 async def _run(method: Method, context: InstanceContext) -> Ending:
     try:
-        await method.run(context)
+        return Ending(await method.run(context))
     except RecordingExhausted as error:
-        return Ending("recording_exhausted", str(error))
+        return Ending(EndReason.RECORDING_EXHAUSTED, str(error))
     except ModelError as error:
-        return Ending("model_failed", f"{error.reason}: {error}")
+        return Ending(EndReason.MODEL_FAILED, f"{error.reason}: {error}")
     except BudgetSpent as error:
-        return Ending("budget", str(error))
+        return Ending(EndReason.BUDGET, str(error))
     except NoDeviceLeft:
         raise  # no instance can go on: the session stops
     except (JudgeUnable, HarnessError, SuiteError, UsageProblem) as error:
-        return Ending("infra_error", str(error))
-    return Ending("iterations")
+        return Ending(EndReason.INFRA_ERROR, str(error))
 
 
 async def _examine(shared: Shared, task: Task, key: str) -> Ending | None:
-    """Hold the exam of the instance's winner; another ending where the judge cannot be asked at all."""
+    """Hold the exam of the instance's winner, and measure it on every GPU where that was asked for; another ending where the judge cannot be asked at all."""
     try:
         await examine(shared, task, key)
+        await spread(shared, task, key)
     except NoDeviceLeft:
         raise
     except (HarnessError, SuiteError) as error:
-        return Ending("infra_error", f"the winner was not examined: {error}")
+        return Ending(EndReason.INFRA_ERROR, f"the winner was not examined or measured to the end: {error}")
     return None
 
 

@@ -3,6 +3,7 @@
 from .cascade import evaluate
 from .device import Device, Identity, Target
 from .devices import choose_devices, discover_devices
+from .effort import ROUGH, WHOLE, WITH_ENERGY, Effort
 from .errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
 from .evaluation import (
     EVALUATION_DECODER,
@@ -23,7 +24,7 @@ from .evaluation import (
     Verdict,
     Weakness,
 )
-from .latency import DeviceState, Efficiency, Latency, Outcome, Timed, Window
+from .latency import DeviceState, Efficiency, Latency, Outcome, RoughTime, Timed, Window
 from .limits import TimeLimits
 from .pool import DevicePool
 from .probe import HarnessReport, probe
@@ -35,13 +36,17 @@ from .targets import hardware, target, targets
 
 __all__ = [
     "EVALUATION_DECODER",
+    "ROUGH",
     "SLOW_IN_INTERPRETER",
     "STAGES",
+    "WHOLE",
+    "WITH_ENERGY",
     "Basis",
     "Device",
     "DevicePool",
     "DeviceState",
     "Efficiency",
+    "Effort",
     "ErrorReport",
     "Estimate",
     "Evaluation",
@@ -59,6 +64,7 @@ __all__ = [
     "Outcome",
     "Product",
     "Recognised",
+    "RoughTime",
     "Stage",
     "StageEntered",
     "StageLeft",

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -37,6 +38,7 @@ from . import limits
 from .baselines import USUAL, Against
 from .compilation import Compiler, TargetReport, last_line, never_run
 from .device import Device, Target
+from .effort import WHOLE, Effort
 from .errors import HarnessError, WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
@@ -68,14 +70,17 @@ async def evaluate(
     rival: str | None = None,
     against: Against = USUAL,
     avoid: str = "",
+    on: str = "",
+    effort: Effort = WHOLE,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
 
     The device's own target, on `cpu` the first of `targets`, can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
     the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. It is judged on another device than `avoid` where one is
-    free. `exam` judges the task's exam cases in place of
-    the open ones; what comes of it belongs in no feedback. `on_event` is called in order, from the event
+    free, or `on` that device alone. `exam` judges the task's exam cases in place of
+    the open ones; what comes of it belongs in no feedback. With a rough `effort` a GPU is asked for time alone, once the interpreter let the candidate
+    pass: the evaluation has estimates (`rough`) in place of latencies, and is no verdict to keep; on `cpu` it changes nothing. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
     never an exception; only wrong arguments raise (`HarnessError`), and `NoDeviceLeft` when every GPU of the pool has failed.
     """
@@ -92,11 +97,11 @@ async def evaluate(
         return sheet.done(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        async with pool.slot(avoid) as slot:
+        async with pool.slot(avoid, on=on) as slot:
             sheet.place(slot.device.name)
             compiled_for = _targets(slot.device, targets)
             here = task_on(task, compiled_for[0].name)
-            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam, rival, against)
+            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam, rival, against, effort)
             if slot.interpreter is not None:
                 sheet.enter("call")
                 interpreted = await _Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked).run()
@@ -104,6 +109,9 @@ async def evaluate(
                 if held is not None:
                     return held
                 asked = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
+                if effort.rough:
+                    roughly = _Evaluating(sheet, pool, slot, asked).roughly
+                    return await pool.judge_on(slot, partial(roughly, interpreted))
             return await pool.judge_on(slot, _Evaluating(sheet, pool, slot, asked).run)
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
@@ -131,6 +139,7 @@ class _Asked(msgspec.Struct, frozen=True):
     exam: bool
     rival: str | None
     against: Against
+    effort: Effort
 
 
 class _Evaluating:
@@ -149,6 +158,7 @@ class _Evaluating:
         self._exam = asked.exam
         self._rival = asked.rival
         self._against = asked.against
+        self._effort = asked.effort
         self._limits = pool.limits(slot.device)
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
@@ -196,6 +206,19 @@ class _Evaluating:
             if not finished:
                 self._slot.discard()
         return evaluation
+
+    async def roughly(self, interpreted: Evaluation) -> Evaluation:
+        """What few samples say of a candidate that the interpreter let pass; its outputs are looked at where it is timed."""
+        self._sheet.fail_open_stages("by the interpreter alone", ok=None)
+        self._sheet.enter("performance")
+        verdict, error = await self._time()
+        told = self._sheet.done(verdict, error)
+        return msgspec.structs.replace(
+            told,
+            call=interpreted.call,
+            execution=interpreted.execution,
+            stages=(told.stages[0], *interpreted.stages[1:-1], told.stages[-1]),
+        )
 
     async def _guest(self, cpu_s: int) -> Worker:
         """On a GPU one that was started ahead, where there is one."""
@@ -282,7 +305,12 @@ class _Evaluating:
             resources = self._sheet.facts.get("resources", {}).get(self._targets[0].name, ())
             compiled = {one.code_sha256 for one in resources}
             timing = await performance.measure(
-                channel, self._source, rival=self._rival, against=self._against, compiled=compiled
+                channel,
+                self._source,
+                rival=self._rival,
+                against=self._against,
+                compiled=compiled,
+                effort=self._effort,
             )
         except TimeoutError:
             self._slot.discard()
@@ -294,7 +322,7 @@ class _Evaluating:
         sheet.leave("performance", timing.detail, ok=timing.ok)
         sheet.notes += timing.notes
         sheet.facts["facts"] = (*sheet.facts.get("facts", ()), *timing.facts)
-        sheet.facts["latency"] = timing.latency
+        sheet.facts |= {"latency": timing.latency, "rough": timing.rough}
         sheet.facts |= {"device_before": timing.before, "device_after": timing.after}
         sheet.facts["speedup"], sheet.facts["speedup_geomean"] = mean_speedups(timing.latency)
         return timing.verdict, timing.error
@@ -410,7 +438,7 @@ class _Evaluating:
         facts["traffic"] = await asyncio.to_thread(counted, self._task, self._cases, judged.traffic)
         self._sheet.notes += unwritten(facts["traffic"])
         facts["sampled"], facts["not_sampled"] = (), {}
-        if correct and not self._exam:
+        if correct and not self._exam and not self._effort.rough:
             sampler = Sampler(self._pool, self._task, self._source, target)
             reports = await sampler.sample(self._specifications)
             facts["sampled"], facts["not_sampled"] = await asyncio.to_thread(

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from .latency import DeviceState, Latency
+from .latency import DeviceState, Latency, RoughTime
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
@@ -326,6 +326,9 @@ class Evaluation(msgspec.Struct, frozen=True):
     """Always six, in the order of `STAGES`."""
     error: ErrorReport | None = None
     latency: tuple[Latency, ...] = ()
+    rough: tuple[RoughTime, ...] = ()
+    """In place of latencies where a rough effort was asked for: estimates. Such an evaluation is no verdict to keep: its stages
+    before timing are the interpreter's alone."""
     speedup: float | None = None
     """Mean over cases of the ratio of medians (GEAK), over those that have a ratio; `None` where none has."""
     speedup_geomean: float | None = None

@@ -35,7 +35,24 @@ class Timed(msgspec.Struct, frozen=True):
     peak_bytes: int | None = None
     """The most device memory that a call allocated beyond its inputs."""
     energy_mj: float | None = None
-    """Millijoules a call, where the device counts energy."""
+    """Millijoules a call, where the device counts energy: of the whole device, over plain calls back to back with caches as these
+    leave them - not of the samples, between which caches are emptied."""
+
+
+class RoughTime(msgspec.Struct, frozen=True):
+    """An estimate of one case from few samples, as a sweep's rungs ask for it. Called an estimate wherever it is shown."""
+
+    device: str
+    case: str
+    ratio: float | None
+    """The kernel that is varied over the variant; `None` where either is too short for a ratio."""
+    candidate_ms: float
+    """Median of the few samples."""
+    samples: int
+    """Of the variant, over all its processes."""
+    pairs: int
+    against: str
+    """Whose time the ratio is of."""
 
 
 class Efficiency(msgspec.Struct, frozen=True):
@@ -104,6 +121,8 @@ class DeviceState(msgspec.Struct, frozen=True):
     hotspot_c: float | None = None
     memory_total_bytes: int | None = None
     power_w: float | None = None
+    energy_j: float | None = None
+    """By the device's own counter, from wherever it starts."""
 
 
 class Latency(msgspec.Struct, frozen=True):

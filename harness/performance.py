@@ -23,24 +23,28 @@ from harness.worker.timing.messages import (
     NeedTimers,
     Timer,
 )
+from suites.errors import SuiteError
 from suites.task import Task
 
 from . import limits
 from .baselines import Against, timing_baseline
 from .device import Target
 from .efficiency import flush_bytes
+from .effort import WHOLE, Effort
+from .energy import DRAWN_S, with_energy
 from .errors import HarnessError, WorkerDied
 from .frames import AsyncChannel
+from .larger import Larger, doubted, larger
 from .latency import DeviceState, Window
 from .pool import DevicePool, Slot
+from .product import Product
 from .products import product_of
+from .rough import roughly_concluded
 from .servers import Child
 from .spares import TIMER
 from .telemetry import Watched
 from .timed import Timing, concluded, tape_facts, undisturbed
 
-BUDGET_S = 30.0
-"""For the samples of all cases together, while the device is held alone."""
 MOST_REPORT_BYTES = 64 << 20
 
 
@@ -67,6 +71,7 @@ class Performance:
         rival: str | None,
         against: Against,
         compiled: Collection[str] = (),
+        effort: Effort = WHOLE,
     ) -> Timing:
         """What timing says; `WorkerDied` when the judge was lost. Leaves no timer behind.
 
@@ -91,8 +96,51 @@ class Performance:
             cold=against.cold,
             against=baseline.name,
             flush_bytes=flush_bytes(recognised.product),
-            budget_s=BUDGET_S,
+            budget_s=effort.budget_s,
+            effort=effort,
+            energy_s=DRAWN_S if effort.energy and await self._counts_energy() else 0.0,
         )
+        timing = await self._timed(channel, measure, recognised.product, compiled)
+        suspects = {one.case for one in timing.latency if one.efficiency and one.efficiency.suspect}
+        return (
+            await self._again(channel, measure, recognised.product, timing, suspects) if suspects else timing
+        )
+
+    async def _again(
+        self,
+        channel: AsyncChannel,
+        measure: Measure,
+        product: Product | None,
+        first: Timing,
+        suspects: Collection[str],
+    ) -> Timing:
+        """The first timing, once its suspects were timed at several times their size."""
+        asked: list[Larger] = []
+        why_not: dict[str, str] = {}
+        for case in (one for one in self._task.open_cases if one.name in suspects):
+            try:
+                found = await asyncio.to_thread(larger, self._task, case)
+            except SuiteError as error:
+                found = str(error)
+            if isinstance(found, Larger):
+                asked.append(found)
+            else:
+                why_not[case.name] = found
+        if not asked:
+            return doubted(first, Timing((), ""), (), why_not)
+        measure = msgspec.structs.replace(measure, energy_s=0.0)
+        task = msgspec.structs.replace(self._task, cases=tuple(one.case for one in asked))
+        sources = {side: measure.sources[side] for side in (BASELINE, CANDIDATE)}
+        async with self._pool.using(self._slot):
+            again = await self._timed(
+                channel, msgspec.structs.replace(measure, task=task, sources=sources), product, ()
+            )
+        return doubted(first, again, tuple(asked), why_not)
+
+    async def _timed(
+        self, channel: AsyncChannel, measure: Measure, product: Product | None, compiled: Collection[str]
+    ) -> Timing:
+        """What one run of the clock says; whatever becomes of it, no timer is left."""
         async with AsyncExitStack() as held:
             try:
                 measured = await self._follow(channel, measure, held)
@@ -102,14 +150,21 @@ class Performance:
                 await self._look_away()
         kept, left_out = undisturbed(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
-        timing = concluded(self._slot.device, recognised.product, measure, measured, watched.window, left_out)
+        if measure.effort.rough:
+            return roughly_concluded(self._slot.device, measure, measured, left_out)
+        timing = concluded(self._slot.device, product, measure, measured, watched.window, left_out)
+        latency, no_energy = with_energy(timing.latency, measured.times, watched.points)
         return msgspec.structs.replace(
             timing,
+            latency=latency,
             facts=(*timing.facts, *tape_facts(measured, compiled)),
-            notes=(*timing.notes, *((watched.note,) if watched.note else ())),
+            notes=(*timing.notes, *filter(None, (watched.note, no_energy))),
             before=self._before,
             after=after,
         )
+
+    async def _counts_energy(self) -> bool:
+        return self._telemetry is not None and (await self._telemetry.state()).energy_j is not None
 
     async def _look(self) -> None:
         """The device is the clock's: what it is now, and what it tells from here on."""

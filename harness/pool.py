@@ -92,6 +92,8 @@ class DevicePool:
         self.compiling = ForkServer(interpret=False)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
         """`None`: there will be no slot any more."""
+        self._freed = asyncio.Event()
+        """A slot was given back, or a device lost, since somebody last looked."""
         self._all: list[Slot] = []
         self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
         """Held by each compiling process."""
@@ -140,20 +142,22 @@ class DevicePool:
         return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
-    async def slot(self, avoid: str = "") -> AsyncIterator[Slot]:
+    async def slot(self, avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
         """A free slot on a device that is not in quarantine, waited for; servers that died are started again first.
 
-        On another device than `avoid` where one is free now. `NoDeviceLeft` when every device of the pool is in quarantine.
+        On another device than `avoid` where one is free now; with `on` on that device alone, before others who wait, and
+        `WorkerDied` when it is in quarantine. `NoDeviceLeft` when every device of the pool is in quarantine.
         """
         if not self._all:
             raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
-        slot = await self._next_slot()
+        slot = await self._next_slot() if not on else await self._slot_on(on)
         if slot.device.name == avoid:
             slot = self._elsewhere(slot)
         try:
             await self._start_servers()
             yield slot
         finally:
+            self._freed.set()
             self._free.put_nowait(slot)
 
     async def judge_on(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
@@ -262,6 +266,21 @@ class DevicePool:
             else:
                 self._free.put_nowait(slot)
 
+    async def _slot_on(self, device: str) -> Slot:
+        while True:
+            await self.health.ready.wait()
+            if device in self.health.lost:
+                raise WorkerDied(f"GPU {device} is in quarantine: {self.health.lost[device]}")
+            free = [self._free.get_nowait() for _ in range(self._free.qsize())]
+            found = next((one for one in free if one is not None and one.device.name == device), None)
+            for one in reversed(free):
+                if one is not found or one is None:
+                    self._free.put_nowait(one)
+            if found is not None:
+                return found
+            self._freed.clear()
+            await self._freed.wait()
+
     def _elsewhere(self, slot: Slot) -> Slot:
         """A free slot on another device in place of this one, if there is one; else this one."""
         free = [self._free.get_nowait() for _ in range(self._free.qsize())]
@@ -278,6 +297,8 @@ class DevicePool:
         return found
 
     def _tell(self, told: DeviceTold) -> None:
+        if isinstance(told, Quarantined):
+            self._freed.set()
         if isinstance(told, Quarantined) and len(self.health.lost) == len(self.devices):
             self._free.put_nowait(None)
         if self._on_device is not None:

@@ -12,6 +12,7 @@ from suites.task import Task
 from .baselines import USUAL, Against
 from .cascade import evaluate
 from .device import Target
+from .effort import WHOLE, Effort
 from .evaluation import Evaluation, Verdict
 from .pool import DevicePool
 from .timed import mean_speedups
@@ -25,9 +26,10 @@ async def evaluate_everywhere(
     targets: Sequence[Target],
     seed: int,
     against: Against = USUAL,
+    effort: Effort = WHOLE,
 ) -> Evaluation:
     """
-    The evaluations of one candidate on each device of `pool`, which has one slot for each, as one.
+    The evaluations of one candidate on each device of `pool` as one.
 
     Its verdict, stages and error are those of the first device where it is not correct, else of the first device; its
     latencies are of all devices, each beside the timing baseline on the same chip.
@@ -35,10 +37,19 @@ async def evaluate_everywhere(
     async with asyncio.TaskGroup() as group:
         asked = [
             group.create_task(
-                evaluate(candidate, task, pool=pool, targets=targets, seed=seed, against=against),
-                name=f"spread/{number}",
+                evaluate(
+                    candidate,
+                    task,
+                    pool=pool,
+                    targets=targets,
+                    seed=seed,
+                    against=against,
+                    on=device.name,
+                    effort=effort,
+                ),
+                name=f"spread/{device.name}",
             )
-            for number in range(len(pool.devices))
+            for device in pool.devices
         ]
     return merged([one.result() for one in asked])
 

@@ -24,7 +24,7 @@ from . import ratios
 from .device import Device
 from .efficiency import case_efficiency
 from .evaluation import Basis, ErrorReport, Fact, Verdict
-from .latency import DeviceState, Latency, Outcome, Timed, Window
+from .latency import DeviceState, Latency, Outcome, RoughTime, Timed, Window
 from .product import Product
 from .telemetry import Watched, steady
 
@@ -46,13 +46,15 @@ class Timing(msgspec.Struct, frozen=True):
     before: DeviceState | None = None
     """Of the device, once it was leased."""
     after: DeviceState | None = None
+    rough: tuple[RoughTime, ...] = ()
+    """Estimates, where a rough effort was asked for."""
 
     @property
     def ok(self) -> bool | None:
         """Of the stage."""
         if self.verdict is not Verdict.CORRECT:
             return False
-        return True if self.latency else None
+        return True if self.latency or self.rough else None
 
 
 def undisturbed(

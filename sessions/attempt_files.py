@@ -133,6 +133,9 @@ def attempt_message(attempt: AttemptState) -> str:
     trailers = {
         "Verdict": evaluation.verdict,
         "Speedup": speedup,
+        "Against": ", ".join(dict.fromkeys(one.against for one in evaluation.latency if one.against))
+        if speedup
+        else "",
         "Device": evaluation.device,
         "Origin": attempt.origin,
         "Base": attempt.base or "",
@@ -142,16 +145,26 @@ def attempt_message(attempt: AttemptState) -> str:
 
 
 def exam_files(state: SessionState) -> dict[str, bytes]:
-    """`exams/<suite>/<task>/<instance>/<attempt>.json` of every examined attempt, for the `_journal` branch.
+    """`exams/<suite>/<task>/<instance>/<attempt>.json` of every examined attempt, for the `_journal` branch, and
+    `spread/<suite>/<task>/<instance>/<attempt>/<device>.json` of every winner on every GPU that it was measured on.
 
     Beside the attempts, not in their trees: commits that others are built on never change.
     """
-    return {
+    exams = {
         f"exams/{instance.task}/{instance.instance}/{attempt.number}.json": _pretty(attempt.exam)
         for instance in state.instances.values()
         for attempt in instance.attempts
         if attempt.exam is not None
     }
+    spread = {
+        f"spread/{instance.task}/{instance.instance}/{attempt.number}/{one.device}.json": _pretty(
+            one.evaluation
+        )
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+        for one in attempt.spread
+    }
+    return exams | spread
 
 
 def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ from .events import (
     ReplyPiece,
     StageFinished,
     StageStarted,
+    SweepRung,
     SweepStarted,
 )
 from .files import FileLock
@@ -172,6 +173,7 @@ _PASSED_OVER = tuple(
         CandidateProposed,
         SweepStarted,
         AttemptSwept,
+        SweepRung,
         StageStarted,
         StageFinished,
         DeviceSampled,

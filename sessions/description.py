@@ -32,6 +32,9 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
     first_chain: int = 1
     series: str = ""
     options: MethodOptions = MethodOptions()
+    against: str = ""
+    against_source: str = ""
+    spread: bool = False
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
 

@@ -33,6 +33,29 @@ class Origin(StrEnum):
     HUMAN = "human"
 
 
+class EndReason(StrEnum):
+    """Why an instance ended. `InstanceFinished.reason` stays a word, so that an older reader takes one it does not know."""
+
+    ITERATIONS = "iterations"
+    """All of them were spent."""
+    SOLVED = "solved"
+    """A candidate is correct, and its method looks for no better one."""
+    ANSWERED = "answered"
+    """Its method asks for one answer, and that was judged."""
+    NOTHING_LEFT = "nothing_left"
+    """A sweep names no variant any more that is worth a judgement."""
+    START_FAILED = "start_failed"
+    """The kernel that a sweep was to start from is not correct."""
+    RECORDING_EXHAUSTED = "recording_exhausted"
+    BUDGET = "budget"
+    MODEL_FAILED = "model_failed"
+    INFRA_ERROR = "infra_error"
+
+
+METHOD_DONE = frozenset({EndReason.ITERATIONS, EndReason.SOLVED, EndReason.ANSWERED, EndReason.NOTHING_LEFT})
+"""Ends at which a method did all that it does: no remark."""
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Tokens of one call as the provider counted them; unknown is `None`."""
 
@@ -105,6 +128,12 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     series: str = ""
     """What the session was started as a part of, as `ablation-20261121-090000-3f2a`; empty for one that stands alone."""
     options: MethodOptions = MethodOptions()
+    against: str = ""
+    """What candidates are timed against, by name: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
+    against_source: str = ""
+    """The kernel, where a file was named: a resume times against the same."""
+    spread: bool = False
+    """Whether each instance's winner is measured on every GPU."""
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
     """sha256 of each prompt template, by file name."""
@@ -238,6 +267,36 @@ class AttemptSwept(Event, frozen=True, kw_only=True, tag="attempt_swept"):
     seconds: float = 0.0
 
 
+class RungEntry(msgspec.Struct, frozen=True):
+    """What a rung found of one variant."""
+
+    changes: tuple[str, ...]
+    """As in `SweptVariant`, by which it is known."""
+    verdict: str
+    """Of the interpreter, and of the outputs that were looked at where it was timed: `correct` as far as that goes."""
+    estimate: float | None = None
+    """Time of the attempt's candidate over the variant's, from few samples: an estimate, never a latency. `None`: not known."""
+    samples: int = 0
+    why: str = ""
+    """It was not right, or could not be said."""
+    kept: bool = False
+    """It goes on, to the next rung or to the judge."""
+
+
+class SweepRung(Event, frozen=True, kw_only=True, tag="sweep_rung"):
+    """A rung of a sweep is over: its variants' times were estimated, the better part goes on. Durable."""
+
+    attempt: str
+    """Whose variants they are, and whose time the ratios are of."""
+    rung: int
+    """1, 2, ...; each takes several times the samples of the one before."""
+    pairs: int
+    """Processes of each side."""
+    entries: tuple[RungEntry, ...]
+    """Best first."""
+    seconds: float = 0.0
+
+
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
     """The judge entered a stage of the cascade."""
 
@@ -278,7 +337,7 @@ class InstanceFinished(Event, frozen=True, kw_only=True, tag="instance_finished"
     task: str
     instance: int
     reason: str
-    """`iterations`, `recording_exhausted`, `budget`, `model_failed`, `stopped`, `infra_error`."""
+    """An `EndReason`, or a word of a newer writer's."""
     best: str | None = None
     """Its best attempt."""
     message: str = ""
@@ -299,6 +358,15 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
     attempt: str
     evaluation: Evaluation
     """Of the exam cases. A verdict that is not counted says why the attempt was not examined."""
+
+
+class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
+    """With `spread`, at the end of an instance: its winner was judged and timed on one more GPU. Durable; never part of a prompt."""
+
+    attempt: str
+    device: str
+    evaluation: Evaluation
+    """Of the open cases. A verdict that is not counted says why the device could not be measured on."""
 
 
 class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
@@ -399,6 +467,7 @@ AnyEvent = (
     | CandidateProposed
     | SweepStarted
     | AttemptSwept
+    | SweepRung
     | StageStarted
     | StageFinished
     | AttemptJudged
@@ -406,6 +475,7 @@ AnyEvent = (
     | InstanceFinished
     | WaitingForPerson
     | WinnerExamined
+    | WinnerMeasured
     | DecisionMade
     | DecisionUndone
     | DeviceSampled
@@ -424,13 +494,27 @@ DURABLE: tuple[type[Event], ...] = (
     CallFailed,
     CandidateProposed,
     AttemptSwept,
+    SweepRung,
     AttemptJudged,
     InstanceFinished,
     WinnerExamined,
+    WinnerMeasured,
     DecisionMade,
     DecisionUndone,
     EngineStopped,
     SessionFinished,
 )
 
-__all__ = ["DURABLE", "SCHEMA", "AnyEvent", "Event", "Message", "Origin", "Role", "Usage", "Verdict"]
+__all__ = [
+    "DURABLE",
+    "METHOD_DONE",
+    "SCHEMA",
+    "AnyEvent",
+    "EndReason",
+    "Event",
+    "Message",
+    "Origin",
+    "Role",
+    "Usage",
+    "Verdict",
+]

@@ -23,7 +23,7 @@ WORD_OF_ROLE = {
     ev.Role.OPTIMIZER: "optimize",
     ev.Role.REFLECTOR: "reflect",
 }
-FAILED_REASONS = frozenset({"model_failed", "infra_error"})
+FAILED_REASONS = frozenset({ev.EndReason.MODEL_FAILED, ev.EndReason.INFRA_ERROR})
 """Reasons of an `InstanceFinished` that are no ordinary end."""
 
 
@@ -84,8 +84,17 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             attempt.sweep = event
             _does(instance, attempt, "wait")
             return frozenset((instance.key,))
+        case ev.SweepRung():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.rungs.append(event)
+            _does(instance, attempt, "wait")
+            return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
+        case ev.WinnerMeasured():
+            attempt, instance = _attempt(state, event.attempt)
+            attempt.spread.append(event)
+            return frozenset((instance.key,))
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event) | _no_longer_awaited(state, event)
         case ev.AttemptCommitted():

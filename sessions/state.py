@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from harness import Evaluation, Stage, Verdict
 
-from .events import AttemptSwept, Message, Origin, Role, SessionStarted, Usage
+from .events import AttemptSwept, Message, Origin, Role, SessionStarted, SweepRung, Usage, WinnerMeasured
 from .names import split_attempt
 
 
@@ -128,8 +128,12 @@ class AttemptState:
     """The stage the judge is in on the exam cases, while it is in one."""
     sweep: AttemptSwept | None = None
     """What a sweep over its launch parameters found."""
+    rungs: list[SweepRung] = field(default_factory=list)
+    """What few samples said of the variants that the sweep named: estimates."""
     exam: Evaluation | None = None
     """On the exam cases, at the instance's end; for people alone."""
+    spread: list[WinnerMeasured] = field(default_factory=list)
+    """What it took on each GPU of the session, at the instance's end; for people alone."""
     decision: Decision | None = None
     waiting: bool = False
     """For a person."""

@@ -13,6 +13,7 @@ from engine.ablation import CONTRIBUTIONS, ROWS, Ablation
 from harness import Verdict
 from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
+from sessions.events import METHOD_DONE
 from sessions.metrics import difference_interval, speedup_geomean, speedup_mean, wilson_interval
 from sessions.names import short_task
 from sessions.state import Confirmation
@@ -187,13 +188,9 @@ def _row(
         output_tokens=known_sum([each.usage.output_tokens for each in attempts]),
         cost_usd=sum(costs) if costs else None,
         ended_early=dict(
-            Counter(each.finished for each in instances if each.finished not in (None, *IN_ORDER))
+            Counter(each.finished for each in instances if each.finished and each.finished not in METHOD_DONE)
         ),
     )
-
-
-IN_ORDER = ("iterations",)
-"""Reasons of an instance's end that are no remark."""
 
 
 def _verdicts(instance: InstanceState) -> list[Verdict]:

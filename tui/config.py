@@ -42,6 +42,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     model: str | None = None
     tune: bool = False
     start: str = ""
+    against: str = "task"
+    spread: bool = False
     without: Names = ()
     workers: Count = 4
     descendants: Count = 8
@@ -74,6 +76,7 @@ WISHES = {
     "budget-tokens": "a whole number, 1 or more",
     "seed": "a whole number from 0 to 2^63 - 1",
     "tune": "true or false",
+    "spread": "true or false",
     "without": "names with commas between them, of knowledge, one-shot, optimizer and reflection",
     "workers": "a whole number, 1 or more",
     "descendants": "a whole number, 1 or more",

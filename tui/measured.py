@@ -99,7 +99,7 @@ def _facts(each: Latency) -> tuple[str, ...]:
         UNKNOWN if window.other_processes is None else str(window.other_processes),
         UNKNOWN if heat == [UNKNOWN, UNKNOWN] else "/".join(heat),
         UNKNOWN if window.power_w is None else f"{window.power_w:.0f}",
-        UNKNOWN if side is None or side.energy_mj is None else f"{side.energy_mj:.3g}",
+        energy_words(each) or UNKNOWN,
         size(None if side is None else side.peak_bytes),
     )
 
@@ -116,10 +116,21 @@ def remarks(each: Latency) -> list[str]:
     if each.outcome is Outcome.TOO_SHORT and each.floor_ms is not None:
         floor = f"{each.floor_ms * 1e3:.3g} us"
         found.append(f"{each.case}: below five times the {floor} of an empty kernel: no ratio is given")
+    if energy_words(each):
+        found.append(
+            "energy a call (candidate / baseline) is the whole device's, over plain calls back to back with caches as these leave them"
+        )
     if each.configs:
         chosen = "; ".join(f"{name} {config}" for name, config in each.configs.items())
         found.append(f"{each.case}: timed with {chosen}")
     return found
+
+
+def energy_words(each: Latency) -> str:
+    """Millijoules a call of the candidate, and of what it was timed against: `12.1 / 15.3`. Empty where neither is known."""
+    sides = [None if side is None else side.energy_mj for side in (each.candidate, each.baseline)]
+    told = " / ".join(UNKNOWN if one is None else f"{one:.3g}" for one in sides)
+    return told if any(one is not None for one in sides) else ""
 
 
 def clock_words(window: Window) -> str:

@@ -12,9 +12,11 @@ from sessions.events import AnyEvent
 
 from .certainty import exam_sentence, exam_word, is_winner
 from .diagnostics import one_line
+from .endings import ending_words
 from .judgement import headline, mismatch
 from .method_words import method_words
 from .plain import UNKNOWN, count, duration, indented, money
+from .timed_against import measured_words, timing_words
 
 LABEL_WIDTH = 20
 STRATEGY_WIDTH = 80
@@ -44,6 +46,7 @@ class Narrator:
                     f"{event.session}: {method_words(event.method, event.options)} with {event.model}, "
                     f"{counted(len(event.tasks), 'task')}, {counted(event.instances, 'instance')} each, "
                     f"up to {counted(event.iterations, 'attempt')}"
+                    + "".join(f"; {words}" for words in filter(None, [timing_words(event)]))
                 )
             case ev.EngineStarted(resumed=True):
                 return "session", f"taken up again on {event.host}"
@@ -61,10 +64,14 @@ class Narrator:
                 found = f"{better} may be better" if better else "none looks better"
                 tried = counted(event.tried, "variant")
                 return event.attempt, f"swept for {event.target}: {tried} compiled, {found}"
+            case ev.SweepRung():
+                return event.attempt, rung_words(event)
             case ev.AttemptJudged():
                 return event.attempt, headline(event.evaluation)
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
+            case ev.WinnerMeasured():
+                return event.attempt, f"measured on {measured_words(event)}"
             case ev.WaitingForPerson():
                 return event.attempt, "waits for a decision: wavedeck accept or reject"
             case ev.DecisionMade():
@@ -77,7 +84,7 @@ class Narrator:
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
                 # A call that failed was told with this message just before.
                 message = f" ({event.message})" if event.message not in ("", self._failure) else ""
-                return f"{self._key(event)}", f"ends: {event.reason}{best}{message}"
+                return f"{self._key(event)}", f"ends: {ending_words(event.reason)}{best}{message}"
             case ev.DeviceAwaited():
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
@@ -124,6 +131,16 @@ def no_code(why: str) -> str:
     return f"no code (the reply: {why.replace('_', ' ')})" if why else "no code"
 
 
+def rung_words(rung: ev.SweepRung) -> str:
+    """How many of a sweep's variants were estimated and go on, and the best as an estimate."""
+    wrong = sum(entry.verdict != "correct" for entry in rung.entries)
+    known = [entry.estimate for entry in rung.entries if entry.kept and entry.estimate is not None]
+    best = f"; the best at about {max(known):.2f}x of it, an estimate" if known else ""
+    left = f", {wrong} not right" if wrong else ""
+    kept = sum(entry.kept for entry in rung.entries)
+    return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} go on{left}{best}"
+
+
 def counted(number: int, noun: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
@@ -141,6 +158,8 @@ def log(state: SessionState) -> Iterator[str]:
     if started is not None:
         method = method_words(started.method, started.options)
         yield f"session {started.session}: {method} with {started.model}, seed {started.seed}"
+        if words := timing_words(started):
+            yield words
         yield f"tasks {', '.join(started.tasks)}; devices {', '.join(started.devices)}; targets {', '.join(started.targets)}"
     for level, message in state.notices:
         yield f"{level}: {one_line(message)}"
@@ -153,7 +172,7 @@ def log(state: SessionState) -> Iterator[str]:
         if instance.finished:
             yield ""
             message = f" ({instance.message})" if instance.message else ""
-            yield f"{instance.key} ended: {instance.finished}{message}; best {instance.best or UNKNOWN}"
+            yield f"{instance.key} ended: {ending_words(instance.finished)}{message}; best {instance.best or UNKNOWN}"
 
 
 def _attempt(attempt: AttemptState, base: AttemptState | None, instance: InstanceState) -> Iterator[str]:

@@ -53,6 +53,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     best_exam: str | None = None
     """Of a correct best attempt: `confirmed`, `not confirmed` or `not examined`."""
     best_speedup: float | None = None
+    against: str = ""
+    """What the speedups are against, by name; empty where nothing was timed."""
+    best_spread: str = ""
+    """Speedup of the best attempt on each GPU that it was measured on at its instance's end: `0 1.42x, 1 1.40x`."""
     call_accuracy: float | None = None
     execution_accuracy: float | None = None
     correct_per_compile: float | None = None
@@ -105,6 +109,13 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         best_verdict=str(best.verdict) if best else None,
         best_exam=str(best.confirmation) if best and solved else None,
         best_speedup=best.speedup if best and solved else None,
+        against=", ".join(
+            dict.fromkeys(one.against for each in evaluations for one in each.latency if one.against)
+        ),
+        best_spread=", ".join(
+            f"{one.device} {ratio(one.evaluation.speedup)}"
+            for one in sorted(best.spread if best and solved else (), key=lambda one: one.device)
+        ),
         call_accuracy=call_accuracy(evaluations),
         execution_accuracy=execution_accuracy(evaluations),
         correct_per_compile=correct_per_compile(evaluations),
@@ -164,6 +175,8 @@ HEADS = (
     Column("pass@k", right=True),
     Column("speedup", right=True, if_known=True),
     Column("geomean", right=True, if_known=True),
+    Column("against", if_known=True),
+    Column("by GPU", if_known=True, drop=3),
     Column("tokens in", right=True, drop=1),
     Column("out", right=True, drop=2),
     Column("cost", right=True, if_known=True),
@@ -187,6 +200,8 @@ def cells(row: Row) -> tuple[str, ...]:
         share(row.pass_at_k),
         ratio(row.speedup_mean),
         ratio(row.speedup_geomean),
+        row.against or UNKNOWN,
+        row.best_spread or UNKNOWN,
         count(row.input_tokens),
         count(row.output_tokens),
         money(row.cost_usd),

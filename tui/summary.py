@@ -12,6 +12,7 @@ from sessions.winners import best_of
 from .certainty import against_words, left, speedup_words, worst_first
 from .narrate import counted
 from .plain import UNKNOWN, Column, count, duration, money, table
+from .timed_against import spread_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,16 @@ def summary(state: SessionState) -> str:
     took = ""
     if state.started_wall is not None and state.last_wall is not None:
         took = f" after {duration(state.last_wall - state.started_wall)}"
+    spread = [
+        f"{each.best.attempt} on {words}"
+        for each in outcomes(state)
+        if each.best is not None
+        for words in spread_lines(each.best)
+    ]
     return "\n".join(
         [
             table(columns, rows),
+            *spread,
             "",
             f"session   {name}, {ending(state)}{took}",
             f"attempts  {count(attempts)} judged; {tokens}; {cost}",

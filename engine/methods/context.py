@@ -13,8 +13,17 @@ import msgspec
 
 from engine.models import Reply
 from engine.retrieval import Corpus
-from harness import Evaluation, Target
-from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role
+from harness import Effort, Evaluation, Target
+from sessions.events import (
+    AttemptSwept,
+    EndReason,
+    Message,
+    MethodOptions,
+    Origin,
+    Role,
+    SweepRung,
+    SweptVariant,
+)
 from suites import Task
 
 MODULES = ("knowledge", "one-shot", "optimizer", "reflection")
@@ -47,6 +56,12 @@ class Context(Protocol):
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """What a sweep over the launch parameters of a judged attempt finds, at most `most` variants."""
+        ...
+
+    async def rung(
+        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
+    ) -> SweepRung:
+        """What few samples say of these variants beside the attempt that a sweep varied, and which go on, at most `most`."""
         ...
 
     def tell(self, words: str) -> None:
@@ -104,6 +119,6 @@ class Method(Protocol):
     iterations: int | None
     """The only number of iterations that means something; `None` where it is the person's choice."""
 
-    async def run(self, context: Context) -> None:
-        """Make `context.iterations` attempts."""
+    async def run(self, context: Context) -> EndReason:
+        """Make `context.iterations` attempts, or fewer; why there are no more."""
         ...

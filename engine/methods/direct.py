@@ -8,7 +8,7 @@ from __future__ import annotations
 from engine.candidate import Unusable
 from engine.prompting import first_prompt
 from harness import Verdict
-from sessions.events import Origin, Role
+from sessions.events import EndReason, Origin, Role
 
 from .context import Context
 from .proposing import examples_of, propose, setting_of
@@ -24,7 +24,7 @@ class Direct:
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = 1
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         example = examples_of(context).by_instruction(context.task)
         await context.attempt(Origin.FRESH, None)
@@ -36,7 +36,8 @@ class Direct:
         )
         if isinstance(found, Unusable):
             await context.judge("", "", rival=None, unusable=found.reason)
-            return
+            return EndReason.ANSWERED
         evaluation = await context.judge(found.source, found.strategy, rival=None)
         if evaluation.verdict is Verdict.CORRECT:
             await context.review()
+        return EndReason.ANSWERED

@@ -31,7 +31,7 @@ from engine.prompting import (
 )
 from engine.retrieval import Corpus
 from harness import Verdict
-from sessions.events import Message, Role
+from sessions.events import EndReason, Message, Role
 
 from .context import MODULES, Context
 from .history import Ancestor
@@ -50,7 +50,7 @@ class Geak:
     modules = frozenset(MODULES)
     iterations: int | None = None
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         without = context.options.without
         setting, corpus = setting_of(context), examples_of(context)
@@ -77,7 +77,7 @@ class Geak:
                     if context.options.tune:
                         progress.tuned(await better_variant(context, newcomer, best or newcomer))
                     if "optimizer" in without:
-                        return
+                        return EndReason.SOLVED
                     continue
                 rejection = review.why
             failure = Failure(attempt, found.source, found.strategy, evaluation, step.base, rejection)
@@ -85,6 +85,7 @@ class Geak:
             if iteration < context.iterations and "reflection" not in without:
                 asked = reflect_prompt(setting, failed=failure, best=progress.history.best)
                 failure.reflection = (await context.ask(Role.REFLECTOR, asked)).text
+        return EndReason.ITERATIONS
 
 
 def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:

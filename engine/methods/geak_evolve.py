@@ -25,7 +25,7 @@ from engine.prompting import (
 )
 from engine.retrieval import Corpus
 from harness import Verdict
-from sessions.events import Message, Origin, Role
+from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
 from .history import ANCESTORS, Ancestor, History
@@ -75,7 +75,7 @@ class GeakEvolve:
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         many = min(context.options.descendants, context.iterations)
         lineages = [Lineage() for _ in range(many)]
@@ -88,6 +88,7 @@ class GeakEvolve:
             # In the order of their numbers, whoever was first: a resumed session must rank as this one does.
             gains = [ranked.add(newcomer) for newcomer in newcomers]
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
+        return EndReason.ITERATIONS
 
     async def _round(
         self, context: Context, lineages: Sequence[Lineage], ranked: History, without_gain: int, *, last: bool

@@ -12,7 +12,7 @@ from engine.candidate import Unusable
 from engine.prompting import Place, Setting, first_prompt, refine_prompt
 from engine.retrieval import Corpus
 from harness import Verdict
-from sessions.events import Origin, Role
+from sessions.events import EndReason, Origin, Role
 
 from .context import Context
 from .progress import Failure
@@ -33,7 +33,7 @@ class KernelAgent:
     modules = frozenset({"knowledge", "one-shot"})
     iterations: int | None = None
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         workers = min(context.options.workers, context.iterations)
         setting, examples = setting_of(context), examples_of(context)
@@ -42,7 +42,8 @@ class KernelAgent:
             share = len(range(place, context.iterations, workers))
             return await refined(lane, setting, examples, share, Place(place + 1, workers))
 
-        await side_by_side(context.lanes(workers), work, why="another worker's candidate is correct")
+        found = await side_by_side(context.lanes(workers), work, why="another worker's candidate is correct")
+        return EndReason.SOLVED if found else EndReason.ITERATIONS
 
 
 async def refined(context: Context, setting: Setting, examples: Corpus, attempts: int, place: Place) -> bool:

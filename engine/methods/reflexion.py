@@ -11,7 +11,7 @@ from functools import partial
 from engine.candidate import Unusable
 from engine.prompting import first_prompt, reflect_prompt, repair_prompt
 from harness import Verdict
-from sessions.events import Origin, Role
+from sessions.events import EndReason, Origin, Role
 
 from .context import Context
 from .progress import Failure
@@ -28,7 +28,7 @@ class Reflexion:
     modules = frozenset({"knowledge", "one-shot", "reflection"})
     iterations: int | None = None
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         setting, examples = setting_of(context), examples_of(context)
         failed: Failure | None = None
@@ -62,10 +62,11 @@ class Reflexion:
             if evaluation.verdict is Verdict.CORRECT:
                 review = await context.review()
                 if review.accepted:
-                    return
+                    return EndReason.SOLVED
                 rejection = review.why
             failures += 1
             failed = Failure(attempt, found.source, found.strategy, evaluation, failed, rejection)
             if iteration < context.iterations and "reflection" not in context.options.without:
                 told = await context.ask(Role.REFLECTOR, reflect_prompt(setting, failed=failed))
                 failed.reflection = told.text
+        return EndReason.ITERATIONS

@@ -12,8 +12,8 @@ from .context import Context
 
 async def side_by_side(
     lanes: Sequence[Context], work: Callable[[int, Context], Awaitable[bool]], *, why: str = ""
-) -> None:
-    """Do `work(place, lane)` in all lanes. When one comes back with true the others are cancelled and abandoned, for `why`.
+) -> bool:
+    """Do `work(place, lane)` in all lanes; whether one came back with true. When one comes back with true the others are cancelled and abandoned, for `why`.
 
     A lane that the model, the budget or the judge ended does not hold up the others: what they have under way is paid for,
     and one of them may still have what all were after. Otherwise the error of the first such lane is raised once all have
@@ -38,9 +38,10 @@ async def side_by_side(
                 for task, lane in running.items():
                     if task.cancelled() or task.exception() is not None:
                         await lane.abandon(why)
-                return
+                return True
         for task in running:
             task.result()
+        return False
     finally:
         await _cancel({task for task in running if not task.done()})
 

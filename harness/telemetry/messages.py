@@ -18,6 +18,8 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     """Processes that are not ours; `None` where they cannot be told."""
     idle: bool = False
     """The device said that it had nothing to do: its clock then says nothing of a kernel."""
+    energy_j: float | None = None
+    """By the device's own counter, from wherever it starts."""
 
 
 class Watched(msgspec.Struct, frozen=True):

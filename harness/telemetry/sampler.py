@@ -100,7 +100,9 @@ class Sampling:
             self._company = self._others(self._source, self._family, reading)
             self._company_due = time.monotonic() + COMPANY_S
         self._readings.append(reading)
-        self._points.append(Point(reading.at_s, reading.clock_mhz, self._company, reading.idle))
+        self._points.append(
+            Point(reading.at_s, reading.clock_mhz, self._company, reading.idle, reading.energy_j)
+        )
 
     def _others(self, source: Source, family: Family, reading: Reading) -> int | None:
         return others(source.occupants(), family, reading.memory_used_bytes, host=self._host)
@@ -119,10 +121,11 @@ class Sampling:
     def _state(self, own_pids: tuple[int, ...] | None) -> DeviceState:
         if self._source is None:
             return DeviceState()
-        state = self._source.state()
+        reading = self._source.read()
+        state = msgspec.structs.replace(self._source.state(), energy_j=reading.energy_j)
         if own_pids is None:
             return state
-        company = self._others(self._source, Family(own_pids), self._source.read())
+        company = self._others(self._source, Family(own_pids), reading)
         return msgspec.structs.replace(state, other_processes=company)
 
 

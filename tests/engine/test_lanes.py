@@ -116,7 +116,7 @@ async def test_a_worker_whose_model_is_gone_does_not_hold_up_the_others(tmp_path
     events = await play(Home(tmp_path), HeldBackClient("-", "wrong", "-", "correct", lacking=1), of=WORKERS)
     state = fold(events)
     [ended] = [event for event in events if isinstance(event, InstanceFinished)]
-    assert (ended.reason, ended.best) == ("iterations", "vector_add#1/4")
+    assert (ended.reason, ended.best) == ("solved", "vector_add#1/4")
     assert state.attempt("vector_add#1/1").verdict is Verdict.CANCELLED
 
 

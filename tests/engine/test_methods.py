@@ -13,7 +13,7 @@ from engine.errors import UsageProblem
 from engine.methods import METHODS, open_method
 from engine.methods.progress import TRAP
 from harness import Verdict
-from sessions.events import MethodOptions, Origin, Role
+from sessions.events import EndReason, MethodOptions, Origin, Role
 from tests.support.scripted_context import ScriptedContext, Told
 
 FAILING = ("wrong", "call_error", "compile_error", "rejected", "timeout", "crash", "unsupported", "prose")
@@ -30,6 +30,28 @@ def run(method: str, *verdicts: str, **options: object) -> ScriptedContext:
     context = ScriptedContext(*verdicts, options=MethodOptions(**options))  # type: ignore[arg-type]
     asyncio.run(open_method(method).run(context))
     return context
+
+
+@pytest.mark.parametrize(
+    ("method", "verdicts", "without", "reason"),
+    [
+        ("direct", ("correct",), (), EndReason.ANSWERED),
+        ("direct", ("prose",), (), EndReason.ANSWERED),
+        ("reflexion", ("wrong", "correct", "wrong"), (), EndReason.SOLVED),
+        ("reflexion", ("wrong", "correct"), (), EndReason.SOLVED),
+        ("reflexion", ("wrong", "turned_down"), (), EndReason.ITERATIONS),
+        ("kernelagent", ("wrong", "wrong", "correct"), (), EndReason.SOLVED),
+        ("kernelagent", ("wrong", "wrong", "wrong"), (), EndReason.ITERATIONS),
+        ("geak", ("correct", "correct"), (), EndReason.ITERATIONS),
+        ("geak", ("correct", "correct"), ("optimizer",), EndReason.SOLVED),
+        ("geak-evolve", ("correct", "correct"), (), EndReason.ITERATIONS),
+    ],
+)
+def test_why_a_method_makes_no_more_attempts(
+    method: str, verdicts: tuple[str, ...], without: tuple[str, ...], reason: EndReason
+) -> None:
+    context = ScriptedContext(*verdicts, options=MethodOptions(without=without))
+    assert asyncio.run(open_method(method).run(context)) is reason
 
 
 def roles(attempt: Told) -> list[Role]:

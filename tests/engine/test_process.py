@@ -22,6 +22,7 @@ from sessions import Home, Recorder
 from sessions.errors import NothingToResume, SessionBusy
 from sessions.events import (
     AttemptJudged,
+    EndReason,
     EngineStarted,
     EngineStopped,
     InstanceFinished,
@@ -193,7 +194,7 @@ class Broken:
     asks_model = True
     roles = frozenset(Role)
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         await context.attempt(Origin.FRESH, None)
         raise ZeroDivisionError("ours")
@@ -235,12 +236,13 @@ class Patient:
     def __init__(self, journal: Path) -> None:
         self._journal = journal
 
-    async def run(self, context: Context) -> None:
+    async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         for socket in self._journal.parents[2].glob("*.sock"):
             socket.unlink()
         while b'"notice"' not in self._journal.read_bytes():  # noqa: ASYNC110  # the engine's own loop goes on
             await asyncio.sleep(0.01)
+        return EndReason.ITERATIONS
 
 
 async def test_an_engine_that_nobody_can_reach_any_more_says_so_and_goes_on(

@@ -6,24 +6,30 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engine.errors import UsageProblem
+from engine.judging import OnStage
 from engine.models import NoModel, RecordedClient, Reply, Request, ScriptedClient
 from engine.plan import RunPlan, SessionPlan, resolve
 from engine.reviewing import Decisions
-from harness import Evaluation, Verdict
+from engine.tuning import FIELD
+from harness import ROUGH, Effort, Evaluation, RoughTime, StageEntered, Verdict
+from harness.baselines import Baseline
 from harness.survey import Compiled
 from sessions import Home, fold, resume
 from sessions.events import (
     AnyEvent,
     AttemptSwept,
     CallStarted,
+    EndReason,
     EngineStarted,
     MethodOptions,
     Origin,
     Role,
     SessionFinished,
+    SweepRung,
 )
 from sessions.journal import read_journal
 from sessions.recording import load_recording, write_recording
@@ -46,6 +52,11 @@ def warps_of(source: str) -> int:
     return int(found[1]) if found else 4
 
 
+def speed(source: str) -> float:
+    """Highest with 16 warps and blocks of 4096."""
+    return 1.5 - 0.3 * (abs(warps_of(source) - 16) / 16 + abs(block_of(source) - 4096) / 4096)
+
+
 class Judging(ToldJudge):
     """Says of each source what a function does, and lets sweeps see more occupancy with more warps and larger blocks."""
 
@@ -54,18 +65,39 @@ class Judging(ToldJudge):
         self.surveying = self.survey_told = ToldSurvey(self._compiled)
         self.exam = lambda _: correct()
         self._verdict, self._timed, self._wrong = verdict, timed, wrong
+        self.estimated: list[tuple[str, Effort]] = []
+        self.seen_by_rungs = True
+        """Whether what is wrong is seen where time is estimated already."""
+        self.unable = 0
+        """How many of the next estimates end with `infra_error`."""
 
     async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
         if rest.get("exam"):
             return await super().evaluate(source, task, **rest)  # type: ignore[arg-type]
         self.evaluated.append(source)
+        return self._said(source)
+
+    async def estimate(
+        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+    ) -> Evaluation:
+        self.estimated.append((source, effort))
+        on_stage(StageEntered("call", "0"))
+        if self.unable:
+            self.unable -= 1
+            return failed(Verdict.INFRA_ERROR, "a worker died")
+        said = self._said(source) if self.seen_by_rungs else correct()
+        if said.verdict is not Verdict.CORRECT:
+            return said
+        ratio = speed(source) / speed(start.source)
+        rough = RoughTime("0", "small", ratio, 1 / ratio, 10 * effort.pairs, effort.pairs, start.name)
+        return msgspec.structs.replace(said, rough=(rough,), speedup=None)
+
+    def _said(self, source: str) -> Evaluation:
         if self._verdict != "correct":
             return failed(Verdict(self._verdict))
         if block_of(source) in self._wrong:
             return failed()
-        # Fastest with 16 warps and blocks of 4096.
-        distance = abs(warps_of(source) - 16) / 16 + abs(block_of(source) - 4096) / 4096
-        return correct(speedup=1.5 - 0.3 * distance if self._timed else None)
+        return correct(speedup=speed(source) if self._timed else None)
 
     @staticmethod
     def _compiled(source: str) -> Compiled:
@@ -142,10 +174,66 @@ async def test_a_change_that_was_wrong_is_passed_over_in_others(tmp_path: Path) 
     of = plan(TUNE.session, method="tune", model="none", iterations=20)
     right, _ = await tuned(tmp_path / "right", Judging(timed=True), of)
     assert sum("BLOCK 1024 to 4096" in attempt.strategy for attempt in only(right)) > 1
-    state, _ = await tuned(tmp_path / "wrong", Judging(timed=True, wrong=(4096,)), of)
+    judge = Judging(timed=True, wrong=(4096,))
+    judge.seen_by_rungs = False
+    state, _ = await tuned(tmp_path / "wrong", judge, of)
     alone = next(attempt for attempt in only(state) if attempt.strategy.startswith("BLOCK 1024 to 4096."))
     assert alone.verdict is Verdict.WRONG
     assert not any("BLOCK 1024 to 4096" in attempt.strategy for attempt in only(state)[alone.number :])
+
+
+async def test_where_attempts_are_timed_only_what_rungs_of_few_samples_leave_is_judged(
+    tmp_path: Path,
+) -> None:
+    judge = Judging(timed=True, wrong=(2048,))
+    of = plan(TUNE.session, method="tune", model="none", iterations=9)
+    state, events = await tuned(tmp_path, judge, of)
+    first, *_ = only(state)
+    assert first.sweep is not None
+    told = [event for event in events if isinstance(event, SweepRung) and event.attempt == first.attempt]
+    assert [(rung.rung, rung.pairs) for rung in told] == [(1, ROUGH[0].pairs), (2, ROUGH[1].pairs)]
+    fields = [{entry.changes for entry in rung.entries} for rung in told]
+    kept = [{entry.changes for entry in rung.entries if entry.kept} for rung in told]
+    assert fields[0] == {variant.changes for variant in first.sweep.variants}
+    assert fields[1] == kept[0]
+    assert len(kept[0]) <= 8
+    assert len(kept[1]) == 4
+    for rung in told:
+        wrong = [entry for entry in rung.entries if entry.verdict != "correct"]
+        assert not any(entry.kept for entry in wrong)
+        assert all(entry.why for entry in wrong)
+        worst = min(entry.estimate or 0 for entry in rung.entries if entry.kept)
+        left = [entry for entry in rung.entries if not entry.kept and entry.estimate is not None]
+        assert all((entry.estimate or 0) <= worst for entry in left)
+    assert any(entry.verdict == "wrong" for entry in told[0].entries)
+    by_strategy = [attempt for attempt in only(state) if attempt.base == first.attempt]
+    assert [attempt.strategy.partition(".")[0] for attempt in by_strategy] == [
+        "; ".join(entry.changes) for entry in told[1].entries if entry.kept
+    ], "the best by estimate first"
+    for attempt in by_strategy:
+        assert "an estimate from 20 samples" in attempt.strategy
+        assert attempt.evaluation is not None
+        assert attempt.evaluation.speedup == pytest.approx(speed(attempt.source or "")), "the judge's own"
+    assert not {source for source, _ in judge.estimated[: len(fields[0])]} & {first.source}
+    assert len(judge.estimated) <= 2 * 2 * FIELD * 4
+
+
+async def test_a_judge_that_can_estimate_nothing_ends_the_instance_as_our_failure(tmp_path: Path) -> None:
+    judge = Judging(timed=True)
+    judge.unable = 1000
+    state, _ = await tuned(tmp_path, judge)
+    instance = state.instances["vector_add#1"]
+    assert instance.finished == EndReason.INFRA_ERROR
+    assert "could estimate no variant of vector_add#1/1" in instance.message
+
+
+async def test_an_estimate_that_failed_is_asked_for_once_more(tmp_path: Path) -> None:
+    judge = Judging(timed=True)
+    judge.unable = 1
+    state, events = await tuned(tmp_path, judge)
+    rung = next(event for event in events if isinstance(event, SweepRung))
+    assert {entry.verdict for entry in rung.entries} == {"correct"}
+    assert len({attempt.source for attempt in only(state)}) == 5
 
 
 async def test_it_ends_early_and_says_so_where_nothing_looks_better(tmp_path: Path) -> None:
@@ -154,7 +242,7 @@ async def test_it_ends_early_and_says_so_where_nothing_looks_better(tmp_path: Pa
     state, _ = await tuned(tmp_path, judge)
     assert len(only(state)) == 1
     assert "vector_add#1/1: none of" in notices(state)
-    assert state.instances["vector_add#1"].finished == "iterations"
+    assert state.instances["vector_add#1"].finished == EndReason.NOTHING_LEFT
 
 
 async def test_a_start_that_is_wrong_is_not_swept(tmp_path: Path) -> None:
@@ -162,6 +250,7 @@ async def test_a_start_that_is_wrong_is_not_swept(tmp_path: Path) -> None:
     state, events = await tuned(tmp_path, judge)
     assert len(only(state)) == 1
     assert "vector_add#1/1 is wrong, and only a correct kernel can be tuned" in notices(state)
+    assert state.instances["vector_add#1"].finished == EndReason.START_FAILED
     assert not judge.survey_told.compiles
     assert not [event for event in events if isinstance(event, AttemptSwept)]
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import torch
 
+from harness.effort import WHOLE, Effort
 from harness.limits import ANSWER_BYTES, TimeLimits
 from harness.worker.judge.problem import Problem
 from harness.worker.judge.vault import Vault
@@ -142,7 +143,15 @@ class Bench:
             one.request for one in self.events if one.timer.side == side and isinstance(one.request, kind)
         ]
 
-    def measure(self, *, source: str = "x = 1", floor: Floor = FLOOR, budget_s: float = 1e6) -> Measured:
+    def measure(
+        self,
+        *,
+        source: str = "x = 1",
+        floor: Floor = FLOOR,
+        budget_s: float = 1e6,
+        effort: Effort = WHOLE,
+        energy_s: float = 0.0,
+    ) -> Measured:
         """What the clock finds. Its timers were let go when this returns."""
         measure = Measure(
             task=self.task,
@@ -154,6 +163,8 @@ class Bench:
             against="triton",
             flush_bytes=1 << 20,
             budget_s=budget_s,
+            effort=effort,
+            energy_s=energy_s,
         )
         clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda _: floor)
         try:

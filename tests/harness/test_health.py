@@ -16,6 +16,7 @@ from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarant
 from harness.leases import VARIABLE, holders
 from harness.pool import Slot
 from harness.servers import ForkServer
+from tests.support.engines import until
 from tests.support.evaluations import correct, failed
 
 pytestmark = pytest.mark.asyncio
@@ -254,3 +255,47 @@ async def test_a_find_is_confirmed_on_another_gpu_where_one_is_free_and_else_whe
             assert second.device.name != first.device.name, "the only free one is the one to avoid"
         async with pool.slot() as first, pool.slot() as second:
             assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
+
+
+async def test_a_slot_on_one_gpu_is_waited_for_and_goes_before_others_who_wait_for_any() -> None:
+    async with opened(Told(), "0", "1", slots=2) as pool:
+        for name in ("1", "0", "1"):
+            async with pool.slot(on=name) as slot:
+                assert slot.device.name == name
+        got: list[str] = []
+        asked = asyncio.Barrier(3)
+
+        async def take(kind: str, on: str = "") -> None:
+            await asked.wait()
+            async with pool.slot(on=on) as slot:
+                got.append(f"{kind} {slot.device.name}")
+
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group, pool.slot(on="0"):
+            async with pool.slot(on="1"):
+                for kind, on in (("any", ""), ("this", "1")):
+                    group.create_task(take(kind, on))
+                await asked.wait()
+                for _ in range(10):
+                    await asyncio.sleep(0)
+            await until(lambda: got)
+            assert got[0] == "this 1"
+        assert [kind.partition(" ")[0] for kind in got] == ["this", "any"]
+        async with pool.slot() as first, pool.slot() as second:
+            assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
+
+
+async def test_nobody_waits_for_a_gpu_in_quarantine() -> None:
+    told = Told()
+    async with opened(told, "0", "1", slots=2) as pool:
+        async with pool.slot(on="1") as held:
+            waiting = asyncio.create_task(pool.slot(on="1").__aenter__())
+            for _ in range(10):
+                await asyncio.sleep(0)
+            told.wrong = {"1": "no answer"}
+            with pytest.raises(DeviceFailed):
+                await pool.judge_on(held, ending(Verdict.CRASH))
+            async with asyncio.timeout(30):
+                with pytest.raises(WorkerDied, match="GPU 1 is in quarantine: no answer"):
+                    await waiting
+        async with pool.slot(on="0") as slot:
+            assert slot.device.name == "0"

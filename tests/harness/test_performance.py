@@ -376,6 +376,12 @@ class Pool:
         return self.allowed
 
     @asynccontextmanager
+    async def using(self, _slot: object) -> AsyncIterator[None]:
+        self.watch.words.append("using")
+        yield
+        self.watch.words.append("used")
+
+    @asynccontextmanager
     async def timing(self, _slot: object) -> AsyncIterator[None]:
         try:
             yield

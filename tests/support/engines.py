@@ -18,7 +18,8 @@ from engine.reviewing import Decisions
 from engine.scheduler import run_instances
 from engine.shared import Shared
 from engine.tuning import Surveying
-from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
+from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
+from harness.baselines import Baseline
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
 from sessions.journal import read_journal
@@ -51,6 +52,8 @@ class ToldJudge:
         self.evaluated: list[str] = []
         self.examined: list[str] = []
         """Sources that it was asked about on the exam cases."""
+        self.measured: list[tuple[str, str]] = []
+        """Sources that it was asked about on one device, and on which."""
         self.failing = 0
         """How many of the next evaluations end with `infra_error`."""
         self.exam: Callable[[str], Evaluation] = _as_told
@@ -81,6 +84,17 @@ class ToldJudge:
             self.failing -= 1
             return failed(Verdict.INFRA_ERROR, "a worker died")
         return msgspec.structs.replace(self.exam(source), exam=True) if exam else _as_told(source)
+
+    async def estimate(
+        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+    ) -> Evaluation:
+        """See `Judge`."""
+        raise NotImplementedError
+
+    async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+        """See `Judge`."""
+        self.measured.append((source, device))
+        return msgspec.structs.replace(_as_told(source), device=device)
 
 
 def _as_told(source: str) -> Evaluation:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from engine.methods import Review
 from engine.models import Reply
 from engine.retrieval import Corpus
-from harness import Evaluation, Target, target
-from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role
+from harness import Effort, Evaluation, Target, target
+from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role, SweepRung, SweptVariant
 from suites import load_task
 
 from .engines import ToldJudge, answer_of
@@ -98,6 +98,12 @@ class ScriptedContext:
         raise NotImplementedError
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
+        """See `Context`."""
+        raise NotImplementedError
+
+    async def rung(
+        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
+    ) -> SweepRung:
         """See `Context`."""
         raise NotImplementedError
 

@@ -91,7 +91,7 @@ def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
     assert any(
         where == "vector_add#1/2" and words.startswith("confirmed correct on") for where, words in told
     )
-    assert "ends: iterations, best vector_add#1/2 (confirmed)" in [words for _, words in told]
+    assert "ends: all iterations spent, best vector_add#1/2 (confirmed)" in [words for _, words in told]
     assert re.fullmatch(r"vector_add +correct +confirmed +\d+ % +vector_add#1/2 +1 +2", lines[-5]), (
         "the summary"
     )

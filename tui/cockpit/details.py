@@ -12,6 +12,7 @@ from tui.cockpit.grid import UNKNOWN, Column, Row, heading, places, row_line
 from tui.cockpit.lines import EMPTY, Line, Span, clean, line, wrap
 from tui.cockpit.measures import Binary
 from tui.measured import state_words
+from tui.timed_against import spread_lines
 
 LEGEND = (
     "limit: what keeps more waves (AMD, a SIMD) or warps (NVIDIA, an SM) from fitting; MFMA, MMA: matrix instructions; "
@@ -35,7 +36,10 @@ def told(
                 return Told([line("no evaluation yet", "dim")], [])
             if name == "resources":
                 return Told(resources(attempt.evaluation, width), [])
-            return Told([*speed(attempt.evaluation, width), *_timed_again(attempt, width)], [])
+            return Told(
+                [*speed(attempt.evaluation, width), *_timed_again(attempt, width), *_on_each(attempt, width)],
+                [],
+            )
 
 
 def copy_text(name: str, attempt: AttemptState) -> str:
@@ -112,6 +116,23 @@ def _timed_again(attempt: AttemptState, width: int) -> list[Line]:
         return []
     words = "timed again for the exam, in fresh processes and on fresh values"
     return [EMPTY, line(words, "head"), *_measured(attempt.exam, width)]
+
+
+def _on_each(attempt: AttemptState, width: int) -> list[Line]:
+    """A winner on every GPU of the session, each beside the timing baseline on the same chip."""
+    if not attempt.spread:
+        return []
+    told = sorted(attempt.spread, key=lambda one: one.device)
+    lines = [EMPTY, line("measured on every GPU, at the end of the instance", "head")]
+    latency = tuple(each for one in told for each in one.evaluation.latency)
+    if latency:
+        lines += table(latencies.time_columns(latency), latencies.time_rows(latency), width)
+        rows = latencies.device_rows(latency)
+        if any(cell.text not in UNKNOWN for row in rows for cell in row.cells[2:]):
+            lines += table(latencies.DEVICE_COLUMNS, rows, width)
+    for text in spread_lines(attempt):
+        lines += [line(each, "dim") for each in wrap(clean(text), width)]
+    return lines
 
 
 def speed(evaluation: Evaluation, width: int) -> list[Line]:

@@ -40,7 +40,7 @@ DEVICE_COLUMNS = (
     Column("others", 6, 6, right=True, drop=3, if_known=True),
     Column("hot/memory", 10, 11, right=True, drop=8, if_known=True),
     Column("power", 6, 6, right=True, drop=9, if_known=True),
-    Column("a call", 7, 9, right=True, drop=10, if_known=True),
+    Column("a call", 7, 18, right=True, drop=10, if_known=True),
     Column("peak memory", 11, 11, right=True, drop=11, if_known=True),
 )
 NOTHING = Cell(wording.UNKNOWN, "dim")
@@ -105,7 +105,7 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
             else Cell(str(window.other_processes), "bad" if window.other_processes else "dim"),
             _heat(window),
             NOTHING if window.power_w is None else Cell(f"{window.power_w:.0f} W"),
-            NOTHING if side is None or side.energy_mj is None else Cell(f"{side.energy_mj:.3g} mJ"),
+            Cell(f"{words} mJ") if (words := measured.energy_words(each)) else NOTHING,
             NOTHING if side is None or side.peak_bytes is None else Cell(wording.size(side.peak_bytes)),
         )
         rows.append(Row(f"{each.device}/{each.case}", cells))

@@ -21,6 +21,7 @@ from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import Line, Span, cells, clean, fit, joined, line, shorten
 from tui.method_words import method_words
+from tui.timed_against import timing_words
 
 AGENT_COLUMNS = (
     Column("agent", 8, 24),
@@ -59,11 +60,12 @@ NOTICE_COLUMNS = (Column("", 7, 7), Column("notice", 20, 200))
 LEADERS_A_TASK = 3
 
 ENDINGS = {
+    "iterations": "done",
     "recording_exhausted": "recording ended",
     "budget": "budget spent",
     "infra_error": "our own failure",
 }
-"""Reasons why an instance ended before its last iteration, in a column's width."""
+"""Reasons why an instance ended, in a column's width, where they are not the words themselves."""
 AT_WORK = frozenset({"generate", "optimize", "reflect"})
 """Words of instances that wait for a model's words."""
 
@@ -106,7 +108,7 @@ def doing(instance: InstanceState) -> Cell:
         if calls[0].retries and not written:
             return Cell(f"{instance.word} try {calls[0].retries + 1}", "warn")
         return Cell(f"{instance.word}{streamed}", "busy")
-    if instance.finished and instance.finished != "iterations":
+    if instance.finished:
         said = ENDINGS.get(instance.finished, instance.finished.replace("_", " "))
         return Cell(said, "bad" if instance.word == "failed" else "dim")
     style = {"person": "warn", "done": "dim", "wait": "dim", "failed": "bad"}.get(instance.word, "busy")
@@ -343,6 +345,7 @@ def header(state: SessionState, *, name: str, word: Span, extra: Sequence[Span],
         (5, line(f"{method_words(started.method, started.options)} {started.model}") if started else ()),
         (4, line(wording.clock(since)) if started else ()),
         (3, line(f"{len(correct)}/{len(started.tasks)} tasks correct{confirmed}") if started else ()),
+        (2, line(timing_words(started)) if started and timing_words(started) else ()),
         (6, line(wording.tokens(state.input_tokens, state.output_tokens))),
         (7, line(f"cost {wording.cost(state.cost_usd)}{unpriced}") if state.cost_usd is not None else ()),
         (2, line(f"{state.skipped_events} events unread", "warn") if state.skipped_events else ()),

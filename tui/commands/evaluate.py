@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from harness import DevicePool, Evaluation, Target, Verdict, evaluate, target
+from harness import WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate, target
 from harness.baselines import KINDS, TASK, USUAL, Against, Baseline, kernel_baseline, timing_baseline
 from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.limits import SOURCE_BYTES
@@ -108,7 +108,9 @@ async def judged(
     """The evaluation, on all of several devices, by a pool that is gone afterwards."""
     async with DevicePool(devices, slots=len(devices), on_device=tell) as pool:
         how = evaluate_everywhere if len(devices) > 1 else evaluate
-        return await how(source, task, pool=pool, targets=targets, seed=seed, against=against)
+        return await how(
+            source, task, pool=pool, targets=targets, seed=seed, against=against, effort=WITH_ENERGY
+        )
 
 
 def baseline_of(task: Task, against: str) -> Baseline | None:

@@ -57,6 +57,17 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 )
 @click.option("--corpus", metavar="FOLDER", help="Triton kernels that may be shown as examples, too.")
 @click.option("--start", metavar="FILE", help="tune: the kernel to sweep. [the task's timing baseline]")
+@click.option(
+    "--against",
+    metavar="WHAT",
+    help="What GPUs time candidates against: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+)
+@click.option(
+    "--spread",
+    is_flag=True,
+    default=None,
+    help="Measure each instance's winner on every GPU of the session, to compare them.",
+)
 @click.option("--devices", metavar="NAMES", help="Where to judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
 @click.option("--review", metavar="HOW", help="auto, or manual: build on accepted attempts alone. [auto]")
@@ -122,6 +133,8 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str) -> RunPlan:
         seed=settings.seed,
         prices=settings.prices,
         limits=settings.limits,
+        against=settings.against,
+        spread=settings.spread,
         options=MethodOptions(
             without=settings.without,
             tune=settings.tune,

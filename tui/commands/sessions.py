@@ -22,6 +22,7 @@ from tui.narrate import counted
 from tui.next_step import next_command
 from tui.plain import UNKNOWN, Column, emit, emit_json, interactive, money, table
 from tui.summary import next_line, outcomes, summary
+from tui.timed_against import spread_lines, timing_words
 
 
 @click.group(name="sessions", invoke_without_command=True)
@@ -122,6 +123,7 @@ def show_command(session: str, *, as_json: bool) -> None:
                         "verdict": each.verdict,
                         "exam": each.exam.verdict if each.exam else None,
                         "confirmation": each.confirmation if each.verdict is Verdict.CORRECT else None,
+                        "spread": [one.evaluation for one in each.spread],
                         "accepted": each.decision.accepted if each.decision else None,
                         "commit": each.commit,
                     }
@@ -138,6 +140,8 @@ def show_command(session: str, *, as_json: bool) -> None:
         )
         if info.series:
             emit(f"a part of {info.series}")
+    if state.started is not None and timing_words(state.started):
+        emit(timing_words(state.started))
     if journal.skipped:
         say(left_out(journal))
     emit("")
@@ -158,7 +162,7 @@ def show_command(session: str, *, as_json: bool) -> None:
                     exam_word(state.attempt(instance.best), instance) or UNKNOWN
                     if instance.best
                     else UNKNOWN,
-                    instance.finished or UNKNOWN,
+                    (instance.finished or UNKNOWN).replace("_", " "),
                 )
                 for instance in state.instances.values()
             ],
@@ -171,6 +175,9 @@ def show_command(session: str, *, as_json: bool) -> None:
         emit("")
     for each, instance in examined:
         emit(f"{each.attempt}: {exam_sentence(each, instance)}")
+    for each in state.attempts():
+        for words in spread_lines(each):
+            emit(f"{each.attempt} on {words}")
     if models:
         emit("")
         emit(asked_table(models))

@@ -56,7 +56,6 @@ from .tape import Launch, Tape
 
 KEPT_BYTES = 4 << 30
 """Of device memory, by torch's cache in the clock's process while timers run."""
-LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 MEDIAN_ERROR = 0.0025
 """Rounds go on until each process's median is known this well."""
 MOST_PLAYED = 60
@@ -164,7 +163,7 @@ class Clock:
         cases = self._task.open_cases
         for case in cases:
             self._time(case, check=True)
-        for _ in range(1, ratios.LOOKS):
+        for _ in range(1, self._measure.effort.looks):
             cases = tuple(case for case in cases if not self._resolved(case))
             if not cases or time.monotonic() > self._until:
                 break
@@ -187,7 +186,7 @@ class Clock:
         """Timers are started, import their sources, and compile what they can before anything is timed."""
         self._case = ""
         sides = tuple(self._measure.sources)
-        self._timers = self._engine.timers(sides, ratios.PAIRS_A_LOOK, instead=True)
+        self._timers = self._engine.timers(sides, self._measure.effort.pairs, instead=True)
         entry_points = tuple(entry.name for entry in self._task.entry_points)
         call_s = self._measure.limits.call_s
         for timer in self._timers:
@@ -233,20 +232,26 @@ class Clock:
         processes = self._prepare(case)
         self._spent("inputs, tuning, warm calls")
         count = min(process.block_size() for process in processes)
-        for number in range(MOST_ROUNDS):
+        effort = self._measure.effort
+        for number in range(effort.most_rounds):
             for process in self._shuffled(processes):
                 process.blocks.append(process.block(count))
             self._engine.alive()
             if self._is_short([process.samples for process in processes]):
                 break
-            if number + 1 >= LEAST_ROUNDS and (self._is_known(processes) or time.monotonic() > self._until):
+            if number + 1 < effort.least_rounds:
+                continue
+            if self._is_known(processes) or time.monotonic() > self._until:
                 break
         self._spent("samples")
-        first = processes[0].link.pair
-        for process in self._shuffled([one for one in processes if one.link.pair == first]):
-            process.watch()
-            self._engine.alive()
-        self._spent("the clock's own watch")
+        if not effort.rough:
+            first = processes[0].link.pair
+            for process in self._shuffled([one for one in processes if one.link.pair == first]):
+                process.watch()
+                self._engine.alive()
+            self._spent("the clock's own watch")
+            if check and self._measure.energy_s and time.monotonic() < self._until:
+                self._draw([one for one in processes if one.link.pair == first])
         if check:
             candidates = [process for process in processes if process.link.side == CANDIDATE]
             wrong = self._check(self._random.choice(candidates), self._inputs.unseen(case))
@@ -254,10 +259,18 @@ class Clock:
                 raise Refused(Verdict.WRONG, wrong)
             self._engine.alive()
             self._spent("check of outputs")
-            self._play(case, candidates[0])
-            self._engine.alive()
-            self._spent("replay of the tape")
+            if not effort.rough:
+                self._play(case, candidates[0])
+                self._engine.alive()
+                self._spent("replay of the tape")
         self._times += [process.times(case.name) for process in processes]
+
+    def _draw(self, processes: Sequence[TimedProcess]) -> None:
+        """What the baseline's and the candidate's calls draw, one after the other."""
+        for process in self._shuffled([one for one in processes if one.link.side in (BASELINE, CANDIDATE)]):
+            process.draw(self._measure.energy_s)
+            self._engine.alive()
+        self._spent("energy")
 
     def _is_known(self, processes: Sequence[TimedProcess]) -> bool:
         """Whether more samples would change nothing."""

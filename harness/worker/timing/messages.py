@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.effort import WHOLE, Effort
 from harness.evaluation import ErrorReport
 from harness.limits import TimeLimits
 from harness.worker.serving.messages import (
@@ -63,6 +64,15 @@ class Block(msgspec.Struct, frozen=True):
     samples_ms: tuple[float, ...]
 
 
+class Drawn(msgspec.Struct, frozen=True):
+    """A stretch of nothing but plain calls, for the device's energy counter."""
+
+    began_s: float
+    ended_s: float
+    """By `time.monotonic`."""
+    calls: int
+
+
 class ProcessTimes(msgspec.Struct, frozen=True):
     """What one process took for one case."""
 
@@ -80,6 +90,7 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     peak_bytes: int
     configs: dict[str, str]
     """Of autotuned kernels, by name."""
+    drawn: Drawn | None = None
 
 
 class Floor(msgspec.Struct, frozen=True):
@@ -253,6 +264,9 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     flush_bytes: int
     budget_s: float
     """For all cases together, once the device is leased."""
+    effort: Effort = WHOLE
+    energy_s: float = 0.0
+    """That each side's plain calls go on for, in each case, where the device counts energy; 0: they need not."""
 
 
 ClockRequest = Measure | Timer | Leased

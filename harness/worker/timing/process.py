@@ -10,7 +10,7 @@ from functools import partial
 from harness.worker.judge.link import GuestLied
 
 from .link import TimerFailed, TimerLink
-from .messages import Batch, Block, Done, Prepared, ProcessTimes, Sample, Sampled
+from .messages import Batch, Block, Done, Drawn, Prepared, ProcessTimes, Sample, Sampled
 
 BLOCK_MS = 8.0
 """What a block of samples should take on the device."""
@@ -38,6 +38,7 @@ class TimedProcess:
     plain_ms: float | None = None
     graph_ms: float | None = None
     why_no_graph: str = ""
+    drawn: Drawn | None = None
 
     @property
     def samples(self) -> list[float]:
@@ -74,6 +75,14 @@ class TimedProcess:
         if not captured.problem:
             self.graph_ms = min(self._batch("graph", count) for _ in range(WALLS)) / count
 
+    def draw(self, seconds: float) -> None:
+        """Plain calls for about so long, after `watch` has told what one takes."""
+        assert self.plain_ms is not None
+        count = max(1, int(seconds * 1e3 / max(self.plain_ms, 1e-3)))
+        began = time.monotonic()
+        self._batch("plain", count)
+        self.drawn = Drawn(began, time.monotonic(), count)
+
     def times(self, case: str) -> ProcessTimes:
         """What it has shown."""
         return ProcessTimes(
@@ -87,6 +96,7 @@ class TimedProcess:
             why_no_graph=self.why_no_graph,
             peak_bytes=self.prepared.peak_bytes,
             configs=self.prepared.configs,
+            drawn=self.drawn,
         )
 
     def _batch(self, kind: str, count: int) -> float:

@@ -36,7 +36,9 @@ doing   what it does now; `generate 1.2k`: 1,200 characters of a reply so far;
         `wait`: for its turn at the model or the judge; `3 generate +1`: three
         attempts are asked for at once, one more does something else
 best    its best attempt
-        C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases
+        C 1.42x [1.38-1.45]  measured; the widest 95 % interval of its cases;
+                             against the task's own baseline, where the line
+                             above names no other
         C 1.31x (found 1.42x)  timed again at its exam: the best of many noisy
                              figures is too good, this one counts
         C est 1-2.10x roof   not measured: an estimate, between the roofline

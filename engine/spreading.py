@@ -1,0 +1,59 @@
+"""`--spread`: at the end of an instance its winner is judged and timed on every GPU of the session, each beside the timing
+baseline on the same chip. Chips that should be equal are compared, not assumed to be. What comes of it is for people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.evaluating import NO_VERDICT
+from engine.shared import Shared
+from harness import Device, StageEntered, StageLeft, Verdict
+from sessions.events import WinnerMeasured
+from sessions.state import AttemptState, Confirmation
+from suites import Task
+
+
+async def spread(shared: Shared, task: Task, key: str) -> None:
+    """Measure the instance's winner on every GPU that it was not measured on yet; nothing where there is no correct one.
+
+    A measurement that is in the journal is not taken again.
+    """
+    best = shared.recorder.state.instances[key].best
+    if not shared.plan.spread or best is None:
+        return
+    winner = shared.recorder.state.attempt(best)
+    if winner.verdict is not Verdict.CORRECT or winner.confirmation is Confirmation.NOT_CONFIRMED:
+        return
+    left = [
+        device
+        for device in shared.judge.devices
+        if device.kind != "cpu" and device.name not in {one.device for one in winner.spread}
+    ]
+    try:
+        async with asyncio.TaskGroup() as group:
+            for device in left:
+                group.create_task(_measure(shared, task, winner, device), name=f"spread/{device.name}")
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+
+
+async def _measure(shared: Shared, task: Task, winner: AttemptState, device: Device) -> None:
+    """A judge that fails is asked once more; its last word is what is recorded."""
+    at_work = shared.busy.setdefault(device.name, [])
+
+    def on_stage(told: StageEntered | StageLeft) -> None:
+        if isinstance(told, StageEntered) and told.stage != "static" and winner.attempt not in at_work:
+            at_work.append(winner.attempt)
+
+    source = winner.source or ""
+    try:
+        evaluation = await shared.judge.measure(source, task, device=device.name, on_stage=on_stage)
+        if evaluation.verdict in NO_VERDICT:
+            evaluation = await shared.judge.measure(source, task, device=device.name, on_stage=on_stage)
+    finally:
+        if winner.attempt in at_work:
+            at_work.remove(winner.attempt)
+    await shared.recorder.record_durable(
+        WinnerMeasured(attempt=winner.attempt, device=device.name, evaluation=evaluation)
+    )

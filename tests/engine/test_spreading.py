@@ -1,0 +1,209 @@
+"""Sessions' timing baseline and `--spread`: what is asked, kept, resumed and told of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.errors import UsageProblem
+from engine.job import plan_of, session_started
+from engine.judging import OnStage, PoolJudge
+from engine.plan import RunPlan, SessionPlan, resolve
+from engine.reviewing import Decisions
+from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
+from harness.baselines import USUAL
+from sessions import Home, fold, resume
+from sessions.attempt_files import attempt_message, exam_files
+from sessions.events import EngineStarted, SessionFinished, WinnerMeasured
+from sessions.journal import read_journal
+from suites import Task, baseline_source, load_task
+from tests.support.engines import ToldJudge, plan, play, run, shared, told
+from tests.support.evaluations import correct, failed
+from tui.cockpit import details, views
+from tui.cockpit.lines import Span, plain
+from tui.narrate import Narrator
+from tui.reporting import rows
+from tui.summary import summary
+from tui.timed_against import spread_lines, timing_words
+
+GPUS = tuple(Device(name=name, kind="cuda", target="sm_90") for name in ("0", "1", "2"))
+SPREAD = plan(iterations=1, spread=True, against="eager")
+
+
+def timed(device: str, speedup: float) -> Evaluation:
+    one = Latency(
+        device, "small", speedup, 1.0, speedup, (speedup, speedup), "graph", Outcome.FASTER, against="eager"
+    )
+    return msgspec.structs.replace(correct(speedup=speedup), device=device, latency=(one,))
+
+
+class OnGpus(ToldJudge):
+    """Three GPUs; the third cannot be measured on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.devices = GPUS
+
+    async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+        self.measured.append((source, device))
+        if device == "2":
+            return failed(Verdict.INFRA_ERROR, "GPU 2 is in quarantine: it hangs")
+        return timed(device, 1.5 - 0.1 * int(device))
+
+
+async def spread(home: Path, *verdicts: str, of: SessionPlan = SPREAD, judge: ToldJudge | None = None) -> Any:
+    judge = judge or OnGpus()
+    events = await play(Home(home), told(*verdicts), of=of, judge=judge)
+    return events, fold(events), judge  # type: ignore[arg-type]
+
+
+async def test_a_winner_is_measured_on_every_gpu_of_the_session_after_its_exam(tmp_path: Path) -> None:
+    events, state, judge = await spread(tmp_path, "correct 1.2")
+    assert sorted(device for _, device in judge.measured) == ["0", "1", "2", "2"], (
+        "one that fails is asked twice"
+    )
+    winner = state.attempt(state.instances["vector_add#1"].best or "")
+    assert sorted(one.device for one in winner.spread) == ["0", "1", "2"]
+    assert judge.examined == [winner.source]
+    assert spread_lines(winner) == [
+        "GPU 0: 1.50x against eager",
+        "GPU 1: 1.40x against eager",
+        "GPU 2: infra error: GPU 2 is in quarantine: it hangs",
+    ]
+    assert "vector_add#1/1 on GPU 1: 1.40x against eager" in summary(state)
+    assert rows(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
+    files = exam_files(state)
+    assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
+    pane = "\n".join(map(plain, details.told("speed", winner, None, None, 160).lines))
+    assert "measured on every GPU, at the end of the instance" in pane
+    assert re.search(r"^ *1 .*small.* 1\.40x ", pane, re.MULTILINE), "a row a GPU, as of any latency"
+    assert "eager" in pane
+    assert "GPU 2: infra error: GPU 2 is in quarantine: it hangs" in pane
+    header = views.header(state, name=SPREAD.session, word=Span("running"), extra=[], width=300)
+    assert "timed against eager; winners on every GPU" in plain(header)
+    narrated = Narrator()
+    words = [line for event in events for line in [narrated.tell(event)] if line]
+    assert any("measured on GPU 1: 1.40x against eager" in str(line) for line in words)
+
+
+@pytest.mark.parametrize(
+    ("of", "verdicts"),
+    [(SPREAD, ("wrong",)), (plan(iterations=1), ("correct 1.2",))],
+    ids=["none", "unasked"],
+)
+async def test_without_a_winner_or_unasked_nothing_is_measured(
+    tmp_path: Path, of: SessionPlan, verdicts: tuple[str, ...]
+) -> None:
+    _, _, judge = await spread(tmp_path, *verdicts, of=of)
+    assert not judge.measured
+
+
+async def test_what_is_in_the_journal_is_not_measured_again(tmp_path: Path) -> None:
+    events, whole, _ = await spread(tmp_path / "whole", "correct 1.2")
+    journal = Home(tmp_path / "whole").live(SPREAD.session).journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    first = next(number for number, event in enumerate(events) if isinstance(event, WinnerMeasured))
+    home = Home(tmp_path / "again")
+    live = home.live(SPREAD.session)
+    live.folder.mkdir(parents=True)
+    live.journal.write_bytes(b"".join(lines[: first + 1]))
+    judge = OnGpus()
+    with resume(home, SPREAD.session) as recorder:
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        await run(shared(recorder, SPREAD, told("correct 1.2"), judge, Decisions()))
+        recorder.record(SessionFinished())
+        again = recorder.state
+    measured = [
+        event.device for event in read_journal(live.journal).events if isinstance(event, WinnerMeasured)
+    ]
+    assert sorted(measured) == ["0", "1", "2"]
+    assert events[first].device not in {device for _, device in judge.measured}
+    assert again.instances["vector_add#1"].best == whole.instances["vector_add#1"].best
+
+
+# What may be asked for
+
+
+def resolved(home: Path, **asked: object) -> SessionPlan:
+    fields = {"tasks": ("vector_add",), "method": "tune", "devices": ("cpu",), **asked}
+    return resolve(RunPlan(**fields), home=Home(home), environ={})  # type: ignore[arg-type]
+
+
+def test_a_kernel_to_time_against_goes_into_the_session_whole(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    source = baseline_source(load_task("vector_add"))
+    file.write_text(source, encoding="utf-8")
+    found = resolved(tmp_path, against=str(file))
+    assert (found.against, found.against_source) == ("mine.py", source)
+    file.unlink()
+    again = plan_of(session_started(found))
+    assert (again.against, again.against_source, again.spread) == ("mine.py", source, False)
+    assert timing_words(session_started(found)) == "timed against mine.py"
+    usual = resolved(tmp_path)
+    assert (usual.against, timing_words(session_started(usual))) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"spread": True}, r"--spread compares GPUs, and none was chosen; name them, as --devices 0,1"),
+        ({"against": "gone.py"}, r"--against gone.py: neither one of task, eager, compile nor a kernel file"),
+        ({"against": "/dev/null"}, r"--against /dev/null is empty"),
+        ({"against": __file__}, r"defines no function `vector_add`"),
+        (
+            {"against": __file__, "tasks": ("vector_add", "softmax")},
+            r"a kernel of one task, and 2 are to be run",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_line_with_the_remedy(
+    tmp_path: Path, asked: dict[str, object], words: str
+) -> None:
+    with pytest.raises((UsageProblem, HarnessError), match=words) as raised:
+        resolved(tmp_path, **asked)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("how", ["evaluate", "measure"])
+async def test_the_judge_times_against_what_the_session_says(
+    how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    heard: list[dict[str, Any]] = []
+
+    async def evaluate(*_: object, **options: Any) -> Evaluation:
+        heard.append(options)
+        return correct()
+
+    monkeypatch.setattr("engine.judging.evaluate", evaluate)
+    task = load_task("vector_add")
+    module = "class Model: pass\n"
+    (tmp_path / "module.py").write_text(module, encoding="utf-8")
+    with_module = msgspec.structs.replace(task, folder=tmp_path)
+
+    class Pool:
+        devices = GPUS
+
+    for asked in ({}, {"against": "eager"}, {"against": "mine.py", "against_source": "x = 1"}):
+        judge = PoolJudge(Pool(), targets=[target("sm_90")], seed=1, **asked)  # type: ignore[arg-type]
+        rest: dict[str, Any] = {"rival": None} if how == "evaluate" else {"device": "1"}
+        await getattr(judge, how)("source", with_module, on_stage=print, **rest)
+    usual, eager, mine = (one["against"] for one in heard)
+    assert usual == USUAL
+    assert (eager.baseline.name, module in eager.baseline.source) == ("eager", True)
+    assert (mine.baseline.name, mine.baseline.source) == ("mine.py", "x = 1")
+    assert {one.get("on", "") for one in heard} == ({"1"} if how == "measure" else {""})
+
+
+async def test_a_commit_names_what_its_speedup_is_against(tmp_path: Path) -> None:
+    _, state, _ = await spread(tmp_path, "correct 1.2")
+    attempt = state.attempt("vector_add#1/1")
+    attempt.evaluation = timed("0", 1.25)
+    assert re.search(
+        r"^Speedup: 1\.25x\n.*^Against: eager$", attempt_message(attempt), re.MULTILINE | re.DOTALL
+    )
+    attempt.evaluation = correct()
+    assert "Against" not in attempt_message(attempt)
