@@ -5,16 +5,19 @@
 what is said of two kernels that are the same
 .venv/bin/python -m benchmarks.timing DEVICE do_bench TASK...   beside `triton.testing.do_bench` in a process of its own
 .venv/bin/python -m benchmarks.timing DEVICE short              one short kernel judged again and again: where its time goes
+.venv/bin/python -m benchmarks.timing DEVICE tapes              how many of the adversarial set's honest kernels a launch tape holds
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -23,6 +26,7 @@ from rich.table import Table
 
 from harness import DevicePool, Evaluation, Latency, Outcome, evaluate, target
 from harness.baselines import USUAL
+from harness.effort import WHOLE, Effort
 from harness.performance import Performance
 from harness.ratios import PAIRS_A_LOOK
 from harness.timed import Timing
@@ -31,15 +35,20 @@ from suites import Task, baseline_source, load_suite, load_task
 SEED = 1
 ROOT = Path(__file__).resolve().parent.parent
 SHORT_RUNS = 6
+HONEST = ROOT / "tests" / "adversarial" / "honest"
+ONCE = Effort(pairs=2, looks=1, least_rounds=1, most_rounds=1)
+"""Of what a whole effort takes, the tape is left."""
 CONSOLE = Console(width=150)
 
 
-async def timed(pool: DevicePool, task: Task, source: str) -> Timing:
+async def timed(pool: DevicePool, task: Task, source: str, effort: Effort = WHOLE) -> Timing:
     """A source against the timing baseline, with nothing judged."""
     async with pool.slot() as slot:
         own = target(slot.device.target or "")
         performance = Performance(pool, slot, task.at_gpu_sizes, own, seed=SEED)
-        return await performance.measure(await slot.channel(), source, rival=None, against=USUAL)
+        return await performance.measure(
+            await slot.channel(), source, rival=None, against=USUAL, effort=effort
+        )
 
 
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
@@ -173,6 +182,28 @@ async def short(pool: DevicePool) -> None:
             CONSOLE.print(f"  {found.error.message}\n{found.error.trace}\n{found.printed}")
 
 
+async def tapes(pool: DevicePool) -> None:
+    """Each honest kernel in the first case of its task, at the interpreter's sizes."""
+    held, reasons = 0, Counter[str]()
+    files = sorted(HONEST.glob("*.py"))
+    for file in files:
+        source = file.read_text(encoding="utf-8")
+        named = re.search(r'^TASK = "(\w+)"$', source, re.MULTILINE)
+        assert named is not None, f"{file.name} names no task"
+        task = load_task(named[1])
+        first = msgspec.structs.replace(task.open_cases[0], gpu=task.open_cases[0].cpu)
+        timing = await timed(pool, msgspec.structs.replace(task, cases=(first,)), source, ONCE)
+        told = [fact.value for fact in timing.facts if fact.name.endswith("launch tape")]
+        if told and not told[0].startswith("none: "):
+            held += 1
+        else:
+            reasons[told[0].removeprefix("none: ") if told else timing.detail] += 1
+            CONSOLE.print(f"{file.stem}: {told[0] if told else timing.detail}")
+    CONSOLE.print(f"{held} of {len(files)} honest kernels: their tape was played, with right outputs")
+    for reason, count in reasons.most_common():
+        CONSOLE.print(f"  {count}: {reason}")
+
+
 async def main() -> None:
     """As asked."""
     device, what, *rest = sys.argv[1:]
@@ -183,6 +214,8 @@ async def main() -> None:
             await repeat(pool, load_task(rest[0]), int(rest[1]))
         elif what == "do_bench":
             await beside_do_bench(pool, [load_task(name) for name in rest])
+        elif what == "tapes":
+            await tapes(pool)
         else:
             await short(pool)
 
