@@ -554,6 +554,15 @@ def test_a_tape_that_does_not_play_is_no_tape_and_harms_nothing(when: type[Any],
     assert len(measured.times) == 12
 
 
+def test_a_tape_that_hangs_ends_the_timing_for_it_holds_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "STEP_S", 2.0)
+    on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped(), TAPE: on(Sample, silent)})
+    measured = on_bench.measure()
+    assert measured.verdict == ""
+    assert "the tape could not be timed" in measured.problem
+    assert {(one.side, one.case) for one in measured.times} == {(BASELINE, "fp32"), (CANDIDATE, "fp32")}
+
+
 def overlapping() -> bytes:
     """A binary whose every section is the whole of it."""
     section = struct.pack("<IIQQQQ", 0, 1, 0, 0, 0, 4000)
