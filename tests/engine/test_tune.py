@@ -38,6 +38,7 @@ from suites import Task, baseline_source, load_task
 from tests.support.engines import ToldJudge, plan, play, run, shared
 from tests.support.evaluations import correct, failed
 from tests.support.surveys import ToldSurvey, compiled
+from tui.narrate import Narrator
 
 BASELINE = baseline_source(load_task("vector_add"))
 """BLOCK 1024 and no option given: BLOCK, num_warps and waves_per_eu can be swept."""
@@ -206,6 +207,12 @@ async def test_where_attempts_are_timed_only_what_rungs_of_few_samples_leave_is_
         left = [entry for entry in rung.entries if not entry.kept and entry.estimate is not None]
         assert all((entry.estimate or 0) <= worst for entry in left)
     assert any(entry.verdict == "wrong" for entry in told[0].entries)
+    narrator = Narrator()
+    lines = [
+        line for event in events for line in narrator.tell(event) if "rung 1" in line or "rung 2" in line
+    ]
+    assert len(lines) >= 2
+    assert all(" go on" in line and "an estimate" in line for line in lines)
     by_strategy = [attempt for attempt in only(state) if attempt.base == first.attempt]
     assert [attempt.strategy.partition(".")[0] for attempt in by_strategy] == [
         "; ".join(entry.changes) for entry in told[1].entries if entry.kept
