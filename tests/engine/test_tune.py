@@ -69,6 +69,8 @@ class Judging(ToldJudge):
         self.estimated: list[tuple[str, Effort]] = []
         self.seen_by_rungs = True
         """Whether what is wrong is seen where time is estimated already."""
+        self.known: list[bool] = []
+        """Of each estimate, whether the judge was told what it had said of the source before."""
         self.unable = 0
         """How many of the next estimates end with `infra_error`."""
 
@@ -79,9 +81,17 @@ class Judging(ToldJudge):
         return self._said(source)
 
     async def estimate(
-        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+        self,
+        source: str,
+        task: Task,
+        *,
+        start: Baseline,
+        effort: Effort,
+        passed: Evaluation | None,
+        on_stage: OnStage,
     ) -> Evaluation:
         self.estimated.append((source, effort))
+        self.known.append(passed is not None)
         on_stage(StageEntered("call", "0"))
         if self.unable:
             self.unable -= 1
@@ -223,6 +233,8 @@ async def test_where_attempts_are_timed_only_what_rungs_of_few_samples_leave_is_
         assert attempt.evaluation.speedup == pytest.approx(speed(attempt.source or "")), "the judge's own"
     assert not {source for source, _ in judge.estimated[: len(fields[0])]} & {first.source}
     assert len(judge.estimated) <= 2 * 2 * FIELD * 4
+    first_sweep = judge.known[: len(fields[0]) + len(fields[1])]
+    assert first_sweep == [False] * len(fields[0]) + [True] * len(fields[1]), "right in the first rung"
 
 
 async def test_a_judge_that_can_estimate_nothing_ends_the_instance_as_our_failure(tmp_path: Path) -> None:

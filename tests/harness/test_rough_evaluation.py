@@ -73,18 +73,18 @@ class Clock:
 
 
 async def roughly(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch, source: str, timing: Timing
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch, source: str, timing: Timing, **changes: Any
 ) -> tuple[Evaluation, Clock]:
     clock = Clock(timing)
     monkeypatch.setattr("harness.cascade.Performance", clock)
+    options: dict[str, Any] = {"effort": ROUGH[0], "against": Against(Baseline("vector_add#1/1", START))}
     found = await evaluate(
         source,
         TASK,
         pool=OneGpu(pool),  # type: ignore[arg-type]
         targets=[target("sm_90")],
         seed=1,
-        against=Against(Baseline("vector_add#1/1", START)),
-        effort=ROUGH[0],
+        **(options | changes),
     )
     return found, clock
 
@@ -104,6 +104,18 @@ async def test_a_variant_that_the_interpreter_lets_pass_has_estimates_and_no_lat
     ((source, options),) = clock.asked
     assert (source, options["effort"], options["rival"]) == (variant, ROUGH[0], None)
     assert options["against"].baseline.name == "vector_add#1/1"
+
+
+async def test_what_passed_a_rung_is_not_interpreted_in_the_next(
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timing = Timing((), "estimated", rough=ESTIMATES)
+    first, _ = await roughly(pool, monkeypatch, START, timing)
+    monkeypatch.setattr("harness.pool.Slot.channel", None)  # no interpreter is to be had
+    again, clock = await roughly(pool, monkeypatch, START, timing, passed=first, effort=ROUGH[1])
+    assert (again.verdict, again.rough, len(clock.asked)) == (Verdict.CORRECT, ESTIMATES, 1)
+    assert [stage.ok for stage in again.stages] == [True] * 6
+    assert clock.asked[0][1]["effort"] == ROUGH[1]
 
 
 async def test_a_variant_that_is_wrong_never_meets_the_gpu(
