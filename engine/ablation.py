@@ -98,7 +98,7 @@ def settle(
 ) -> Ablation:
     """The ablation that is asked for: the newest one with the same settings, or with `anew`, or where there is none, a new one.
 
-    The same are tasks, model, instances, iterations, seed (where one is asked for), devices, targets, budgets, options and
+    The same are tasks, model, instances, iterations, seed (where one is asked for), devices, targets, budgets, timing baseline, options and
     prompt templates. `UsageProblem` says what cannot be, as when a recording holds too few chains.
     """
     plan = msgspec.structs.replace(
@@ -192,6 +192,9 @@ def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) ->
         "review",
         "budget_usd",
         "budget_tokens",
+        "against",
+        "against_source",
+        "spread",
         *(("seed",) if seed_asked else ()),
     )
     return (

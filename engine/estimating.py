@@ -10,7 +10,7 @@ from engine.errors import JudgeUnable
 from engine.evaluating import NO_VERDICT, why_not
 from engine.shared import Shared
 from engine.tuning import decided
-from harness import Effort, Evaluation, StageEntered, StageLeft
+from harness import Effort, Evaluation, StageEntered, StageLeft, Verdict
 from harness.baselines import Baseline
 from harness.rough import estimated_ratio
 from sessions.events import RungEntry, SweepRung, SweptVariant
@@ -26,9 +26,11 @@ async def estimate_all(
     rung: int,
     effort: Effort,
     most: int,
+    passed: dict[str, Evaluation],
 ) -> SweepRung:
     """What a rung finds of each variant against `start`, named by its attempt; at most `most` go on. `JudgeUnable` when it can say nothing of any.
 
+    `passed` holds, by source, what earlier rungs said of those that were right, and gets what this one says.
     Attempts and stages are not recorded: a variant that is only estimated is no attempt.
     """
     began = time.monotonic()
@@ -36,7 +38,8 @@ async def estimate_all(
         async with asyncio.TaskGroup() as group:
             asked = [
                 group.create_task(
-                    _estimated(shared, task, start, variant.source, effort), name=f"rung/{number}"
+                    _estimated(shared, task, start, variant.source, effort, passed.get(variant.source)),
+                    name=f"rung/{number}",
                 )
                 for number, variant in enumerate(variants)
             ]
@@ -51,6 +54,9 @@ async def estimate_all(
         raise JudgeUnable(
             f"the judge could estimate no variant of {start.name}, the last time: {why_not(found[-1])}"
         )
+    for variant, evaluation in zip(variants, found, strict=True):
+        if evaluation.verdict is Verdict.CORRECT:
+            passed[variant.source] = evaluation
     entries = tuple(_entry(*pair) for pair in zip(variants, found, strict=True))
     return SweepRung(
         attempt=start.name,
@@ -71,7 +77,9 @@ def _entry(variant: SweptVariant, evaluation: Evaluation) -> RungEntry:
     )
 
 
-async def _estimated(shared: Shared, task: Task, start: Baseline, source: str, effort: Effort) -> Evaluation:
+async def _estimated(
+    shared: Shared, task: Task, start: Baseline, source: str, effort: Effort, passed: Evaluation | None
+) -> Evaluation:
     """A judge that fails is asked once more."""
 
     def on_stage(told: StageEntered | StageLeft) -> None:
@@ -79,7 +87,10 @@ async def _estimated(shared: Shared, task: Task, start: Baseline, source: str, e
         if isinstance(told, StageEntered) and told.stage != "static" and start.name not in at_work:
             at_work.append(start.name)
 
-    evaluation = await shared.judge.estimate(source, task, start=start, effort=effort, on_stage=on_stage)
-    if evaluation.verdict in NO_VERDICT:
-        evaluation = await shared.judge.estimate(source, task, start=start, effort=effort, on_stage=on_stage)
-    return evaluation
+    async def once() -> Evaluation:
+        return await shared.judge.estimate(
+            source, task, start=start, effort=effort, passed=passed, on_stage=on_stage
+        )
+
+    evaluation = await once()
+    return await once() if evaluation.verdict in NO_VERDICT else evaluation

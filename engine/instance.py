@@ -78,6 +78,8 @@ class InstanceContext:
         self._tuned = 0
         """Attempts that asked no model, and so are none to a recording."""
         self._asked: Counter[Role] = Counter()
+        self._passed: dict[str, Evaluation] = {}
+        """What the rungs of the sweep under way said of variants that were right, by source."""
         self._fresh = False
         """Whether the attempt has something that its commit may lack."""
 
@@ -191,9 +193,18 @@ class InstanceContext:
         if known is not None:
             return known
         start = Baseline(attempt, swept.source or "")
+        if number == 1:
+            self._passed.clear()
         self._recorder.record(SweepStarted(attempt=attempt))
         told = await estimate_all(
-            self._shared, self.task, start, variants, rung=number, effort=effort, most=most
+            self._shared,
+            self.task,
+            start,
+            variants,
+            rung=number,
+            effort=effort,
+            most=most,
+            passed=self._passed,
         )
         return await self._recorder.record_durable(told)
 

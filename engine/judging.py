@@ -54,9 +54,19 @@ class Judge(Protocol):
         ...
 
     async def estimate(
-        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+        self,
+        source: str,
+        task: Task,
+        *,
+        start: Baseline,
+        effort: Effort,
+        passed: Evaluation | None,
+        on_stage: OnStage,
     ) -> Evaluation:
-        """What few samples say of a variant beside the kernel that it varies: estimates, and no verdict to keep."""
+        """What few samples say of a variant beside the kernel that it varies: estimates, and no verdict to keep.
+
+        `passed` is what this said of it with less effort.
+        """
         ...
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
@@ -136,7 +146,14 @@ class PoolJudge:
         )
 
     async def estimate(
-        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+        self,
+        source: str,
+        task: Task,
+        *,
+        start: Baseline,
+        effort: Effort,
+        passed: Evaluation | None,
+        on_stage: OnStage,
     ) -> Evaluation:
         """See `Judge`."""
         return await evaluate(
@@ -147,6 +164,7 @@ class PoolJudge:
             seed=self._seed,
             against=Against(start),
             effort=effort,
+            passed=passed,
             on_event=on_stage,
         )
 

@@ -72,6 +72,7 @@ async def evaluate(
     avoid: str = "",
     on: str = "",
     effort: Effort = WHOLE,
+    passed: Evaluation | None = None,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
     """All that can be said of `candidate` on a free slot of `pool`.
@@ -80,7 +81,8 @@ async def evaluate(
     the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. It is judged on another device than `avoid` where one is
     free, or `on` that device alone. `exam` judges the task's exam cases in place of
     the open ones; what comes of it belongs in no feedback. With a rough `effort` a GPU is asked for time alone, once the interpreter let the candidate
-    pass: the evaluation has estimates (`rough`) in place of latencies, and is no verdict to keep; on `cpu` it changes nothing. `on_event` is called in order, from the event
+    pass: the evaluation has estimates (`rough`) in place of latencies, and is no verdict to keep; on `cpu` it changes nothing.
+    `passed` is what such an evaluation of the same candidate said before: the interpreter is not asked again. `on_event` is called in order, from the event
     loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
     never an exception; only wrong arguments raise (`HarnessError`), and `NoDeviceLeft` when every GPU of the pool has failed.
     """
@@ -104,7 +106,8 @@ async def evaluate(
             asked = _Asked(here, task, candidate, compiled_for, seed, report, exam, rival, against, effort)
             if slot.interpreter is not None:
                 sheet.enter("call")
-                interpreted = await _Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked).run()
+                silent = sheet.silent("cpu")
+                interpreted = passed or await _Evaluating(silent, pool, slot.interpreter, asked).run()
                 held = sheet.interpreted(interpreted, report.unbounded)
                 if held is not None:
                     return held

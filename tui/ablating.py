@@ -63,11 +63,13 @@ class ToldRow(msgspec.Struct, frozen=True, kw_only=True):
     speedup_mean: float | None = None
     """Over those."""
     speedup_geomean: float | None = None
+    against: str = ""
+    """What those are against, by name; empty where nothing was timed."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     ended_early: dict[str, int] = {}
-    """How many instances ended for another reason than that their iterations were spent, by reason."""
+    """How many instances ended before their method was done, by reason."""
 
 
 class ToldContribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +186,9 @@ def _row(
         timed=sum(each.speedup is not None for each in bests),
         speedup_mean=speedup_mean(bests),
         speedup_geomean=speedup_geomean(bests),
+        against=", ".join(
+            dict.fromkeys(one.against for each in bests for one in each.latency if one.against)
+        ),
         input_tokens=known_sum([each.usage.input_tokens for each in attempts]),
         output_tokens=known_sum([each.usage.output_tokens for each in attempts]),
         cost_usd=sum(costs) if costs else None,
@@ -331,6 +336,9 @@ def legend(told: ToldAblation) -> list[str]:
         lines.append(
             f"Speedups are of the {timed} of {correct} solved instances whose best attempt was timed."
         )
+    names = list(dict.fromkeys(row.against for row in told.rows if row.against))
+    if names:
+        lines.append(f"Speedups are against {', '.join(names)}.")
     if told.model.startswith("recorded:"):
         lines.append("Tokens are as recorded; nothing was spent.")
     return lines

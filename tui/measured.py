@@ -7,6 +7,8 @@ from harness.latency import DeviceState, Window
 
 from .plain import UNKNOWN, Column, indented, size, table, wrapped
 
+ENERGY = "energy a call, candidate's / baseline's: the whole device's, over plain calls back to back with caches as these leave them"
+
 
 def timing(evaluation: Evaluation, baseline: str = "") -> str:
     """Times by case and GPU, and how the GPU fared meanwhile; `baseline` names what nobody else named. Empty without times."""
@@ -105,7 +107,8 @@ def _facts(each: Latency) -> tuple[str, ...]:
 
 
 def _remarks(latency: tuple[Latency, ...]) -> list[str]:
-    return list(dict.fromkeys(text for each in latency for text in remarks(each)))
+    found = list(dict.fromkeys(text for each in latency for text in remarks(each)))
+    return [*found, ENERGY] if any(energy_words(each) for each in latency) else found
 
 
 def remarks(each: Latency) -> list[str]:
@@ -116,10 +119,6 @@ def remarks(each: Latency) -> list[str]:
     if each.outcome is Outcome.TOO_SHORT and each.floor_ms is not None:
         floor = f"{each.floor_ms * 1e3:.3g} us"
         found.append(f"{each.case}: below five times the {floor} of an empty kernel: no ratio is given")
-    if energy_words(each):
-        found.append(
-            "energy a call (candidate / baseline) is the whole device's, over plain calls back to back with caches as these leave them"
-        )
     if each.configs:
         chosen = "; ".join(f"{name} {config}" for name, config in each.configs.items())
         found.append(f"{each.case}: timed with {chosen}")
@@ -127,10 +126,9 @@ def remarks(each: Latency) -> list[str]:
 
 
 def energy_words(each: Latency) -> str:
-    """Millijoules a call of the candidate, and of what it was timed against: `12.1 / 15.3`. Empty where neither is known."""
+    """Millijoules a call of the candidate, and of what it was timed against: `12.1 / 15.3`. Empty where the candidate's is not known."""
     sides = [None if side is None else side.energy_mj for side in (each.candidate, each.baseline)]
-    told = " / ".join(UNKNOWN if one is None else f"{one:.3g}" for one in sides)
-    return told if any(one is not None for one in sides) else ""
+    return "" if sides[0] is None else " / ".join(f"{one:.3g}" for one in sides if one is not None)
 
 
 def clock_words(window: Window) -> str:

@@ -148,6 +148,7 @@ def test_an_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
         {"targets": ("gfx90a",)},
         {"budget_tokens": 1000},
         {"seed": 1234567},
+        {"against": "eager"},
     ],
 )
 def test_other_settings_are_another_ablation(home: Home, other: dict[str, object]) -> None:

@@ -38,6 +38,7 @@ from suites import Task, baseline_source, load_task
 from tests.support.engines import ToldJudge, plan, play, run, shared
 from tests.support.evaluations import correct, failed
 from tests.support.surveys import ToldSurvey, compiled
+from tui.narrate import Narrator
 
 BASELINE = baseline_source(load_task("vector_add"))
 """BLOCK 1024 and no option given: BLOCK, num_warps and waves_per_eu can be swept."""
@@ -68,6 +69,8 @@ class Judging(ToldJudge):
         self.estimated: list[tuple[str, Effort]] = []
         self.seen_by_rungs = True
         """Whether what is wrong is seen where time is estimated already."""
+        self.known: list[bool] = []
+        """Of each estimate, whether the judge was told what it had said of the source before."""
         self.unable = 0
         """How many of the next estimates end with `infra_error`."""
 
@@ -78,9 +81,17 @@ class Judging(ToldJudge):
         return self._said(source)
 
     async def estimate(
-        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+        self,
+        source: str,
+        task: Task,
+        *,
+        start: Baseline,
+        effort: Effort,
+        passed: Evaluation | None,
+        on_stage: OnStage,
     ) -> Evaluation:
         self.estimated.append((source, effort))
+        self.known.append(passed is not None)
         on_stage(StageEntered("call", "0"))
         if self.unable:
             self.unable -= 1
@@ -206,6 +217,12 @@ async def test_where_attempts_are_timed_only_what_rungs_of_few_samples_leave_is_
         left = [entry for entry in rung.entries if not entry.kept and entry.estimate is not None]
         assert all((entry.estimate or 0) <= worst for entry in left)
     assert any(entry.verdict == "wrong" for entry in told[0].entries)
+    narrator = Narrator()
+    lines = [
+        line for event in events for line in narrator.tell(event) if "rung 1" in line or "rung 2" in line
+    ]
+    assert len(lines) >= 2
+    assert all(" go on" in line and "an estimate" in line for line in lines)
     by_strategy = [attempt for attempt in only(state) if attempt.base == first.attempt]
     assert [attempt.strategy.partition(".")[0] for attempt in by_strategy] == [
         "; ".join(entry.changes) for entry in told[1].entries if entry.kept
@@ -216,6 +233,8 @@ async def test_where_attempts_are_timed_only_what_rungs_of_few_samples_leave_is_
         assert attempt.evaluation.speedup == pytest.approx(speed(attempt.source or "")), "the judge's own"
     assert not {source for source, _ in judge.estimated[: len(fields[0])]} & {first.source}
     assert len(judge.estimated) <= 2 * 2 * FIELD * 4
+    first_sweep = judge.known[: len(fields[0]) + len(fields[1])]
+    assert first_sweep == [False] * len(fields[0]) + [True] * len(fields[1]), "right in the first rung"
 
 
 async def test_a_judge_that_can_estimate_nothing_ends_the_instance_as_our_failure(tmp_path: Path) -> None:

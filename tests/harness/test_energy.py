@@ -14,7 +14,9 @@ from harness.energy import DRAWN_S, SETTLE_S, energy_a_call
 from harness.latency import DeviceState, Window
 from harness.telemetry import Point, Watched
 from harness.worker.timing.messages import BASELINE, CANDIDATE, RIVAL, Batch, Drawn, Measured
-from tui.measured import energy_words, remarks
+from tests.support.evaluations import correct
+from tui.measured import energy_words
+from tui.measured import timing as plain_timing
 
 from .fake_timers import bench
 from .test_performance import Pool, ScriptedClock, timed, times
@@ -101,6 +103,12 @@ def test_both_sides_calls_go_on_once_a_case_where_energy_is_asked_for() -> None:
     assert draws(BASELINE, CANDIDATE, energy_s=0.0) == {}
 
 
+def test_what_is_too_short_for_a_ratio_is_not_let_go_on() -> None:
+    found = bench("fp32", candidate=0.009, baseline=0.02)
+    measured = found.measure(energy_s=DRAWN_S)
+    assert all(one.drawn is None for one in measured.times)
+
+
 class Counting(Pool):
     """A device with an energy counter."""
 
@@ -142,7 +150,8 @@ async def test_the_latency_has_the_energy_of_both_sides_and_says_of_what() -> No
     assert one.candidate.energy_mj == pytest.approx(250.0, rel=0.05)
     candidate, _, baseline = energy_words(one).partition(" / ")
     assert (float(candidate), float(baseline)) == (pytest.approx(250, rel=0.05), pytest.approx(500, rel=0.05))
-    assert any("plain calls back to back" in words for words in remarks(one))
+    page = plain_timing(msgspec.structs.replace(correct(speedup=2.0), latency=(one,)))
+    assert "plain calls back to back" in " ".join(page.split())
 
 
 @pytest.mark.asyncio

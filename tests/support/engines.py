@@ -86,7 +86,14 @@ class ToldJudge:
         return msgspec.structs.replace(self.exam(source), exam=True) if exam else _as_told(source)
 
     async def estimate(
-        self, source: str, task: Task, *, start: Baseline, effort: Effort, on_stage: OnStage
+        self,
+        source: str,
+        task: Task,
+        *,
+        start: Baseline,
+        effort: Effort,
+        passed: Evaluation | None,
+        on_stage: OnStage,
     ) -> Evaluation:
         """See `Judge`."""
         raise NotImplementedError

@@ -250,7 +250,8 @@ class Clock:
                 process.watch()
                 self._engine.alive()
             self._spent("the clock's own watch")
-            if check and self._measure.energy_s and time.monotonic() < self._until:
+            short = self._is_short([process.samples for process in processes])
+            if check and self._measure.energy_s and not short and time.monotonic() < self._until:
                 self._draw([one for one in processes if one.link.pair == first])
         self._times += [process.times(case.name) for process in processes]
         if check:

@@ -41,9 +41,11 @@ verdict    why, where and by how much; `e` goes through the lines of the
 resources  per target a row a binary: registers, spills, LDS, waves and what
            limits them, matrix instructions, widths of loads; below with
            which configuration each was launched, case by case
-speed      measured latencies against the baseline; where there are none,
-           bytes counted by the interpreter and the roofline estimate: two
-           bounds, never a measurement
+speed      measured latencies against the baseline, with --spread a winner's on
+           every GPU; where there are none, bytes counted by the interpreter and
+           the roofline estimate: two bounds, never a measurement. `a call` is
+           the whole device's energy, candidate's / baseline's, over plain calls
+           back to back with caches as these leave them
 stages     the six stages, sandbox, proof, evidence, versions
 prompt     exactly what was sent to the model
 
