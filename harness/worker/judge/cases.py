@@ -56,6 +56,8 @@ class JudgedCase:
     layout: Layout = Layout.DENSE
     special: bool = False
     """A NaN and both infinities are among the values."""
+    extreme: bool = False
+    """The largest finite values that the task's arithmetic bears are among them."""
     probe: bool = False
     """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
     scalars: tuple[tuple[str, float], ...] = ()
@@ -78,6 +80,7 @@ class JudgedCase:
             case.distribution,
             self.layout,
             self.special,
+            self.extreme,
             self.probe,
             self.scalars,
         )
@@ -182,6 +185,8 @@ class _Making:
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
             case = self._small("NaN and Inf", dtypes=floating)
             yield JudgedCase(case, hidden=True, special=True)
+            case = self._small("large values", dtypes=floating)
+            yield JudgedCase(case, hidden=True, extreme=True)
         for name, default in self._defaults():
             share = PARTS[0] + self._draw.number(PARTS[1], self._prefix, "share", name) / PARTS[2]
             case = self._small(f"another {name}")
