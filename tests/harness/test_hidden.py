@@ -48,6 +48,7 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
         "hidden: padded rows",
         "hidden: every second element",
         "hidden: NaN and Inf",
+        "hidden: large values",
     }
     assert [one.case for one in found.traffic] == ["plain", "wide"]
     assert {one.case for rows in found.resources.values() for one in rows} == {"plain"}
@@ -71,6 +72,15 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
         ),
         ([("2 * x, mask=mask", "tl.where(x == x, 2 * x, 0), mask=mask")], "hidden: NaN and Inf"),
         ([("2 * x, mask=mask", "tl.where(tl.abs(x) < 1e30, 2 * x, 6e38), mask=mask")], "hidden: NaN and Inf"),
+        (
+            [
+                (
+                    "2 * x, mask=mask",
+                    "tl.where((x > 1000) & (x < float('inf')), 1000, 2 * x), mask=mask",
+                )
+            ],
+            "hidden: large values",
+        ),
         (
             [("rows, columns = x.shape\n", "rows, columns = x.shape\n    assert columns > 1\n")],
             "hidden: columns=1",

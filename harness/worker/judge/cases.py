@@ -21,6 +21,12 @@ from .seeds import Draw
 
 SMALL = (2, 17)
 """Sizes of the case that is smaller than any block."""
+LONG = 1 << 13
+"""Largest size of the case that is as long along its last axis as those of a GPU are."""
+LONG_VOLUME = 1 << 17
+"""Product of its sizes at most."""
+NARROW = (2, 4)
+"""Its other sizes."""
 VECTOR = 8
 """A ragged size is no multiple of it."""
 TRIES = 64
@@ -56,6 +62,8 @@ class JudgedCase:
     layout: Layout = Layout.DENSE
     special: bool = False
     """A NaN and both infinities are among the values."""
+    extreme: bool = False
+    """The largest finite values that the task's arithmetic bears are among them."""
     probe: bool = False
     """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
     scalars: tuple[tuple[str, float], ...] = ()
@@ -78,6 +86,7 @@ class JudgedCase:
             case.distribution,
             self.layout,
             self.special,
+            self.extreme,
             self.probe,
             self.scalars,
         )
@@ -169,6 +178,7 @@ class _Making:
                 if _distinct(case) not in self._known:
                     yield JudgedCase(case, hidden=True)
             yield from self._edges()
+            yield from self._long()
         for allowance, layouts in LAYOUTS.items():
             if allowance in self._task.allows:
                 for layout in layouts:
@@ -182,6 +192,8 @@ class _Making:
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
             case = self._small("NaN and Inf", dtypes=floating)
             yield JudgedCase(case, hidden=True, special=True)
+            case = self._small("large values", dtypes=floating)
+            yield JudgedCase(case, hidden=True, extreme=True)
         for name, default in self._defaults():
             share = PARTS[0] + self._draw.number(PARTS[1], self._prefix, "share", name) / PARTS[2]
             case = self._small(f"another {name}")
@@ -229,6 +241,23 @@ class _Making:
                 made.append(case)
         if made:
             yield JudgedCase(self._draw.one_of(made, self._prefix, kind, "dtype"), hidden=True)
+
+    def _long(self) -> Iterator[JudgedCase]:
+        """As long along the last axis as a GPU's cases are, which is most often what rows or sums run along, and narrow otherwise.
+
+        None where open cases are about as long, or where the task leaves no choice of sizes.
+        """
+        *others, axis = self._ranges
+        kind = f"long {axis}"
+        base = self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
+        high = min(LONG, max(case.gpu[axis] for case in self._task.cases))
+        if high <= 2 * max(case.cpu[axis] for case in self._task.cases):
+            return
+        sizes = {other: self._within(base.cpu[other], other, *NARROW, kind) for other in others}
+        sizes[axis] = self._within(base.cpu[axis], axis, high * 7 // 8, high, kind)
+        case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
+        if sizes[axis] != base.cpu[axis] and math.prod(sizes.values()) <= LONG_VOLUME:
+            yield JudgedCase(case, hidden=True)
 
     def _small(self, kind: str, dtypes: Sequence[str] = ()) -> Case:
         """Sizes below those of blocks, the same on every device."""

@@ -11,6 +11,10 @@ PROBABILITY = 0.001
 FACTOR = 50
 TAIL = 64
 """One outlier lies among the last elements of the last row, so in the last tile."""
+LARGE = 2.0**30
+"""Beyond what a clamp may hide in, while fourth powers still fit into float32."""
+SHARE = 8
+"""Of the largest finite value of a narrower dtype, so that sums of a few still fit."""
 SPECIAL = (math.nan, math.inf, -math.inf)
 
 
@@ -46,6 +50,40 @@ def inject_special(
         rows = torch.randperm(math.prod(outer), generator=generator)
         places = torch.randperm(columns, generator=generator)
         for at, value in enumerate(SPECIAL[: max(len(rows), columns)]):
+            row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
+            tensor[(*row, places[at % columns])] = value
+
+
+def inject_extremes(
+    inputs: Mapping[str, torch.Tensor | int | float],
+    names: Iterable[str],
+    generator: torch.Generator,
+    *,
+    moved: bool,
+) -> None:
+    """Put a large finite value of each sign into each named input that holds floats, in place, in two rows where it has them.
+
+    Where values are only `moved`, they are the largest there are, with the smallest one and a negative zero beside them.
+    Inputs of one shape get them in the same places, so that none cancels another.
+    """
+    drawn: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
+    for name in names:
+        tensor = inputs[name]
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or not tensor.numel():
+            continue
+        facts = torch.finfo(tensor.dtype)
+        large = min(LARGE, facts.max / SHARE)
+        values = (
+            (facts.max, -facts.max, facts.smallest_normal * facts.eps, -0.0) if moved else (large, -large)
+        )
+        *outer, columns = tensor.shape or (1,)
+        if tensor.shape not in drawn:
+            drawn[tensor.shape] = (
+                torch.randperm(math.prod(outer), generator=generator),
+                torch.randperm(columns, generator=generator),
+            )
+        rows, places = drawn[tensor.shape]
+        for at, value in enumerate(values[: max(len(rows), columns)]):
             row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
             tensor[(*row, places[at % columns])] = value
 

@@ -91,7 +91,7 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
         Step(one, POOL + first[one.name], again=True),
     ]
     # A case of one element has too few answers to tell one call's from another's.
-    plain = [case for case in cases if case.layout is Layout.DENSE and not case.special]
+    plain = [case for case in cases if case.layout is Layout.DENSE and not case.special and not case.extreme]
     small = min(plain, key=lambda case: (_elements(case) < MANY, _elements(case)))
     places = (draw.places("many", small.name) * MANY)[:MANY]
     steps += [

@@ -14,12 +14,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec
 from harness.worker.serving import arena, place
 from harness.worker.serving.arena import Value
-from suites.task import Case, Distribution, Task
-from suites.tolerances import dtype_of
+from suites.task import Case, Distribution, Task, Tolerance
+from suites.tolerances import dtype_of, tolerance_of
 
 from . import seeds
 from .cases import JudgedCase
-from .distributions import inject_outliers, inject_special
+from .distributions import inject_extremes, inject_outliers, inject_special
 from .layouts import laid_out
 from .neighbours import with_other_middle
 
@@ -62,33 +62,53 @@ class Problem:
 
     def _drawn(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
         purpose = f"{'exam' if case.case.exam else 'open'} {place}"
-        drawn = self._made(case.case, session_seed, purpose, special=case.special, probe=case.probe)
+        drawn = self._made(
+            case.case,
+            session_seed,
+            purpose,
+            special=case.special,
+            extreme=case.extreme,
+            probe=case.probe,
+        )
         return dict(case.scalars) | drawn
 
     def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
         """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
-        return self._made(case, session_seed, purpose, special=False)
+        return self._made(case, session_seed, purpose)
 
     def sizes(self, case: Case) -> dict[str, int]:
         """The case's sizes on this kind of device."""
         return case.cpu if self._at == "cpu" else case.gpu
 
     def _made(
-        self, case: Case, session_seed: int, purpose: str, *, special: bool, probe: bool = False
+        self,
+        case: Case,
+        session_seed: int,
+        purpose: str,
+        *,
+        special: bool = False,
+        extreme: bool = False,
+        probe: bool = False,
     ) -> Inputs:
         seed = seeds.derive(session_seed, self._task.id, case.name, purpose)
         try:
             if place.is_gpu():
                 # Drawn there, in a hundredth of the time; a task whose code wants CPU tensors gets them.
                 with suppress(Exception), place.device():
-                    return _here(self._made_by(place.generator(seed), case, special=special, probe=probe))
+                    return _here(
+                        self._made_by(
+                            place.generator(seed), case, special=special, extreme=extreme, probe=probe
+                        )
+                    )
             drawn = torch.Generator().manual_seed(seed)
-            return _here(self._made_by(drawn, case, special=special, probe=probe))
+            return _here(self._made_by(drawn, case, special=special, extreme=extreme, probe=probe))
         except Exception as error:
             name = "probe_inputs" if probe else "make_inputs"
             raise BadProblem(f"{name} of {self._task.id}, case {case.name}: {error}") from error
 
-    def _made_by(self, generator: torch.Generator, case: Case, *, special: bool, probe: bool) -> Inputs:
+    def _made_by(
+        self, generator: torch.Generator, case: Case, *, special: bool, extreme: bool, probe: bool
+    ) -> Inputs:
         make = self._probe_inputs if probe else self._make_inputs
         inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
         if case.distribution is Distribution.OUTLIER:
@@ -96,9 +116,18 @@ class Problem:
             inject_outliers(tensors, self._task.outlier_inputs, generator)
             if self._settle_inputs is not None:
                 inputs = self._settle_inputs(inputs)
+        named = self._task.outlier_inputs or tuple(inputs)
         if special:
-            inject_special(inputs, self._task.outlier_inputs or tuple(inputs), generator)
+            inject_special(inputs, named, generator)
+        if extreme:
+            inject_extremes(inputs, named, generator, moved=self._moves(case))
         return inputs
+
+    def _moves(self, case: Case) -> bool:
+        """Whether outputs are inputs in other places: they are asked for exactly."""
+        return self._task.quantization is None and all(
+            tolerance_of(self._task, output, case) == Tolerance() for output in self._task.outputs
+        )
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
         """The true outputs, in the order of the task's outputs; the inputs are left as they are."""
