@@ -36,7 +36,7 @@ from suites.task import Task
 
 from . import limits
 from .baselines import USUAL, Against
-from .compilation import Compiler, TargetReport, last_line, never_run
+from .compilation import Compiler, TargetReport, last_line, never_run, only_compiled
 from .device import Device, Target
 from .effort import WHOLE, Effort
 from .errors import HarnessError, WorkerDied
@@ -285,6 +285,8 @@ class _Evaluating:
         on_cpu = self._slot.device.kind == "cpu"
         if verdict is Verdict.CORRECT:
             sheet.enter("performance")
+        if on_cpu and self._compiled is not None and verdict is Verdict.CORRECT:
+            sheet.notes += only_compiled(self._compiled.resources, judged.kernels)
         if on_cpu:
             await self._measure_without_a_gpu(judged, correct=verdict is Verdict.CORRECT)
         if verdict is Verdict.CORRECT and not on_cpu:

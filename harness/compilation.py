@@ -98,6 +98,18 @@ def never_run(resources: Sequence[KernelResources], calls: int) -> list[str]:
     ]
 
 
+def only_compiled(resources: Sequence[KernelResources], ran: Sequence[str]) -> list[str]:
+    """Notes on kernels that are launched at `gpu` sizes and in no case that the judge ran."""
+    cases: dict[str, str] = {}
+    for one in resources:
+        if one.kernel not in ran:
+            cases.setdefault(one.kernel, one.case)
+    return [
+        f"`{kernel}` is launched at the gpu sizes of case {case} and in no case here: nothing is known of its answers"
+        for kernel, case in cases.items()
+    ]
+
+
 def _unlike(kind: str, message: str, *, reads: bool) -> tuple[Verdict, ErrorReport]:
     if not reads:
         return Verdict.REJECTED, ErrorReport(kind=kind, message=message)

@@ -54,11 +54,17 @@ def install() -> None:
         )
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
+        lanes = ptrs, value, _guard("store", ptrs, mask)
+        if _is_backwards():
+            lanes = tuple(map(_flipped, lanes))
+        return store(self, *lanes, *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
-        return atomic_rmw(self, operation, ptr, val, _guard("atomic", ptr, mask), *rest, **named)
+        lanes = ptr, val, _guard("atomic", ptr, mask)
+        if not _is_backwards():
+            return atomic_rmw(self, operation, *lanes, *rest, **named)
+        return _flipped(atomic_rmw(self, operation, *map(_flipped, lanes), *rest, **named))
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
@@ -125,6 +131,18 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if kept is None else TensorHandle(kept, tl.int1)
+
+
+def _is_backwards() -> bool:
+    observation = current()
+    return observation is not None and observation.programs.backwards
+
+
+def _flipped(handle: Any) -> Any:
+    """With its lanes from the last to the first, so that of several that meet in one place another one is the last."""
+    if isinstance(handle, np.ndarray):
+        return np.ascontiguousarray(handle.reshape(-1)[::-1]).reshape(handle.shape)
+    return handle if handle.data.size < 2 else TensorHandle(_flipped(handle.data), handle.dtype)
 
 
 def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:

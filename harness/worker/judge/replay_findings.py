@@ -107,8 +107,9 @@ def other_bytes(run: Run) -> ErrorReport:
 def by_order(run: Run, error: ErrorReport) -> ErrorReport:
     """Right when programs are run from the first to the last, wrong from the last to the first."""
     message = (
-        f"case {run.case.name}: the programs of a launch give another answer when they are run from the last to the first; on a "
-        "device they run in any order and at once, so use a second launch for what needs the work of others"
+        f"case {run.case.name}: a launch gives another answer when its programs, and the lanes of each, come from the last to the "
+        "first; on a device they come in any order and at once, so use a second launch for what needs the work of others, and let no "
+        "two of them store different values in one place"
     )
     return ErrorReport(kind="race", message=message, mismatch=error.mismatch)
 

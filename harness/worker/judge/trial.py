@@ -292,6 +292,7 @@ class Trial:
             facts=(*findings.facts(self._runs, self._replays.outcomes, self._left), *known),
             margins=self._answers.margins,
             launched=self._launched(),
+            kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
         )
 
 

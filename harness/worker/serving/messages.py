@@ -186,6 +186,8 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     margins: tuple[Margin, ...] = ()
     launched: tuple[Launched, ...] = ()
     """What the declared cases launched, of those of which there is a whole record."""
+    kernels: tuple[str, ...] = ()
+    """That any call launched."""
     guest_ended: bool = False
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 

@@ -1,0 +1,26 @@
+"""A pointer to a row is said to be 16-byte aligned."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "softmax"
+EXPECT = ("rejected", "false_promise")
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    xs = tl.multiple_of(x_ptr + row * columns, 16)
+    x = tl.load(xs + offsets, mask=mask, other=float("-inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    out = e / tl.sum(e, axis=0)
+    tl.store(out_ptr + row * columns + offsets, out.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def softmax(x):
+    out = torch.empty_like(x)
+    kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
