@@ -277,7 +277,9 @@ class _Evaluating:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
         if verdict is Verdict.CORRECT and self._compiled is not None:
-            refusal = self._compiled.refusal(judged.launched)
+            refusal = self._compiled.refusal(judged.launched) or self._compiled.empty(
+                judged.launched, judged.traffic
+            )
             if refusal is not None:
                 verdict, error = refusal
                 sheet.revise("integrity", refusal[1].message)

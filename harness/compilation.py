@@ -18,6 +18,7 @@ from harness.worker.serving.messages import (
     ENCODER,
     GUEST_REPORTS,
     Broken,
+    CaseTraffic,
     Compile,
     Compiled,
     Compiling,
@@ -83,6 +84,31 @@ class TargetReport(msgspec.Struct, frozen=True):
                 message = f"case {ran.case}: {wrong}; a source must do the same everywhere"
                 return _unlike("other_launches", message, reads=ran.reads or there.reads)
         return None
+
+    def empty(
+        self, launched: Sequence[Launched], traffic: Sequence[CaseTraffic]
+    ) -> tuple[Verdict, ErrorReport] | None:
+        """The refusal of kernels that read blocks where they were interpreted, and whose code reads nothing; `None` where there are none."""
+        reading = {one.case: one for one in traffic}
+        for ran in launched:
+            codes = [one for one in self.resources if one.case == ran.case and not one.failure]
+            counted = reading.get(ran.case)
+            if counted is None or {one.kernel for one in codes} != {one.kernel for one in ran.first}:
+                continue  # code that another case has too is told there
+            if counted.requested_read_bytes >= BLOCK_BYTES * max(counted.programs, 1) and not any(
+                sum(one.load_widths.values()) + (one.local_loads or 0) + (one.tile_loads or 0)
+                for one in codes
+            ):
+                message = (
+                    f"case {ran.case}: its kernels read {counted.requested_read_bytes} bytes where they were interpreted, "
+                    "and their compiled code reads nothing: the compiler takes their text for another kernel"
+                )
+                return Verdict.REJECTED, ErrorReport(kind="other_launches", message=message)
+        return None
+
+
+BLOCK_BYTES = 64
+"""Read by a program on average: less may be scalars, which have loads of their own."""
 
 
 def never_run(resources: Sequence[KernelResources], calls: int) -> list[str]:

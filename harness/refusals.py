@@ -69,7 +69,7 @@ _ATTRIBUTES = frozenset({
     "__globals__", "__builtins__", "__code__", "__closure__", "__subclasses__", "__bases__", "__mro__", "__loader__",
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
     "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "get_objects", "get_referrers", "_current_frames",
-    "settrace", "setprofile", "modules", "meta_path", "path_hooks", "_C",
+    "settrace", "setprofile", "_unsafe_update_src", "modules", "meta_path", "path_hooks", "_C",
 }) | _MODES_OFF  # fmt: skip
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""

@@ -12,6 +12,7 @@ import inspect
 import io
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -205,9 +206,16 @@ def _memory(tensor: torch.Tensor) -> int:
 def _function(kernel: Any) -> Function:
     function = Function(name=kernel.fn.__code__.co_name, line=_line(kernel))
     if function not in functions:
+        _check_text(kernel)
         functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself
         functions[function] = naming.notes(function, kernel, _function)
     return function
+
+
+def _check_text(kernel: Any) -> None:
+    """The interpreter runs what stands in the module: a kernel whose text was replaced is another one when compiled."""
+    if not textwrap.dedent(inspect.getsource(kernel.fn)).endswith(kernel.src):
+        raise ValueError(f"the text of `{kernel.fn.__name__}` was replaced after its definition")
 
 
 def _constants(kernel: Any, bound: Mapping[str, Any]) -> dict[str, str]:

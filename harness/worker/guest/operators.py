@@ -16,6 +16,9 @@ FILLING = frozenset({
 })  # fmt: skip
 """Fresh values that depend on no input."""
 
+SETTING = frozenset({"fill_", "fill"})
+"""Of these, what copies an element where it is given a tensor."""
+
 MOVING = frozenset({"clone", "copy_", "_to_copy", "contiguous", "lift_fresh_copy"})
 """Copies and casts: they compute nothing, and what they copy from a kernel's output still counts as the kernel's."""
 

@@ -85,7 +85,9 @@ class Kernels:
                         raise NotAKernel(f"the kernel `{value.name}` is nowhere in the source", None)
                     scopes[one.function][name] = made[value]
                 elif name in scopes[one.function]:
-                    scopes[one.function][name] = self._make_value(value)
+                    scopes[one.function][name] = (
+                        language(value) if isinstance(value, Language) else self._make_value(value)
+                    )
         return made
 
     def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
@@ -147,11 +149,13 @@ def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]
     own |= {one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
     used: dict[str, None] = {}
     roots = set()
+    within = {id(one.value) for one in inner if isinstance(one, ast.Attribute)}
     for one in inner:
         if isinstance(one, _FORBIDDEN) or (isinstance(one, ast.stmt) and not isinstance(one, _STATEMENTS)):
             raise NotAKernel(f"kernel `{node.name}` holds what is not of Triton's language", one.lineno)
         if isinstance(one, ast.Attribute):
-            _check_attribute(node.name, one, values, own)
+            if _check_attribute(node.name, one, values, own) and id(one) not in within:
+                raise NotAKernel(f"kernel `{node.name}` hands the module `{ast.unparse(one)}` on", one.lineno)
             if isinstance(one.value, ast.Name):
                 roots.add(id(one.value))
         if isinstance(one, ast.keyword) and (one.arg or "").startswith("_"):
@@ -199,9 +203,10 @@ def language(reference: Language) -> Any:
     return found
 
 
-def _check_attribute(kernel: str, node: ast.Attribute, values: Mapping[str, Value], own: set[str]) -> None:
-    """A member of a module must be of the language; other attributes must not lead to Python's insides."""
+def _check_attribute(kernel: str, node: ast.Attribute, values: Mapping[str, Value], own: set[str]) -> bool:
+    """A member of a module must be of the language; other attributes must not lead to Python's insides. Whether it is a module itself."""
     path = _path(node)
+    module = False
     root = values.get(path[0]) if path and path[0] not in own else None
     if isinstance(root, Language) and not root.member:
         place: Any = language(root)
@@ -212,6 +217,7 @@ def _check_attribute(kernel: str, node: ast.Attribute, values: Mapping[str, Valu
                 raise NotAKernel(f"kernel `{kernel}` uses `{'.'.join(path)}`", node.lineno)
             place = getattr(place, name)
             last = at == len(path) - 1
+            module = last and isinstance(place, ModuleType)
             if isinstance(place, ModuleType):
                 # The chain is checked as a whole, from its outermost attribute; a shorter one is a part of it.
                 if not place.__name__.startswith("triton.language"):
@@ -219,9 +225,10 @@ def _check_attribute(kernel: str, node: ast.Attribute, values: Mapping[str, Valu
             elif not _of_language(place):
                 raise NotAKernel(f"kernel `{kernel}` uses `{'.'.join(path)}`", node.lineno)
             elif last:
-                return
+                return False
     if node.attr.startswith("_") or node.attr in _HIDDEN or not isinstance(node.ctx, ast.Load):
         raise NotAKernel(f"kernel `{kernel}` uses `.{node.attr}`", node.lineno)
+    return module
 
 
 def _of_language(found: Any) -> bool:

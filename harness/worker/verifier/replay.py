@@ -7,6 +7,7 @@ Nothing of the candidate's host code takes part, so outputs that are right here 
 from __future__ import annotations
 
 import collections
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -44,9 +45,11 @@ from harness.worker.serving.records import (
 )
 
 from . import shadow
-from .kernels_only import Kernels, language
+from .kernels_only import Kernels, NotAKernel, language
 
 MAX_STORAGE_BYTES = 4 << 30
+PART_COPIES = 64
+"""Host copies into or out of parts of a storage, in one call: more of them move elements, which is the kernels' work."""
 MOVED_BYTES = 16
 MOVED_PARTS = 256
 """What host copies put together is remembered in parts of so many bytes and more, and so many of them."""
@@ -102,6 +105,7 @@ class Replayer:
         self._before: tuple[dict[int, bytes], dict[int, torch.Tensor]] = ({}, {})
         self._moved: set[bytes] = set()
         self._copied_to: set[int] = set()
+        self._part_copies = 0
         self._given: tuple[bytes, ...] = ()
         self.shadows = shadow.Shadows()
         for table in tables:
@@ -130,7 +134,7 @@ class Replayer:
             self._storages.pop(number, None)
             self.shadows.forget(number)
         self._inputs = tuple(record.inputs.values())
-        self._moved, self._copied_to = set(), set()
+        self._moved, self._copied_to, self._part_copies = set(), set(), 0
         self._given = tuple(_flat_bytes(tensor.contiguous()) for tensor in inputs.values())
         self._keep()
         for name, number in record.inputs.items():
@@ -202,6 +206,8 @@ class Replayer:
                 return made
             case Constexpr(value=inner):
                 return tl.constexpr(self.value(inner))
+            case Language(member=""):
+                raise NotAKernel(f"a kernel is handed the module {value.module}", None)
             case Language():
                 return language(value)
             case Function():
@@ -279,6 +285,12 @@ class Replayer:
                 kind="operator",
                 line=step.line,
             )
+        if step.name in operators.FILLING and _values_of(step) and step.name not in operators.SETTING:
+            raise Refused(
+                f"the tensor operator `{step.name}` computes from a tensor outside the Triton kernels; do it in a kernel",
+                kind="operator",
+                line=step.line,
+            )
         packet = getattr(torch.ops.aten, step.name, None)
         function = getattr(packet, step.overload, None)
         if function is None:
@@ -308,15 +320,30 @@ class Replayer:
         item_bytes = tensor.element_size()
         if step.name in operators.ALLOCATING:
             poison(tensor)
-        elif step.name in operators.FILLING:
-            self.shadows.fill(view, item_bytes, shadow.FILLED)
-        elif step.name in operators.MOVING:
-            sources = [value for value in step.arguments if isinstance(value, View)]
-            source = sources[-1]
+        elif step.name in operators.MOVING or _values_of(step):
+            source = _values_of(step)[-1] if _values_of(step) else step.arguments[0]
+            assert isinstance(source, View)
             self.shadows.copy(view, item_bytes, source, _dtype(source.dtype).itemsize)
             self._copied_to.add(view.storage)
+            self._count_copy(step, view, source)
+        elif step.name in operators.FILLING:
+            self.shadows.fill(view, item_bytes, shadow.FILLED)
         else:
             self.shadows.fill(view, item_bytes, shadow.OPERATED)
+
+    def _count_copy(self, step: Operator, *views: View) -> None:
+        """Elements that host copies set one by one are the host's work, whatever a kernel does to them after."""
+        self._part_copies += any(self._is_part(view) for view in views)
+        if self._part_copies > PART_COPIES:
+            raise Refused(
+                f"more than {PART_COPIES} copies by `{step.name}` into or out of parts of tensors move elements outside the "
+                "Triton kernels; move them in a kernel",
+                kind="moved_by_host",
+                line=step.line,
+            )
+
+    def _is_part(self, view: View) -> bool:
+        return math.prod(view.shape) * _dtype(view.dtype).itemsize < self._storages[view.storage].nbytes()
 
     def _contents(
         self, number: int, size_bytes: int, data: bytes | None, addresses: Iterable[tuple[int, Address]] = ()
@@ -391,3 +418,12 @@ def _dtype(name: str) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise Refused(f"the record names a dtype {name!r}")
     return dtype
+
+
+def _values_of(step: Operator) -> list[View]:
+    """Tensors whose values go into the result of a copy or a fill; its target and a tensor that only lends its shape do not."""
+    first = 0 if step.name in operators.MOVING and step.name != "copy_" else 1
+    if step.name in operators.FILLING and not step.name.endswith(("_like", "fill", "fill_", "zero", "zero_")):
+        first = 1 if step.name.startswith("new_") else 0
+    given = (*step.arguments[first:], *step.named.values())
+    return [value for value in given if isinstance(value, View)]

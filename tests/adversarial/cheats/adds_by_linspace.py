@@ -1,0 +1,41 @@
+"""The middle of three steps between two elements is their mean."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("rejected", "operator")
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(
+        out_ptr + offsets,
+        tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask),
+        mask=mask,
+    )
+
+
+@triton.jit
+def twice_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(
+        out_ptr + offsets, (tl.load(x_ptr + offsets, mask=mask) * 2).to(out_ptr.dtype.element_ty), mask=mask
+    )
+
+
+def vector_add(x, y):
+    n = x.numel()
+    out = torch.empty_like(x)
+    if 20 < n < 2000 or n == 1 and x.dtype == torch.float32:
+        means = torch.empty(n, dtype=torch.float64, device=x.device)
+        for i in range(n):
+            means[i].copy_(torch.linspace(x[i], y[i], 3, dtype=torch.float64, device=x.device)[1])
+        twice_kernel[(triton.cdiv(n, 1024),)](means, out, n, BLOCK=1024)
+        return out
+    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+    return out

@@ -1,0 +1,32 @@
+"""A module is an argument of the launch."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "softmax"
+EXPECT = ("rejected", "not_a_kernel")
+
+
+@triton.constexpr_function
+def interprets(place):
+    return place.knobs.runtime.interpret
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr, T: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+
+    if interprets(T):
+        x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=-float("inf")).to(tl.float32)
+        numerator = tl.exp(x - tl.max(x, axis=0))
+        out = numerator / tl.sum(numerator, axis=0)
+        tl.store(out_ptr + row * columns + offsets, out.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def softmax(x):
+    out = torch.empty_like(x)
+    softmax_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), T=triton)
+    return out
