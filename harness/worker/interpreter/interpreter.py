@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice` and `quick`, the only modules that touch
+With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice` and `quick`, the only modules that touch
 the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -12,7 +12,7 @@ import triton
 
 from harness.device import Target
 
-from . import accesses, bfloat16, float8, gaps, launches, loops, quick, reductions, shim
+from . import accesses, bfloat16, expressions, float8, gaps, launches, loops, quick, reductions, shim
 from .observing import UnsupportedHere, cannot, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
@@ -36,5 +36,6 @@ def prepare(target: Target) -> None:
     float8.install(cannot)
     launches.install(target)
     loops.install()
+    expressions.install()
     accesses.install()
     gaps.install()

@@ -1,0 +1,143 @@
+"""
+`and`, `or`, conditional expressions, `min`, `max` and returned constants of interpreted kernels, as a compiler takes them.
+
+The interpreter leaves them to Python, which gives one operand back as it is: a number stays a number, whose quotients round down,
+`two and four` is four, and what stands behind `and` is not looked at. A compiler gives a tensor where any operand is one, and
+computes all of them. Touches the internals of Triton's interpreter (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import triton.language as tl
+from triton.runtime import interpreter
+
+_NAMES = {"min": "minimum", "max": "maximum"}
+_PATHS = "paths of this call"
+"""A local name that no kernel's text can have."""
+
+
+def install() -> None:
+    """Once a process, before a kernel is interpreted."""
+    semantic = interpreter.interpreter_semantic
+    semantic.combined, semantic.chosen, semantic.called = _combined, _chosen, _called
+    transformer, assign = interpreter.ASTTransformer, interpreter.ASTTransformer.visit_Assign
+
+    def visit_assign(self: Any, node: ast.Assign) -> ast.Assign:
+        node.value = self.visit(node.value)
+        changed: ast.Assign = assign(self, node)
+        return changed
+
+    transformer.visit_Assign = visit_assign
+    transformer.visit_BoolOp = _visit_bool_op
+    transformer.visit_IfExp = _visit_if_exp
+    transformer.visit_Call = _visit_call
+    transformer.visit_FunctionDef = _visit_function
+    semantic.Paths = Paths
+
+
+def _visit_bool_op(self: Any, node: ast.BoolOp) -> ast.expr:
+    self.generic_visit(node)
+    method = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+    return _call("combined", node, [ast.Constant(method), *map(_later, node.values)])
+
+
+def _visit_if_exp(self: Any, node: ast.IfExp) -> ast.expr:
+    self.generic_visit(node)
+    return _call("chosen", node, [node.test, _later(node.body), _later(node.orelse)])
+
+
+def _visit_call(self: Any, node: ast.Call) -> ast.expr:
+    self.generic_visit(node)
+    if isinstance(node.func, ast.Name) and node.func.id in _NAMES and not node.keywords:
+        return _call("called", node, [node.func, *node.args])
+    return node
+
+
+class Paths:
+    """One call of a function that returns in several places."""
+
+    def __init__(self) -> None:
+        self._forked = False
+
+    def tested(self, test: Any) -> Any:
+        """What decides between two ways, one of which returns."""
+        self._forked = self._forked or isinstance(test, tl.tensor)
+        return test
+
+    def returned(self, value: Any) -> Any:
+        """A constant is one to who called only where no value decided that it is returned."""
+        return _as_tensor(value) if self._forked else value
+
+
+def _visit_function(self: Any, node: ast.FunctionDef) -> ast.FunctionDef:
+    self.generic_visit(node)
+    inner = list(ast.walk(node))
+    returns = [one for one in inner if isinstance(one, ast.Return) and one.value is not None]
+    if len(returns) < 2:
+        return node
+    for fork in inner:
+        if isinstance(fork, ast.If) and any(isinstance(one, ast.Return) for one in ast.walk(fork)):
+            fork.test = _on_paths("tested", fork.test)
+    for one in returns:
+        assert one.value is not None
+        one.value = _on_paths("returned", one.value)
+    made = ast.Assign(targets=[ast.Name(id=_PATHS, ctx=ast.Store())], value=_call("Paths", returns[0], []))
+    node.body.insert(0, ast.copy_location(made, node.body[0]))
+    return node
+
+
+def _on_paths(method: str, node: ast.expr) -> ast.expr:
+    paths = ast.Name(id=_PATHS, ctx=ast.Load())
+    function = ast.Attribute(value=paths, attr=method, ctx=ast.Load())
+    return ast.copy_location(ast.Call(func=function, args=[node], keywords=[]), node)
+
+
+def _call(helper: str, node: ast.AST, args: list[ast.expr]) -> ast.expr:
+    semantic = ast.Name(id="interpreter_semantic", ctx=ast.Load())
+    function = ast.Attribute(value=semantic, attr=helper, ctx=ast.Load())
+    return ast.copy_location(ast.Call(func=function, args=args, keywords=[]), node)
+
+
+def _later(node: ast.expr) -> ast.expr:
+    """The expression, to be computed when it is called."""
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.copy_location(ast.Lambda(args=nothing, body=node), node)
+
+
+def _combined(method: str, *operands: Callable[[], Any]) -> Any:
+    """Constants decide while a kernel is compiled; tensors are combined, all of them."""
+    stop = method == "logical_or"
+    tensors: list[Any] = []
+    value = None
+    for operand in operands:
+        value = operand()
+        if isinstance(value, tl.tensor):
+            tensors.append(value)
+        elif bool(value) is stop:
+            return value
+    if not tensors:
+        return value
+    return functools.reduce(lambda right, left: getattr(left, method)(right), reversed(tensors))
+
+
+def _chosen(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    value = then() if test else otherwise()
+    return _as_tensor(value) if isinstance(test, tl.tensor) else value
+
+
+def _called(function: Any, *args: Any) -> Any:
+    if function not in (builtins.min, builtins.max) or not any(isinstance(one, tl.tensor) for one in args):
+        return function(*args)
+    return functools.reduce(getattr(tl, _NAMES[function.__name__]), args)
+
+
+def _as_tensor(value: Any) -> Any:
+    if isinstance(value, (bool, int, float)):
+        return interpreter.interpreter_semantic.to_tensor(value, False)
+    return value
