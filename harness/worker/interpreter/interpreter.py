@@ -12,7 +12,7 @@ import triton
 
 from harness.device import Target
 
-from . import accesses, bfloat16, float8, gaps, launches, loops, quick, reductions, shim
+from . import accesses, bfloat16, float8, gaps, launches, loops, programs, quick, reductions, shim
 from .observing import UnsupportedHere, cannot, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
@@ -38,3 +38,4 @@ def prepare(target: Target) -> None:
     loops.install()
     accesses.install()
     gaps.install()
+    programs.install()
