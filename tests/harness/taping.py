@@ -47,8 +47,8 @@ def counting(owner, name: str, key: str) -> None:
 
 
 counting(programs.tape.Tape, "run", "by_tape")
-counting(programs.tape.Resume, "run", "went_on")
-counting(programs.tape.Trace, "run", "traced")
+counting(programs.tracing.Resume, "run", "went_on")
+counting(programs.tracing.Trace, "run", "traced")
 
 
 def call(name: str, calls: int) -> dict:

@@ -17,7 +17,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from .observing import current
-from .tape import operation
+from .tracing import operation
 
 ALIGNMENT = 16
 """Bytes. What may be promised of an address beyond them depends on who allocates, not on the kernel."""

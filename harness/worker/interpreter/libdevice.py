@@ -20,7 +20,7 @@ from triton.language.extra.cuda import libdevice as cuda
 from triton.language.extra.hip import libdevice as hip
 from triton.runtime.interpreter import TensorHandle, interpreter_semantic
 
-from .tape import operation
+from .tracing import operation
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])

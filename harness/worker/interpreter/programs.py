@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
-from . import tape
+from . import tape, tracing
 
 KEPT = 64
 """Tapes."""
@@ -85,10 +85,10 @@ class Programs:
         self._left += 1
         if self._left > PATIENCE and 2 * self._left > self._ran:
             self._values = None
-        tape.Resume(taped.operations, values, done).run(self._function, self._arguments)
+        tracing.Resume(taped.operations, values, done).run(self._function, self._arguments)
 
     def _trace(self) -> None:
-        trace = tape.Trace(self._inputs, _handles(self._arguments.values()))
+        trace = tracing.Trace(self._inputs, _handles(self._arguments.values()))
         trace.run(self._function, self._arguments)
         if trace.whole:
             made = tape.Tape(trace, self._unused, self._idle)
@@ -108,7 +108,7 @@ class Programs:
 
 def install() -> None:
     """Once a process, after all that changes the interpreter's launches and builder."""
-    tape.install()
+    tracing.install()
     interpreter.GridExecutor.__call__ = _launch
 
 

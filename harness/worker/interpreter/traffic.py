@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.worker.serving.arena import span_bytes
 
+from .lines import candidate_line
 from .races import Access, Races
 
 Addresses = NDArray[np.uint64]
@@ -25,7 +23,6 @@ Places = slice | NDArray[np.int64]
 
 MAX_REPORTS = 8
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-_PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 
 
 class Span(NamedTuple):
@@ -356,24 +353,6 @@ def extent(tensor: torch.Tensor) -> Span:
     """The addresses from a tensor's first element to its last, whatever its strides."""
     start = tensor.data_ptr()
     return Span(start, start + span_bytes(tensor))
-
-
-replayed: Any = SimpleNamespace(line=None)
-"""File name and line of an operation that runs without the kernel's frame; see `tape`."""
-
-
-def candidate_line() -> tuple[str, int]:
-    """File name and line of the innermost frame that is the candidate's own."""
-    if replayed.line is not None:
-        told: tuple[str, int] = replayed.line
-        return told
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_PLUMBING) and "/triton/" not in file and not file.startswith("<"):
-            return Path(file).name, frame.f_lineno
-        frame = frame.f_back
-    return "kernel.py", 0
 
 
 def _places(known: Allocation, addresses: Addresses, item_bytes: int) -> Places:

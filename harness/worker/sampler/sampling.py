@@ -19,6 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.interpreter import programs as interpreted
+from harness.worker.interpreter.lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import (
     MAX_REPORTS,
@@ -26,7 +27,6 @@ from harness.worker.interpreter.traffic import (
     Observation,
     Origin,
     Span,
-    candidate_line,
 )
 
 from . import extrapolation, footprint
