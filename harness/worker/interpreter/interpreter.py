@@ -1,8 +1,8 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice` and `quick`, the only modules that touch
-the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
+With `launches`, `loops`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+`shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
 from __future__ import annotations

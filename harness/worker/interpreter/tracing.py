@@ -44,6 +44,8 @@ from .tape import PLACE, Operation
 
 LONGEST = 1 << 14
 """Operations of a program beyond which it is not written down."""
+MOST_BYTES = 64 << 20
+"""Of all values of a program, which a tape keeps until the next program: likewise."""
 _PURE = frozenset(
     {
         *(
@@ -156,6 +158,7 @@ class Trace(_Asked):
         self.whole = False
         """The program came to its end and all of it is written down."""
         self._broken = False
+        self._size_bytes = 0
         self._places: dict[int, int] = {}
         self._outside: dict[int, Any] = {id(one): one for one in constants}
         """Handles that are known to be the same for every program that reads the same."""
@@ -200,6 +203,7 @@ class Trace(_Asked):
     ) -> Any:
         """See `_Asked`."""
         if self._broken:
+            self.values, self.operations, self._places = [], [], {}
             return self._do(method, args, named)
         try:
             if changes:
@@ -231,11 +235,13 @@ class Trace(_Asked):
             Operation(name, self.count, call, inputs, outputs, pure, pure or changes, shown(result))
         )
         self.count += 1
-        self._broken = len(self.operations) > LONGEST
+        self._broken = len(self.operations) > LONGEST or self._size_bytes > MOST_BYTES
         return result
 
     def _place_of_new(self, value: Any) -> int:
         self.values.append(value)
+        if isinstance(value, TensorHandle):
+            self._size_bytes += value.__dict__["data"].nbytes
         self._places[id(value)] = len(self.values) - 1
         return len(self.values) - 1
 
@@ -277,9 +283,9 @@ class Trace(_Asked):
 
     def _written(self, handle: Any) -> None:
         """A handle made of what Python read is as good as a constant; one that is changed is not."""
-        if "data" in handle.__dict__:
-            self._broken = True
-        self._outside[id(handle)] = handle
+        self._broken = self._broken or "data" in handle.__dict__
+        if not self._broken:
+            self._outside[id(handle)] = handle
 
 
 class Resume(_Asked):
