@@ -220,7 +220,25 @@ def other_pointers(number, x):
     return middle, out
 
 
+@triton.jit
+def heavy_kernel(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + at % columns)
+    for _ in tl.static_range(16):
+        values = values * 0.5 + at
+    tl.store(out + row, tl.sum(values, axis=0))
+
+
+def heavy(number, x):
+    """A program whose values together are more than a tape may keep."""
+    out = torch.empty(2)
+    heavy_kernel[(2,)](x, out, x.shape[1], BLOCK=1 << 19)
+    return (out,)
+
+
 NAMES = (
+    "heavy",
     "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "narrow", "signed_zeros",
     "other_globals", "other_pointers",
 )  # fmt: skip

@@ -19,7 +19,9 @@ def seen() -> Any:
     return drive("taping.py")
 
 
-@pytest.mark.parametrize("name", [*STRAIGHT, "shares", "branches", "loops", "asserts", "signed_zeros"])
+@pytest.mark.parametrize(
+    "name", [*STRAIGHT, "shares", "branches", "loops", "asserts", "signed_zeros", "heavy"]
+)
 def test_a_tape_does_what_python_does(seen: Any, name: str) -> None:
     assert seen[name]["tape"]["found"] == seen[name]["python"]["found"]
     assert seen[name]["python"]["by_tape"] == 0
@@ -47,6 +49,11 @@ def test_what_only_some_programs_do_wrong_is_seen(seen: Any) -> None:
     assert seen["misses"]["tape"]["found"][0]["out_of_bounds"]
     assert seen["shares"]["tape"]["found"][0]["races"]
     assert seen["promises"]["tape"]["found"][0]["promises"]
+
+
+def test_a_program_with_more_values_than_a_tape_may_keep_stays_in_python(seen: Any) -> None:
+    assert seen["heavy"]["tape"]["traced"] > 0
+    assert seen["heavy"]["tape"]["by_tape"] == 0
 
 
 def test_launches_that_are_alike_share_a_tape(seen: Any) -> None:
