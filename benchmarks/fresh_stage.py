@@ -53,8 +53,8 @@ class Specifications(msgspec.Struct, frozen=True):
     """What the arguments of a task are."""
 
     at_gpu_sizes: tuple[CaseSpec, ...]
-    once: CaseSpec
-    """Of the first case at the sizes of the interpreter."""
+    once: tuple[CaseSpec, ...]
+    """Of the declared cases at the sizes of the interpreter."""
 
 
 class StageJudge(Judge):
@@ -153,7 +153,7 @@ def compiles(task: Task, source: str, folder: Path, known: Specifications) -> bo
     report = compile_candidate(
         module, entry, known.at_gpu_sizes, target(TARGET), allowed=task.allowed_operators
     )
-    return report.error is None and noted is not None
+    return report.error is None and len(noted) == len(known.once)
 
 
 def samples(task: Task, source: str, folder: Path, known: Specifications) -> bool:
@@ -175,9 +175,12 @@ def samples(task: Task, source: str, folder: Path, known: Specifications) -> boo
 def specify(task: Task, source: str) -> Specifications:
     """What `compile` and `estimate` are told."""
     problem, plan = Problem(task), make_plan(task, SEED, source, exam=False)
-    first = plan.execution[0]
-    inputs = problem.given(first.case, SEED, first.place)
-    return Specifications(problem.specifications(plan.declared), specified(first.case.name, inputs))
+    once = tuple(
+        specified(step.case.name, problem.given(step.case, SEED, step.place))
+        for step in plan.execution
+        if not step.case.hidden
+    )
+    return Specifications(problem.specifications(plan.declared), once)
 
 
 def main() -> int:

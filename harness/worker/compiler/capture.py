@@ -30,7 +30,7 @@ from harness.worker.guest import naming
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Function, FunctionNotes, Value, View
 
-from . import noted
+from . import files, noted
 from .options import dropped, refusal, unknown
 from .stub import stub
 
@@ -86,6 +86,7 @@ def install(target: Target) -> None:
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     triton.knobs.compilation.always_compile = True
     triton.knobs.nvidia.dump_ptxas_log = True
+    files.install()
     shim.install(target)
     _compile_launches(target)
 

@@ -14,7 +14,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from .observing import current
+from .observing import current, meet
 from .races import Order
 from .traffic import Origin
 
@@ -172,13 +172,11 @@ def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:
     """Lanes have to wait for each other to make such a value."""
 
     @functools.wraps(method)
-    def meet(self: Any, *args: Any, **named: Any) -> Any:
-        observation = current()
-        if observation is not None:
-            observation.programs.meet()
+    def made(self: Any, *args: Any, **named: Any) -> Any:
+        meet()
         return method(self, *args, **named)
 
-    return meet
+    return made
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:

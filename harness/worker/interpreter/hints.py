@@ -17,6 +17,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from .observing import current
+from .tracing import operation
 
 ALIGNMENT = 16
 """Bytes. What may be promised of an address beyond them depends on who allocates, not on the kernel."""
@@ -43,7 +44,7 @@ def _promising(name: str, hold: Callable[[str, Any, list[int]], None]) -> Callab
         hold(name, input, given)
         return input
 
-    return promise
+    return operation(name, promise, changes=True)
 
 
 def _divides(name: str, input: Any, given: Sequence[int]) -> None:

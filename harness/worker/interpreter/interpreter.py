@@ -1,8 +1,8 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice` and `quick`, the only modules that touch
-the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
+With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+`shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
 from __future__ import annotations
@@ -12,7 +12,19 @@ import triton
 
 from harness.device import Target
 
-from . import accesses, bfloat16, expressions, float8, gaps, launches, loops, quick, reductions, shim
+from . import (
+    accesses,
+    bfloat16,
+    expressions,
+    float8,
+    gaps,
+    launches,
+    loops,
+    programs,
+    quick,
+    reductions,
+    shim,
+)
 from .observing import UnsupportedHere, cannot, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
@@ -39,3 +51,4 @@ def prepare(target: Target) -> None:
     expressions.install()
     accesses.install()
     gaps.install()
+    programs.install()

@@ -20,6 +20,8 @@ from triton.language.extra.cuda import libdevice as cuda
 from triton.language.extra.hip import libdevice as hip
 from triton.runtime.interpreter import TensorHandle, interpreter_semantic
 
+from .tracing import operation
+
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
@@ -110,4 +112,4 @@ def _replacement(name: str, cannot: Callable[[str], Exception], missing: str) ->
         return tl.tensor(TensorHandle(result, dtype), kind)
 
     replacement.__name__ = name
-    return replacement
+    return operation(f"libdevice.{name}", replacement, pure=True)

@@ -45,6 +45,13 @@ def current() -> Observation | None:
     return _running[-1] if _running else None
 
 
+def meet() -> None:
+    """The lanes of the program that runs have to wait for each other."""
+    observation = current()
+    if observation is not None:
+        observation.programs.meet()
+
+
 def cannot(why: str) -> UnsupportedHere:
     """Note in the running observation that the interpreter cannot judge this, and return what to raise."""
     observation = current()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +13,16 @@ from numpy.typing import NDArray
 
 from harness.worker.serving.arena import span_bytes
 
+from .lines import candidate_line
 from .races import Access, Races
 
 Addresses = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
+Places = slice | NDArray[np.int64]
+"""Bytes at which accesses begin, counted from an allocation's start."""
 
 MAX_REPORTS = 8
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-_PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 
 
 class Span(NamedTuple):
@@ -208,8 +208,11 @@ class Observation:
 
         Returns the mask without the lanes that miss their tensor, or `None` where no lane missed.
         """
-        flat = np.ravel(addresses)
-        active = None if mask is None else np.ravel(np.broadcast_to(mask, addresses.shape))
+        flat = addresses.ravel()
+        active = None
+        if mask is not None:
+            wide = mask if mask.shape == addresses.shape else np.broadcast_to(mask, addresses.shape)
+            active = wide.ravel()
         live = flat if active is None or active.all() else flat[active]
         if live.size == 0:
             return None
@@ -225,14 +228,15 @@ class Observation:
             self._discover()
             home = self._home(low, high, origin)
         if home is not None:
+            places = _places(home, live, item_bytes)
             if kind != "store":
-                self._look_for_unwritten(kind, home, live, item_bytes, origin)
+                self._look_for_unwritten(kind, home, places, item_bytes, origin)
             if kind != "load" or home.writers is not None or home.adders is not None:
                 access = Access(home, live, addresses.shape, active)
                 found = self.programs.meets(kind, access)
                 if found and not self.races:
                     self.races.append(self._told(found.format(_named(origin))))
-            _mark(home, kind, live, item_bytes)
+            _mark(home, kind, places, item_bytes)
             return None
         return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
 
@@ -275,7 +279,7 @@ class Observation:
             start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and known.span.end - known.span.start >= item_bytes:
-                _mark(known, kind, flat[inside], item_bytes)
+                _mark(known, kind, _places(known, flat[inside], item_bytes), item_bytes)
                 good |= inside
         missed = wanted & ~good
         if missed.any():
@@ -283,12 +287,12 @@ class Observation:
         return good
 
     def _look_for_unwritten(
-        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+        self, kind: str, home: Allocation, places: Places, item_bytes: int, origin: Origin | None
     ) -> None:
         """Note lanes that read what neither the host nor a kernel wrote."""
         if home.filled is None or len(self.uninitialised) >= MAX_REPORTS:
             return
-        first = live.astype(np.int64) - home.span.start
+        first = np.arange(places.start, places.stop, places.step) if isinstance(places, slice) else places
         written = np.ones(first.shape, dtype=bool)
         for byte in {0, item_bytes - 1}:
             written &= (home.filled[first + byte] | home.writes[first + byte]).astype(bool)
@@ -300,7 +304,7 @@ class Observation:
             return
         self._read_unwritten.add((file, line, name))
         start = origin.pointer if origin is not None else home.span.start
-        missing = (live.astype(np.int64)[~written] - start) // item_bytes
+        missing = (first[~written] + home.span.start - start) // item_bytes
         self.uninitialised.append(
             f"{file} line {line}: {kind} of {_elements(missing.size)} of {name} that nothing had written "
             f"({_indices(missing)}) in program {self.position}"
@@ -351,18 +355,16 @@ def extent(tensor: torch.Tensor) -> Span:
     return Span(start, start + span_bytes(tensor))
 
 
-def candidate_line() -> tuple[str, int]:
-    """File name and line of the innermost frame that is the candidate's own."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_PLUMBING) and "/triton/" not in file and not file.startswith("<"):
-            return Path(file).name, frame.f_lineno
-        frame = frame.f_back
-    return "kernel.py", 0
+def _places(known: Allocation, addresses: Addresses, item_bytes: int) -> Places:
+    """Where accesses begin in an allocation; as a slice where lanes are neighbours."""
+    offsets = addresses.view(np.int64) - known.span.start
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first == (offsets.size - 1) * item_bytes and (offsets[1:] - offsets[:-1] == item_bytes).all():
+        return slice(first, last + 1, item_bytes)
+    return offsets
 
 
-def _mark(known: Allocation, kind: str, addresses: Addresses, item_bytes: int) -> None:
+def _mark(known: Allocation, kind: str, places: Places, item_bytes: int) -> None:
     touched = (
         [known.reads]
         if kind == "load"
@@ -370,18 +372,16 @@ def _mark(known: Allocation, kind: str, addresses: Addresses, item_bytes: int) -
         if kind == "store"
         else [known.reads, known.writes]
     )
-    offsets = addresses.astype(np.int64) - known.span.start
-    first, last = int(offsets[0]), int(offsets[-1])
-    if last - first == (offsets.size - 1) * item_bytes and bool((np.diff(offsets) == item_bytes).all()):
+    if isinstance(places, slice):
         for marks in touched:
-            marks[first : last + item_bytes] = 1
+            marks[places.start : places.stop - 1 + item_bytes] = 1
         return
     word = _WORDS.get(item_bytes)
-    if word is not None and known.reads.size % item_bytes == 0 and not (offsets & (item_bytes - 1)).any():
-        places = offsets >> (item_bytes.bit_length() - 1)
+    if word is not None and known.reads.size % item_bytes == 0 and not (places & (item_bytes - 1)).any():
+        words = places >> (item_bytes.bit_length() - 1)
         for marks in touched:
-            marks.view(word)[places] = int.from_bytes(b"\1" * item_bytes, "little")
+            marks.view(word)[words] = int.from_bytes(b"\1" * item_bytes, "little")
         return
     for marks in touched:
         for byte in range(item_bytes):
-            marks[offsets + byte] = 1
+            marks[places + byte] = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from harness.evaluation import Margin, Mismatch
@@ -141,7 +142,7 @@ def _elementwise(
     worst = float(share.flatten()[place])
     if not math.isfinite(worst):
         return ()
-    index = tuple(int(one) for one in torch.unravel_index(torch.tensor(place), share.shape))
+    index = tuple(int(one) for one in np.unravel_index(place, share.shape))
     return (Margin(empty.case, empty.output, empty.measure, worst, index),)
 
 

@@ -28,18 +28,19 @@ class Given:
     case: JudgedCase
     inputs: Inputs
     _expected: tuple[torch.Tensor, ...] | None = field(default=None)
+    size_bytes: int = field(init=False)
+    """Memory that it holds; the outputs are counted when they are there."""
+
+    def __post_init__(self) -> None:
+        self.size_bytes = _bytes(self.inputs.values()) + _bytes(self._expected or ())
 
     @property
     def expected(self) -> tuple[torch.Tensor, ...]:
         """The oracle's outputs, asked for once."""
         if self._expected is None:
             self._expected = self.problem.oracle(self.case.case, self.inputs)
+            self.size_bytes += _bytes(self._expected)
         return self._expected
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory that it holds; the outputs are counted when they are there."""
-        return _bytes(self.inputs.values()) + _bytes(self._expected or ())
 
     @property
     def empty(self) -> bool:

@@ -18,6 +18,8 @@ import numpy as np
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from harness.worker.interpreter import programs as interpreted
+from harness.worker.interpreter.lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import (
     MAX_REPORTS,
@@ -25,7 +27,6 @@ from harness.worker.interpreter.traffic import (
     Observation,
     Origin,
     Span,
-    candidate_line,
 )
 
 from . import extrapolation, footprint
@@ -43,6 +44,17 @@ CHECKED = 2
 """Programs that run again with other values."""
 MERGED = 256
 """Parts of a footprint that are kept before they are merged."""
+
+_UNUSED = {
+    "create_store": (1,),
+    "create_masked_store": (1,),
+    "create_dot": (0, 1, 2),
+    "create_atomic_rmw": (2,),
+    "create_atomic_cas": (1, 2),
+}
+"""Values, of which the stand-ins below ask the shape alone: nothing that only they depend on need be computed."""
+_IDLE = frozenset({"ReduceOps", "ScanOps"})
+"""Nobody looks here at who stored what, so that it does not matter where lanes meet."""
 
 RunProgram = Callable[[tuple[int, int, int]], None]
 
@@ -223,13 +235,10 @@ def _launch(self: Any, *given: Any, **named: Any) -> None:
         x, y, z = (*(int(size) for size in asked), 1, 1, 1)[:3]
         builder.set_grid_dim(x, y, z)
 
-        def run_program(position: tuple[int, int, int]) -> None:
-            builder.set_grid_idx(*position)
-            self.fn(**args)
-
         if x * y * z > 0:
             sampler = _sampler()
-            sampler.run(Programs((x, y, z), sampler.dies), run_program)
+            run = interpreted.Programs(self.fn, args, several=True, unused=_UNUSED, idle=_IDLE).run
+            sampler.run(Programs((x, y, z), sampler.dies), run)
     finally:
         scope.restore()
 

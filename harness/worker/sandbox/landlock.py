@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import pwd
 import shutil
@@ -110,6 +111,7 @@ def restrict(found: int, scratch: Path, *, run_programs: bool, gpu: bool) -> Non
         os.close(ruleset)
 
 
+@functools.cache
 def python_folders() -> tuple[Path, ...]:
     """Folders of the standard library and of installed packages, as this interpreter sees them."""
     names = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -131,8 +133,21 @@ def device_nodes() -> tuple[Path, ...]:
 def _rules(scratch: Path, handled: int, *, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
     """What may be reached and how. Rights that a path's kind or the kernel does not know are masked later."""
     yield scratch, handled & ~_EXECUTE & ~_IOCTL_DEV
-    yield Path("/dev/null"), _READ_FILE | _WRITE_FILE
     yield Path(f"/proc/{os.getpid()}"), _READ
+    yield from everybodys_rules(run_programs=run_programs, gpu=gpu)
+    if gpu:
+        # CUDA's driver names its threads by `comm` there, and does not start where it cannot.
+        yield Path(f"/proc/{os.getpid()}/task"), _READ | _WRITE_FILE | _TRUNCATE
+
+
+@functools.cache
+def everybodys_rules(*, run_programs: bool, gpu: bool) -> tuple[tuple[Path, int], ...]:
+    """Those that are the same for every process of a server, which asks once, before it forks."""
+    return tuple(_common_rules(run_programs=run_programs, gpu=gpu))
+
+
+def _common_rules(*, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
+    yield Path("/dev/null"), _READ_FILE | _WRITE_FILE
     for path in _existing((*_SYSTEM_READ, *_VENDORS)):
         yield path, _READ
     for name in _VENDOR_VARIABLES:
@@ -151,8 +166,6 @@ def _rules(scratch: Path, handled: int, *, run_programs: bool, gpu: bool) -> Ite
             yield path, _READ
         for path in [*_existing((*_HOST_COMPILER, *_VENDORS)), *_compiler_folders(), *_torch_programs()]:
             yield path, _READ | _EXECUTE
-        # CUDA's driver names its threads by `comm` there, and does not start where it cannot.
-        yield Path(f"/proc/{os.getpid()}/task"), _READ | _WRITE_FILE | _TRUNCATE
 
 
 def _existing(names: Iterable[str]) -> list[Path]:

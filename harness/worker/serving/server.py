@@ -359,8 +359,11 @@ def import_all() -> Ready:
 
 def _warm_up(*, compiling: bool) -> None:
     """What the first launch and compilation set up is worth up to a second to every worker, and no worker depends on it."""
+    from harness.worker.sandbox import landlock
+
     from . import warm
 
+    landlock.everybodys_rules(run_programs=compiling, gpu=False)
     try:
         warm.specialise_once()
         if compiling:

@@ -17,13 +17,14 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import msgspec
 import triton
 import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import ConstexprFunction, KernelInterface
 
 from harness.worker.serving import trace
-from harness.worker.serving.records import Function, FunctionNotes, Language, Value
+from harness.worker.serving.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
 
 MODULES = frozenset({"triton", "math", "triton.language"})
 BUILTINS = {
@@ -33,6 +34,8 @@ BUILTINS = {
         "isinstance", "print", "sum", "round", "reversed", "ValueError", "TypeError", "AssertionError",
     )
 }  # fmt: skip
+MOST_BUILT = 64
+"""Records whose functions are kept."""
 _HIDDEN = frozenset({"handle", "data", "format", "format_map", "mro", "fn"})
 """Attributes through which the interpreter's values lead to numpy or to Python's insides."""
 _STATEMENTS = (
@@ -71,9 +74,19 @@ class Kernels:
         }
         self._known: dict[Function, tuple[FunctionNotes, tuple[str, ...]]] = {}
         self._codes: dict[Function, tuple[CodeType, CodeType]] = {}
+        self._built: dict[bytes, dict[Function, Any]] = {}
 
     def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
-        """The functions of one record, which name each other."""
+        """The functions of one record, which name each other; those of an equal record again, where all they name is constant."""
+        key = msgspec.msgpack.encode(notes)  # equal numbers of different types are different constants
+        made = self._built.get(key)
+        if made is None:
+            made = self._build(notes)
+            if len(self._built) < MOST_BUILT and all(map(_is_constant, notes)):
+                self._built[key] = made
+        return made
+
+    def _build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
         made: dict[Function, Any] = {}
         scopes: dict[Function, dict[str, Any]] = {}
         for one in notes:
@@ -92,7 +105,7 @@ class Kernels:
 
     def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
         names = self._checked(notes)
-        plain, rewritten = self._compiled(notes.function)
+        plain, rewritten = self._codes[notes.function]
         scope: dict[str, Any] = {"__builtins__": dict(BUILTINS), "tl": tl, **dict.fromkeys(names)}
         scope["interpreter_semantic"] = interpreter.interpreter_semantic
         body = self._defined(plain, scope, notes)
@@ -105,7 +118,10 @@ class Kernels:
         """The names that the function's text leaves open; what was found for the very same notes holds still."""
         known = self._known.get(notes.function)
         if known is None or known[0] != notes:
-            known = self._known[notes.function] = notes, check(self._plain(notes.function), notes.names)
+            plain = self._plain(notes.function)
+            known = self._known[notes.function] = notes, check(plain, notes.names)
+            if notes.function not in self._codes:
+                self._codes[notes.function] = self._compiled(plain)
         return known[1]
 
     def _plain(self, function: Function) -> ast.FunctionDef:
@@ -114,16 +130,10 @@ class Kernels:
             raise NotAKernel(f"no function `{function.name}` stands on line {function.line}", None)
         return _bare(node)
 
-    def _compiled(self, function: Function) -> tuple[CodeType, CodeType]:
-        """The bare definition as code, as it stands and as the interpreter rewrites it: that depends on the text alone."""
-        known = self._codes.get(function)
-        if known is None:
-            as_it_stands, rewritten = self._plain(function), self._plain(function)
-            known = self._codes[function] = (
-                self._code(as_it_stands),
-                self._code(interpreter.ASTTransformer().visit(rewritten)),
-            )
-        return known
+    def _compiled(self, plain: ast.FunctionDef) -> tuple[CodeType, CodeType]:
+        """The bare definition as code, as it stands and as the interpreter rewrites it, which changes `plain`."""
+        as_it_stands = self._code(plain)
+        return as_it_stands, self._code(interpreter.ASTTransformer().visit(plain))
 
     def _code(self, node: ast.FunctionDef) -> CodeType:
         module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
@@ -138,6 +148,17 @@ class Kernels:
         function.__defaults__ = tuple(self._make_value(one) for one in notes.defaults) or None
         function.__module__ = trace.NAME.removesuffix(".py")
         return function
+
+
+def _is_constant(notes: FunctionNotes) -> bool:
+    """Whether nothing that a function names or has by default is of one call alone, as memory is."""
+    return all(_is_number(value) for value in (*notes.names.values(), *notes.defaults))
+
+
+def _is_number(value: Value) -> bool:
+    if isinstance(value, Constexpr):
+        return _is_number(value.value)
+    return value is None or isinstance(value, (bool, int, float, str, Dtype, Language, Function))
 
 
 def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import torch
 
 from harness.worker.serving.records import View
@@ -74,8 +72,8 @@ class Shadows:
 
     def count(self, view: View, item_bytes: int) -> dict[str, int]:
         """How many elements have which mark, by its name."""
-        found = Counter(self.elements(view, item_bytes).reshape(-1).tolist())
-        return {NAMES[mark]: number for mark, number in found.items()}
+        found = torch.bincount(self.elements(view, item_bytes).reshape(-1), minlength=len(NAMES)).tolist()
+        return {name: found[mark] for mark, name in NAMES.items() if found[mark]}
 
     def where(self, storage: int, mark: int) -> torch.Tensor:
         """Whether each byte of a storage has a mark."""

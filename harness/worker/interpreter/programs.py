@@ -1,0 +1,222 @@
+"""
+The programs of a launch, one after the other: the first in Python, the others by its tape where that is possible.
+
+A tape serves later launches too, where kernel, constants, sizes and all that the kernel's text leaves open are the same.
+Touches the internals of Triton's interpreter (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.errors import InterpreterError
+from triton.runtime.interpreter import TensorHandle
+
+from . import tape, tracing
+
+KEPT = 64
+"""Tapes."""
+PATIENCE = 4
+"""Programs that may go on in Python before a tape must serve more than that."""
+_PLAIN = (int, float, bool, str, type(None), tl.dtype, tl.pointer_type)
+
+_tapes: OrderedDict[Any, tape.Tape | None] = OrderedDict()
+"""By what a tape depends on; `None` where it was seen and not written down yet."""
+
+
+class NotPlain(Exception):
+    """A value that may be another one without anybody's telling."""
+
+
+class Programs:
+    """Runs the programs of one launch."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        *,
+        several: bool,
+        unused: Mapping[str, tuple[int, ...]] | None = None,
+        idle: frozenset[str] = frozenset(),
+    ) -> None:
+        """`several`: there is more than one; `unused` and `idle`: see `Tape`."""
+        self._function = function
+        self._arguments = arguments
+        self._unused, self._idle = unused or {}, idle
+        self._inputs: list[Any] = []
+        self._tape: tape.Tape | None = None
+        self._values: list[Any] | None = None
+        self._ran = self._left = 0
+        try:
+            self._key: Any = (_kernel(function), _signature(tuple(arguments.items()), self._inputs))
+        except NotPlain:
+            self._key, self._inputs = None, []
+        known = self._key is not None and self._key in _tapes
+        self._traces = several or known
+        if known:
+            _tapes.move_to_end(self._key)
+            self._take(_tapes[self._key])
+
+    def run(self, position: tuple[int, int, int]) -> None:
+        """Runs the program at a place of the grid."""
+        interpreter.interpreter_builder.set_grid_idx(*position)
+        if self._values is not None:
+            assert self._tape is not None
+            self._ran += 1
+            done = self._tape.run(self._values)
+            if done is not None:
+                self._go_on(self._tape, self._values, done)
+        elif self._traces:
+            self._traces = False
+            self._trace()
+        else:
+            self._remember(None)
+            self._function(**self._arguments)
+
+    def _go_on(self, taped: tape.Tape, values: list[Any], done: int) -> None:
+        self._left += 1
+        if self._left > PATIENCE and 2 * self._left > self._ran:
+            self._values = None
+        tracing.Resume(taped.operations, values, done).run(self._function, self._arguments)
+
+    def _trace(self) -> None:
+        trace = tracing.Trace(self._inputs, _handles(self._arguments.values()))
+        trace.run(self._function, self._arguments)
+        if trace.whole:
+            made = tape.Tape(trace, self._unused, self._idle)
+            self._remember(made)
+            self._take(made)
+
+    def _take(self, made: tape.Tape | None) -> None:
+        if made is not None:
+            self._tape, self._values = made, made.begin(self._inputs)
+
+    def _remember(self, made: tape.Tape | None) -> None:
+        if self._key is not None:
+            _tapes[self._key] = made
+            while len(_tapes) > KEPT:
+                _tapes.popitem(last=False)
+
+
+def install() -> None:
+    """Once a process, after all that changes the interpreter's launches and builder."""
+    tracing.install()
+    interpreter.GridExecutor.__call__ = _launch
+
+
+def _launch(self: Any, *given: Any, **named: Any) -> None:
+    """As the interpreter launches; tensors stay where they are, as there is no other device to bring them from."""
+    parameters = inspect.getfullargspec(self.fn).args
+    named = {name: value for name, value in named.items() if name in parameters}
+    for hook in self.pre_run_hooks:
+        hook(*given, **named)
+    scope = interpreter._patch_lang(self.fn)
+    try:
+        bound = inspect.getcallargs(self.fn, *given, **named)
+        arguments = {
+            name: value if name in self.constexprs else interpreter._implicit_cvt(value)
+            for name, value in bound.items()
+        }
+        asked = self.grid(arguments) if callable(self.grid) else self.grid
+        if len(asked) > 3:
+            raise ValueError("a grid has at most 3 dimensions")
+        x, y, z = (*asked, 1, 1, 1)[:3]
+        interpreter.interpreter_builder.set_grid_dim(x, y, z)
+        try:
+            programs = Programs(self.fn, arguments, several=x * y * z > 1)
+            for place in ((i, j, k) for i in range(x) for j in range(y) for k in range(z)):
+                programs.run(place)
+        except Exception as error:
+            if triton.knobs.compilation.front_end_debugging:
+                raise
+            raise InterpreterError(repr(error)) from error
+    finally:
+        scope.restore()
+
+
+def _signature(value: Any, inputs: list[Any]) -> Any:
+    """What a program may depend on in an argument; pointers go to `inputs` instead. `NotPlain` where that is not known."""
+    if isinstance(value, tl.tensor) and isinstance(value.handle, TensorHandle):
+        dtype = value.handle.dtype
+        if isinstance(dtype, tl.pointer_type):
+            inputs.append(value.handle)
+            return "pointer", str(dtype)
+        return str(dtype), value.handle.data.tobytes()
+    if type(value) is tl.constexpr:
+        return "constexpr", _signature(value.value, inputs)
+    if type(value) in (tuple, tl.tuple):
+        return type(value), tuple(_signature(one, inputs) for one in value)
+    if type(value) in _PLAIN:
+        return type(value), repr(value)
+    raise NotPlain
+
+
+def _kernel(function: Any) -> Any:
+    """A function with all that its text leaves open, as it is now."""
+    return _functions(function, {})
+
+
+def _functions(function: Any, seen: dict[int, Any]) -> Any:
+    if id(function) in seen:
+        return id(function)
+    seen[id(function)] = function
+    if not isinstance(function, FunctionType):
+        raise NotPlain
+    space = function.__globals__
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    found = [(name, space[name]) for name in _names(function.__code__) if name in space]
+    try:
+        found += [(name, cell.cell_contents) for name, cell in cells]
+    except ValueError as empty:
+        raise NotPlain from empty
+    return function, tuple((name, _open(value, seen)) for name, value in found)
+
+
+def _open(value: Any, seen: dict[int, Any]) -> Any:
+    if type(value) is tl.constexpr:
+        return "constexpr", _open(value.value, seen)
+    if type(value) in _PLAIN:
+        return type(value), repr(value)
+    if isinstance(value, ModuleType) and value.__name__.split(".")[0] in ("triton", "math"):
+        return value
+    if isinstance(value, interpreter.InterpretedFunction):
+        return _functions(value.fn, seen)
+    if value is interpreter.interpreter_semantic or _is_of_language(value):
+        return value
+    raise NotPlain
+
+
+def _is_of_language(value: Any) -> bool:
+    return callable(value) and (getattr(value, "__module__", None) or "").split(".")[0] in (
+        "triton",
+        "builtins",
+    )
+
+
+def _names(code: CodeType) -> Iterable[str]:
+    yield from code.co_names
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _names(one)
+
+
+def _handles(values: Iterable[Any]) -> Iterable[Any]:
+    """All handles that arguments hold, descriptors' among them."""
+    for value in values:
+        if isinstance(value, TensorHandle):
+            yield value
+        elif isinstance(value, (tuple, list, tl.tuple)):
+            yield from _handles(value)
+        elif isinstance(value, (tl.tensor, tl.core.base_value)):
+            yield from _handles(vars(value).values())
+        elif type(value).__module__ == "triton.runtime.interpreter":
+            yield value
+            yield from _handles(vars(value).values())
