@@ -75,9 +75,9 @@ def blinds_the_watch(x):
 
 
 def flip_into(x, out):
-    """Blocks of four elements in the opposite order."""
-    for place in range(x.numel() // 4):
-        out[x.numel() - 4 * place - 4 : x.numel() - 4 * place].copy_(x[4 * place : 4 * place + 4])
+    """Blocks of eight elements in the opposite order."""
+    for place in range(x.numel() // 8):
+        out[x.numel() - 8 * place - 8 : x.numel() - 8 * place].copy_(x[8 * place : 8 * place + 8])
 
 
 def flips_by_copies(x):

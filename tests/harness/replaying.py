@@ -23,7 +23,7 @@ from harness.worker.verifier.replay import Diverged, Refused, Replayer
 from harness.worker.verifier.verifier import Interpreting
 
 torch.set_num_threads(1)
-SIZES = (40, 640)
+SIZES = (40, 480)
 EXPECTED = {
     "flips_by_copies": lambda x: _flipped(x),
     "flips_and_lets_a_kernel_copy": lambda x: _flipped(x),
@@ -47,7 +47,7 @@ class Recorded(msgspec.Struct):
 
 
 def _flipped(x):
-    return x.view(-1, 4).flip(0).reshape(-1)
+    return x.view(-1, 8).flip(0).reshape(-1)
 
 
 def expected(name, x):
