@@ -14,7 +14,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from .observing import current, meet
+from .observing import current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
 
@@ -55,14 +55,14 @@ def install() -> None:
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         lanes = ptrs, value, _guard("store", ptrs, mask)
-        if _is_backwards():
+        if is_backwards():
             lanes = tuple(map(_flipped, lanes))
         return store(self, *lanes, *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
         lanes = ptr, val, _guard("atomic", ptr, mask)
-        if not _is_backwards():
+        if not is_backwards():
             return atomic_rmw(self, operation, *lanes, *rest, **named)
         return _flipped(atomic_rmw(self, operation, *map(_flipped, lanes), *rest, **named))
 
@@ -131,11 +131,6 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if kept is None else TensorHandle(kept, tl.int1)
-
-
-def _is_backwards() -> bool:
-    observation = current()
-    return observation is not None and observation.programs.backwards
 
 
 def _flipped(handle: Any) -> Any:

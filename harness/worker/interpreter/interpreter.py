@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -24,6 +24,7 @@ from . import (
     quick,
     reductions,
     shim,
+    unpromised,
 )
 from .observing import UnsupportedHere, cannot, observe
 
@@ -46,6 +47,7 @@ def prepare(target: Target) -> None:
     reductions.install()
     bfloat16.install(cannot)
     float8.install(cannot)
+    unpromised.install()
     launches.install(target)
     loops.install()
     expressions.install()

@@ -21,10 +21,10 @@ from .observing import meet
 _ELEMENTWISE = ("binary_op", "unary_op", "ternary_op")
 _CASTS = frozenset(
     {
-        *("create_si_to_fp", "create_ui_to_fp", "create_fp_to_si", "create_fp_to_ui", "create_fp_ext"),
-        *("create_fp_trunc", "create_int_cast"),
+        *("create_si_to_fp", "create_ui_to_fp", "create_fp_ext", "create_fp_trunc", "create_int_cast"),
     }
 )
+"""Not from floats to integers: what is out of range has no value (`unpromised`)."""
 _RESHAPING = frozenset({"create_expand_dims", "create_reshape"})
 _REDUCTIONS = {
     tl.standard._sum_combine: np.add,
@@ -101,7 +101,7 @@ def _shorter(name: str, args: Sequence[Any], result: TensorHandle) -> Callable[.
         return lambda source, *_: _handle(source.data.astype(kind), dtype)
     if name == "create_splat":
         return lambda _, source: _pointing(_full(shape, kind, source.data), dtype, source)
-    if name in _RESHAPING:
+    if name in _RESHAPING and not (name == "create_reshape" and args[-1]):
         return lambda source, *_: _pointing(source.data.reshape(shape), dtype, source)
     if name == "create_broadcast":
         return lambda source, *_: _pointing(np.broadcast_to(source.data, shape), dtype, source)

@@ -52,6 +52,12 @@ def meet() -> None:
         observation.programs.meet()
 
 
+def is_backwards() -> bool:
+    """Whether the programs of launches are run from the last to the first, and their lanes likewise."""
+    observation = current()
+    return observation is not None and observation.programs.backwards
+
+
 def cannot(why: str) -> UnsupportedHere:
     """Note in the running observation that the interpreter cannot judge this, and return what to raise."""
     observation = current()
