@@ -3,7 +3,8 @@ Reductions and scans of Triton's interpreter with any combine function, on whole
 
 Triton's own go element by element, minutes for a `tl.flip` or `tl.sort` of a small tensor. Here neighbours are combined
 pairwise, in order, in as many steps as the axis has halvings, which is what a device may do too: the combine function
-must be associative and need not commute. Serves Triton 3.6 and 3.7.
+must be associative and need not commute; replays that run programs backwards set other brackets, where one that is not
+shows. Serves Triton 3.6 and 3.7.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ import triton.language as tl
 from numpy.typing import NDArray
 from triton.runtime import interpreter
 
+from .observing import is_backwards
+
 Array = NDArray[Any]
+
+RUN = 4
+"""Elements in a row that a device's thread may hold."""
 
 
 def install() -> None:
@@ -33,6 +39,8 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
     if axis is None:
         arrays, axis = [array.reshape(-1) for array in arrays], 0
     parts = [np.moveaxis(array, axis, 0) for array in arrays]
+    if is_backwards():
+        parts = _folded(self, parts, dtypes)
     while len(parts[0]) > 1:
         paired = len(parts[0]) // 2 * 2
         left, right = [part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts]
@@ -46,6 +54,16 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
             result.reshape(shape) if shape is not None else np.expand_dims(result, axis) for result in results
         ]
     return [self.to_tensor(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
+
+
+def _folded(self: Any, parts: list[Array], dtypes: Sequence[Any]) -> list[Array]:
+    """Groups of `RUN` neighbours combined one after the other: other brackets than pairs', which must make no difference."""
+    if len(parts[0]) % RUN:
+        return parts
+    done = [part[::RUN] for part in parts]
+    for at in range(1, RUN):
+        done = _combine(self, done, [part[at::RUN] for part in parts], dtypes)
+    return done
 
 
 def _scan(self: Any, operands: Sequence[Any]) -> list[Any]:

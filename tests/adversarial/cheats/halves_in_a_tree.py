@@ -1,0 +1,30 @@
+"""A mean of means: right where neighbours are combined in pairs, wrong where a thread goes through its elements in a row."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "softmax"
+EXPECT = ("rejected", "race")
+
+
+@triton.jit
+def half(a, b):
+    return (a + b) * 0.5
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=-float("inf")).to(tl.float32)
+    numerator = tl.exp(x - tl.max(x, axis=0))
+    out = numerator / (tl.reduce(numerator, 0, half) * BLOCK)
+    tl.store(out_ptr + row * columns + offsets, out.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def softmax(x):
+    out = torch.empty_like(x)
+    kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
