@@ -20,6 +20,7 @@ from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
 from . import tape, tracing
+from .observing import is_backwards
 
 KEPT = 64
 """Tapes."""
@@ -56,7 +57,11 @@ class Programs:
         self._values: list[Any] | None = None
         self._ran = self._left = 0
         try:
-            self._key: Any = (_kernel(function), _signature(tuple(arguments.items()), self._inputs))
+            self._key: Any = (
+                _kernel(function),
+                _signature(tuple(arguments.items()), self._inputs),
+                is_backwards(),
+            )
         except NotPlain:
             self._key, self._inputs = None, []
         known = self._key is not None and self._key in _tapes
