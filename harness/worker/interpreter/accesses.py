@@ -56,7 +56,7 @@ def install() -> None:
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         lanes = ptrs, value, _guard("store", ptrs, mask)
         if is_backwards():
-            lanes = tuple(map(_flipped, lanes))
+            lanes = _with_another_last(*lanes)
         return store(self, *lanes, *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
@@ -131,6 +131,27 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
     kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if kept is None else TensorHandle(kept, tl.int1)
+
+
+def _with_another_last(ptrs: Any, value: Any, mask: Any) -> tuple[Any, Any, Any]:
+    """A store's lanes in an order in which, wherever they meet with different values, another value is the last."""
+    places = np.ravel(ptrs.data)
+    if places.size < 2 or (places[1:] > places[:-1]).all():
+        return ptrs, value, mask
+    shape = ptrs.data.shape
+    values = np.ascontiguousarray(np.broadcast_to(value.data, shape)).reshape(-1)
+    bits = mask if isinstance(mask, np.ndarray) else mask.data
+    active = np.broadcast_to(bits, shape).reshape(-1)
+    words = values.view(f"u{values.itemsize}")  # NaN is the same as NaN
+    met, place = np.unique(places, return_inverse=True)
+    last = np.zeros(met.size, dtype=words.dtype)
+    last[place[active]] = words[active]
+    order = np.argsort(words != last[place], kind="stable")
+    return (
+        TensorHandle(places[order].reshape(shape), ptrs.dtype),
+        TensorHandle(values[order].reshape(shape), value.dtype),
+        TensorHandle(active[order].reshape(shape), tl.int1),
+    )
 
 
 def _flipped(handle: Any) -> Any:

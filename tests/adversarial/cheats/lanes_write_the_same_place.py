@@ -1,4 +1,4 @@
-"""Two lanes of one store write different values to one place; the interpreter keeps the last."""
+"""Four lanes of one store write to one place, one in the middle another value than the first and the last."""
 
 import torch
 import triton
@@ -10,12 +10,12 @@ EXPECT = ("rejected", "race")
 
 @triton.jit
 def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    lanes = tl.arange(0, 2 * BLOCK)
+    lanes = tl.arange(0, 4 * BLOCK)
     offsets = tl.program_id(0) * BLOCK + lanes % BLOCK
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask)
     y = tl.load(y_ptr + offsets, mask=mask)
-    tl.store(out_ptr + offsets, tl.where(lanes < BLOCK, x, x + y), mask=mask)
+    tl.store(out_ptr + offsets, tl.where(lanes // BLOCK == 1, x, x + y), mask=mask)
 
 
 def vector_add(x, y):
