@@ -114,6 +114,8 @@ class Programs:
 def install() -> None:
     """Once a process, after all that changes the interpreter's launches and builder."""
     tracing.install()
+    # Triton 3.6 makes another one for every function of the language, 3.7 has this one, which a trace stands behind.
+    interpreter.TritonSemantic = lambda _builder: interpreter.interpreter_semantic
     interpreter.GridExecutor.__call__ = _launch
 
 
