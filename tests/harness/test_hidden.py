@@ -135,7 +135,15 @@ async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
     found = await judged(pool, dense, plain)
     assert found.verdict is Verdict.CORRECT, found.error
     kinds = {margin.case.partition(" ")[2] for margin in found.margins if margin.case.startswith("hidden")}
-    assert kinds == {"ragged float32", "small", "rows=1", "columns=1", "all sizes 1", "offset"}
+    assert kinds == {
+        "ragged float32",
+        "small",
+        "rows=1",
+        "columns=1",
+        "all sizes 1",
+        "offset",
+        "long columns",
+    }
 
 
 @pytest.mark.parametrize(
