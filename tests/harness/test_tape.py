@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +65,27 @@ def test_launches_that_are_alike_share_a_tape(seen: Any) -> None:
     assert seen["rows"]["tape"]["traced"] == 2
     assert seen["other_pointers"]["tape"]["traced"] == 2
     assert seen["other_globals"]["tape"]["traced"] == 3
+
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVES_NOBODY = """
+from triton.runtime import interpreter
+from harness.worker.interpreter import programs
+
+before = interpreter.GridExecutor.__call__
+programs._launch = lambda executor, *given, **named: None
+programs.install()
+print(interpreter.GridExecutor.__call__ is before)
+"""
+
+
+def test_programs_run_in_python_where_tapes_do_not_do_what_they_should() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SERVES_NOBODY],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "True"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 from triton.runtime import interpreter
@@ -116,7 +117,23 @@ def install() -> None:
     tracing.install()
     # Triton 3.6 makes another one for every function of the language, 3.7 has this one, which a trace stands behind.
     interpreter.TritonSemantic = lambda _builder: interpreter.interpreter_semantic
+    before = interpreter.GridExecutor.__call__
     interpreter.GridExecutor.__call__ = _launch
+    if not _serves():
+        interpreter.GridExecutor.__call__ = before
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _tried(source, result, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803 -- triton's way
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(result + at, tl.load(source + at) + tl.program_id(0))
+
+
+def _serves() -> bool:
+    """Whether a second program does by tape what it should: under another version of Triton it may do nothing."""
+    source, result = torch.arange(8.0), torch.full((8,), -1.0)
+    _tried[(2,)](source, result, BLOCK=4)
+    return result.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
 def _launch(self: Any, *given: Any, **named: Any) -> None:
