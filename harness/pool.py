@@ -124,7 +124,6 @@ class DevicePool:
         self._all = [self._slot(device) for device in self._places]
         for slot in self._all:
             self._free.put_nowait(slot)
-            self._fill(slot.device)
         return self
 
     async def __aexit__(

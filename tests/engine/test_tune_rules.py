@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.methods.geak import Geak
 from engine.methods.tune import Tune
-from harness import Verdict
-from sessions.events import AttemptSwept, MethodOptions, Origin, SweptVariant
+from engine.tuning import decided
+from harness import Effort, Verdict
+from sessions.events import AttemptSwept, MethodOptions, Origin, RungEntry, SweepRung, SweptVariant
 from sessions.metrics import rank
 from tests.support.engines import candidate
 from tests.support.scripted_context import ScriptedContext, Told
@@ -34,6 +36,8 @@ class Sweeping(ScriptedContext):
         self.told: list[str] = []
         self._sweeps, self._start = sweeps, start
         self._swept: dict[str, AttemptSwept] = {}
+        self._words: dict[str, str] = {}
+        """The verdict of each variant, by its source."""
 
     def start(self) -> str:
         return candidate(self._start, "start")
@@ -46,10 +50,23 @@ class Sweeping(ScriptedContext):
                 SweptVariant(tuple(sorted(changes)), candidate(verdict, f"{number}.{place}"), better)
                 for place, (verdict, better, changes) in enumerate(told)
             ]
+            self._words |= {
+                variant.source: verdict for variant, (verdict, _, _) in zip(variants, told, strict=True)
+            }
             self._swept[attempt] = AttemptSwept(
                 attempt=attempt, target="gfx942", tried=len(told), variants=tuple(variants[:most])
             )
         return self._swept[attempt]
+
+    async def rung(
+        self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
+    ) -> SweepRung:
+        entries = [self._entry(variant) for variant in variants]
+        return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=decided(entries, most))
+
+    def _entry(self, variant: SweptVariant) -> RungEntry:
+        verdict, _, speedup = self._words[variant.source].partition(" ")
+        return RungEntry(variant.changes, verdict, float(speedup) if speedup else None, 10)
 
     def tell(self, words: str) -> None:
         self.told.append(words)
