@@ -25,8 +25,9 @@ ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
 """A guest on a GPU compiles in its calls, every config of an autotuned kernel for each kind of input, and waits by turning."""
 GPU_SLOTS = 2
-GPU_WORKER_CPU_S = 3600
 """Candidates judged at once on one GPU: inputs are made for one while another runs."""
+GPU_WORKER_CPU_S = 3600
+"""A guest or timer that is started before anybody knows what it will run; each call has limits of its own."""
 
 SERVER_START_S = 60.0
 SELF_TEST_S = 20.0
