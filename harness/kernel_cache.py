@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ class KernelCache:
     """Compiled kernels by source, least recently used first out. Its methods read and write files: not for an event loop."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        """Two slots' threads may keep and lay at once."""
         self._kept: OrderedDict[bytes, tuple[str, dict[str, bytes]]] = OrderedDict()
         """By source: the folder that the files lay in, which some of them name, and their contents."""
 
@@ -41,17 +44,19 @@ class KernelCache:
             if size > MOST_BYTES or len(files) >= MOST_FILES:
                 return
             files[name] = content
-        if files:
-            self._kept[_key(source)] = (str(scratch), files)
-        while len(self._kept) > MOST_SOURCES:
-            self._kept.popitem(last=False)
+        with self._lock:
+            if files:
+                self._kept[_key(source)] = (str(scratch), files)
+            while len(self._kept) > MOST_SOURCES:
+                self._kept.popitem(last=False)
 
     def lay(self, source: str, scratch: Path) -> None:
         """Puts what is kept into the scratch folder of a process in which no foreign code ran yet."""
-        found = self._kept.get(_key(source))
-        if found is None:
-            return
-        self._kept.move_to_end(_key(source))
+        with self._lock:
+            found = self._kept.get(_key(source))
+            if found is None:
+                return
+            self._kept.move_to_end(_key(source))
         before, files = found
         owner = scratch.stat()
         for name, kept in files.items():

@@ -243,3 +243,20 @@ async def test_the_exam_finds_a_kernel_made_for_the_open_cases(pool: DevicePool,
     found = await judged(pool, changed(("[(rows,)]", "[(rows // 4 * 4,)]")), task, exam=True)
     assert found.verdict is Verdict.WRONG
     assert found.exam
+
+
+async def test_an_operator_that_the_task_allows_computes_and_copies_nothing(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    adding = changed(
+        (LAUNCH, "twice = torch.add(x, x)\n        " + LAUNCH.replace("x", "twice")),
+        ("2 * x, mask=mask", "x, mask=mask"),
+    )
+    allowing = TASK.replace(
+        'outlier_inputs = ["x"]\n', 'outlier_inputs = ["x"]\nallowed_operators = ["add"]\n'
+    )
+    found = await judged(pool, adding, write_doubled(tmp_path, task=allowing))
+    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
+    found = await judged(pool, adding, write_doubled(tmp_path / "again"))
+    assert found.error is not None
+    assert (found.verdict, found.error.kind) == (Verdict.REJECTED, "operator")

@@ -150,6 +150,7 @@ class Trial:
             run = first if step is first.step else self._run(step)
             self._runs.append(run)
             self._compare(run)
+            run.brought.clear()  # looked at; the run is kept for what else it tells
             self._replays.start(run)
         if not self._answers.elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")

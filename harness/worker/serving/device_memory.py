@@ -113,6 +113,8 @@ class SharedMemory:
             self._driver.free(self._address)
             raise
         self.bytes = _at(self._address, self.size_bytes)
+        self.bytes.zero_()  # a driver hands out what this process freed before as it was: oracle outputs among it
+        torch.cuda.synchronize()
 
     @property
     def place(self) -> SharedAt:

@@ -320,9 +320,8 @@ class Replayer:
         item_bytes = tensor.element_size()
         if step.name in operators.ALLOCATING:
             poison(tensor)
-        elif step.name in operators.MOVING or _values_of(step):
-            source = _values_of(step)[-1] if _values_of(step) else step.arguments[0]
-            assert isinstance(source, View)
+        elif step.name in operators.MOVING or (step.name in operators.SETTING and _values_of(step)):
+            source = _values_of(step)[-1]
             self.shadows.copy(view, item_bytes, source, _dtype(source.dtype).itemsize)
             self._copied_to.add(view.storage)
             self._count_copy(step, view, source)
