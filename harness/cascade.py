@@ -7,7 +7,7 @@ import math
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 import msgspec
@@ -227,7 +227,10 @@ class _Evaluating:
         """On a GPU one that was started ahead, where there is one."""
         device = self._slot.device
         if device.kind != "cpu":
-            return await self._pool.spares.take(GUEST, device)
+            guest = await self._pool.spares.take(GUEST, device)
+            assert guest.child.scratch is not None
+            await asyncio.to_thread(self._pool.kernels.lay, self._source, guest.child.scratch)
+            return guest
         return Worker(*await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_s, sandboxed=True))
 
     async def _follow(self, channel: AsyncChannel, guest: Child) -> Evaluation:
@@ -241,12 +244,13 @@ class _Evaluating:
                     self._sheet.leave(stage, detail, ok=ok)
                 case FirstCallPassed():
                     self._specifications = report.cases
+                    # What the judge goes on to say is heard once it is compiled: the stages keep their order.
+                    await self._tell(channel, Proceed())
                     failure = await self._compile(report)
                     if failure is not None:
-                        self._slot.discard()  # it waits for a word that will not come
+                        self._slot.discard()  # it judges what nobody asks for any more
                         await self._finish_guest(guest, kill=True)
                         return self._sheet.done(*failure)
-                    await self._tell(channel, Proceed())
                 case Judged():
                     return await self._conclude(report, guest)
                 case Alive():
@@ -265,10 +269,17 @@ class _Evaluating:
         }
         if verdict is Verdict.CORRECT and self._slot.device.kind != "cpu" and guest.scratch is not None:
             await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
-        leftover = await self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT)
+        on_cpu = self._slot.device.kind == "cpu"
+        ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
+        try:
+            if verdict is Verdict.CORRECT and not on_cpu:
+                sheet.enter("performance")
+                verdict, error = await self._time(alone=ending)
+        finally:
+            leftover = await ending
         if judged.guest_ended:
             verdict, error = self._how_it_ended(guest, judged)
-        if verdict is Verdict.TIMEOUT and self._static.slow and error is not None:
+        if on_cpu and verdict is Verdict.TIMEOUT and self._static.slow and error is not None:
             verdict = Verdict.UNSUPPORTED
             slow = ", ".join(self._static.slow)
             message = f"{error.message.partition(' did not')[0]}: {slow} is too slow for the interpreter here"
@@ -284,16 +295,13 @@ class _Evaluating:
                 verdict, error = refusal
                 sheet.revise("integrity", refusal[1].message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
-        on_cpu = self._slot.device.kind == "cpu"
-        if verdict is Verdict.CORRECT:
+        if on_cpu and verdict is Verdict.CORRECT:
             sheet.enter("performance")
         if on_cpu and self._compiled is not None and verdict is Verdict.CORRECT:
             sheet.notes += only_compiled(self._compiled.resources, judged.kernels)
         if on_cpu:
             await self._measure_without_a_gpu(judged, correct=verdict is Verdict.CORRECT)
-        if verdict is Verdict.CORRECT and not on_cpu:
-            verdict, error = await self._time()
-        elif verdict is Verdict.CORRECT:
+        if on_cpu and verdict is Verdict.CORRECT:
             sheet.leave("performance", NO_GPU, ok=None)
             short, notes = untouched(sheet.facts.get("sampled", ()))
             sheet.notes += notes
@@ -302,10 +310,13 @@ class _Evaluating:
                 sheet.revise("execution", short.message)
         return sheet.done(verdict, error)
 
-    async def _time(self) -> tuple[Verdict, ErrorReport | None]:
-        """Latencies of a correct candidate; what is wrong in a call that is timed makes it incorrect after all."""
+    async def _time(self, *, alone: Awaitable[object] | None = None) -> tuple[Verdict, ErrorReport | None]:
+        """Latencies of a correct candidate; what is wrong in a call that is timed makes it incorrect after all.
+
+        The device is not timed before `alone` is done.
+        """
         performance = Performance(
-            self._pool, self._slot, self._task, self._targets[0], seed=self._timing_seed()
+            self._pool, self._slot, self._task, self._targets[0], seed=self._timing_seed(), alone=alone
         )
         channel = await self._slot.channel()
         try:

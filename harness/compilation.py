@@ -63,6 +63,7 @@ class TargetReport(msgspec.Struct, frozen=True):
     timed_out: bool = False
     host_work: HostWorkFound | None = None
     noted: tuple[Launched, ...] = ()
+    argument_types: tuple[tuple[str, ...], ...] = ()
 
     def refusal(self, launched: Sequence[Launched]) -> tuple[Verdict, ErrorReport] | None:
         """
@@ -212,7 +213,11 @@ class Compiler:
             )
             try:
                 async with patience.begin():
-                    return await self._hear(channel, target, cases, once, patience)
+                    report = await self._hear(channel, target, cases, once, patience)
+                if self._pool.is_own(target.name) and child.scratch is not None:
+                    self._pool.compiled(target.name, report.argument_types)
+                    await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
+                return report
             except TimeoutError:
                 return TargetReport(error=patience.told(), timed_out=True)
             except (EOFError, BadFrame, msgspec.DecodeError):

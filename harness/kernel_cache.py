@@ -12,6 +12,7 @@ import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER = "triton"
@@ -39,7 +40,7 @@ class KernelCache:
         """Takes what a process compiled; more than `MOST_BYTES` or `MOST_FILES` are not worth it, and left."""
         files: dict[str, bytes] = {}
         size = 0
-        for name, content in _files(scratch / FOLDER):
+        for name, content in files_of(scratch / FOLDER):
             size += len(content)
             if size > MOST_BYTES or len(files) >= MOST_FILES:
                 return
@@ -58,20 +59,28 @@ class KernelCache:
                 return
             self._kept.move_to_end(_key(source))
         before, files = found
-        owner = scratch.stat()
         for name, kept in files.items():
-            file = scratch / FOLDER / name
-            if file.exists():
-                continue  # the process may have it open, or mapped as code
-            for folder in (file.parent.parent, file.parent):
-                if not folder.is_dir():
-                    folder.mkdir()
-                    os.chown(folder, owner.st_uid, owner.st_gid)
             content = kept.replace(before.encode(), str(scratch).encode()) if _names(name) else kept
-            written = file.with_name(f"{file.name}.laid")
-            written.write_bytes(content)
-            os.chown(written, owner.st_uid, owner.st_gid)
-            written.rename(file)
+            put(scratch, name, content)
+
+
+def put(scratch: Path, name: str, content: bytes) -> None:
+    """
+    Into a process's folder of compiled kernels, where no such file stands.
+
+    The process may not have become the user yet that it runs as: whoever gets into `scratch` may write there.
+    """
+    file = scratch / FOLDER / name
+    if file.exists():
+        return  # the process may have it open, or mapped as code
+    for folder in (file.parent.parent, file.parent):
+        with suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(0o777)
+    written = file.with_name(f"{file.name}.laid")
+    written.write_bytes(content)
+    written.chmod(0o644)
+    written.rename(file)
 
 
 def _names(file: str) -> bool:
@@ -83,8 +92,10 @@ def _key(source: str) -> bytes:
     return hashlib.blake2b(source.encode()).digest()
 
 
-def _files(top: Path) -> Iterator[tuple[str, bytes]]:
-    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link."""
+def files_of(top: Path) -> Iterator[tuple[str, bytes]]:
+    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link. None where nothing was compiled."""
+    if not top.is_dir():
+        return
     for folder, _, names, descriptor in os.fwalk(top, follow_symlinks=False):
         inner = Path(folder).relative_to(top)
         if len(inner.parts) != 1:

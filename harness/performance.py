@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -51,12 +51,23 @@ MOST_REPORT_BYTES = 64 << 20
 class Performance:
     """Times one source against the timing baseline, and against a rival where there is one."""
 
-    def __init__(self, pool: DevicePool, slot: Slot, task: Task, target: Target, *, seed: int) -> None:
+    def __init__(
+        self,
+        pool: DevicePool,
+        slot: Slot,
+        task: Task,
+        target: Target,
+        *,
+        seed: int,
+        alone: Awaitable[object] | None = None,
+    ) -> None:
+        """Timers are started at once; nothing is timed before `alone` is done."""
         self._pool = pool
         self._slot = slot
         self._task = task
         self._target = target
         self._seed = seed
+        self._alone = alone
         self._children: list[tuple[str, Child]] = []
         """Timers, each with its side."""
         self._telemetry = pool.telemetry(slot.device)
@@ -142,12 +153,15 @@ class Performance:
     ) -> Timing:
         """What one run of the clock says; whatever becomes of it, no timer is left."""
         async with AsyncExitStack() as held:
+            # The device stays leased until the timers are gone: whoever times next must not meet them.
             try:
                 measured = await self._follow(channel, measure, held)
                 watched, after = await self._looked_back()
-            finally:  # while the device is leased: whoever times next must not meet these timers
+            except BaseException:
                 await self._end()
                 await self._look_away()
+                raise
+            self._pool.release_after(self._slot, self._end())
         kept, left_out = undisturbed(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
         if measure.effort.rough:
@@ -204,6 +218,9 @@ class Performance:
                     await self._start(channel, measure, sides, range(pairs, pairs + count))
                     pairs += count
                 case LeaseWanted():
+                    if self._alone is not None:
+                        await self._alone
+                        self._alone = None
                     await held.enter_async_context(self._pool.timing(self._slot))
                     await self._look()
                     await self._tell(channel, Leased())

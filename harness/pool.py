@@ -6,7 +6,7 @@ import asyncio
 import importlib.util
 import os
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
@@ -19,6 +19,7 @@ from .evaluation import Evaluation, Verdict
 from .frames import AsyncChannel
 from .health import DeviceTold, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
 from .kernel_cache import KernelCache
+from .launchers import Launchers, Types
 from .leases import Lease, lease_folder, take
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .servers import Child, ForkServer
@@ -88,8 +89,9 @@ class DevicePool:
         self._places = _places(self.devices, slots)
         self.slots = len(self._places)
         self._limits = limits
+        self._launchers = Launchers()
         self.interpreting = ForkServer(interpret=True)
-        self.compiling = ForkServer(interpret=False)
+        self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
         """`None`: there will be no slot any more."""
         self._freed = asyncio.Event()
@@ -102,6 +104,7 @@ class DevicePool:
         self.kernels = KernelCache()
         self._filling: dict[str, asyncio.Task[None]] = {}
         """Of each GPU."""
+        self._releasing: set[asyncio.Task[None]] = set()
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
@@ -210,6 +213,30 @@ class DevicePool:
         finally:
             self._release(slot)
 
+    def compiled(self, target: str | None, kernels: Iterable[Types]) -> None:
+        """Kernels with arguments of such types were compiled for a target; where that is a GPU's of the pool, they are run next."""
+        if self.is_own(target):
+            self._launchers.want(kernels)
+
+    def is_own(self, target: str | None) -> bool:
+        """Whether a GPU of the pool has this target."""
+        return any(device.kind != "cpu" and device.target == target for device in self.devices)
+
+    def release_after(self, slot: Slot, ending: Coroutine[None, None, None]) -> None:
+        """Goes on without the slot's lease at once, and gives it back when `ending` is done."""
+        held, slot.lease = slot.lease, None
+
+        async def release() -> None:
+            try:
+                await ending
+            finally:
+                if held is not None:
+                    held.release()
+
+        task = asyncio.create_task(release(), name=f"release/{slot.device.name}")
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
+
     def telemetry(self, device: Device) -> Telemetry | None:
         """What tells of a GPU while it is timed; `None` where its place on the bus is not known."""
         if not device.address:
@@ -228,6 +255,7 @@ class DevicePool:
         lease = None
         try:
             lease = await take(device, session=self._session)
+            await self._launchers.build(self.compiling, device)
             await self.spares.fill(device)
         except (HarnessError, TimeoutError, OSError):
             self.spares.drop(device)  # who needs one starts it, and tells what is wrong
@@ -320,8 +348,8 @@ class DevicePool:
     async def _close(self) -> None:
         for filling in self._filling.values():
             filling.cancel()
-        if self._filling:
-            await asyncio.wait(self._filling.values())
+        if waited := {*self._filling.values(), *self._releasing}:
+            await asyncio.wait(waited)
         self.spares.drop()
         await self.health.close()
         for telemetry in self._telemetry.values():

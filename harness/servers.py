@@ -9,6 +9,7 @@ import socket
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -59,7 +60,8 @@ class Child:
 class ForkServer:
     """One server process, `interpreting` or `compiling`. `WorkerDied` whenever it is not there to answer."""
 
-    def __init__(self, *, interpret: bool) -> None:
+    def __init__(self, *, interpret: bool, furnish: Callable[[Path], None] | None = None) -> None:
+        """`furnish` puts into the scratch folder of a worker on a GPU what it shall find there."""
         self.name = "interpreting" if interpret else "compiling"
         self.forks = True
         """Whether workers are forked; else they are fresh interpreters, started ahead of need."""
@@ -67,6 +69,7 @@ class ForkServer:
         """Why the fork is not used; empty when it is."""
         self.versions: dict[str, str] = {}
         self._interpret = interpret
+        self._furnish = furnish
         self._process: Process | None = None
         self._control: socket.socket | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -129,6 +132,8 @@ class ForkServer:
         if not self.alive or self._control is None:
             raise WorkerDied(f"the {self.name} server is gone; it is started again with the next evaluation")
         scratch = Path(tempfile.mkdtemp(prefix="wavedeck-guest-")) if sandboxed else None
+        if scratch is not None and device is not None and device.kind != "cpu" and self._furnish is not None:
+            await asyncio.to_thread(self._furnish, scratch)
         self._next_worker += 1
         child = Child(self, self._next_worker, scratch)
         ours, theirs = socket.socketpair()

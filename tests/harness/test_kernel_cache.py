@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,19 @@ def test_kernels_are_found_where_the_next_process_looks(compiled: Path, tmp_path
     group = json.loads(files["KEY/__grp__kernel.json"])
     assert group["child_paths"] == {"kernel.cubin": str(second / FOLDER / "KEY" / "kernel.cubin")}
     assert files["KEY/kernel.cubin"] == (compiled / FOLDER / "KEY" / "kernel.cubin").read_bytes()
+
+
+def test_whoever_the_next_process_becomes_may_read_and_add(compiled: Path, tmp_path: Path) -> None:
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    before = os.umask(0o077)
+    try:
+        laid(cache, tmp_path / "second")
+    finally:
+        os.umask(before)
+    top = tmp_path / "second" / FOLDER
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (top, top / "KEY")] == [0o777, 0o777]
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (top / "KEY").iterdir()} == {0o644}
 
 
 def test_another_source_gets_nothing(compiled: Path, tmp_path: Path) -> None:

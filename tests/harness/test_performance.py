@@ -367,6 +367,8 @@ class Pool:
         self.at_release: list[int] | None = None
         """Timers that lived when the lease was given back."""
         self.watching_at_release = False
+        self.releasing: asyncio.Task[None] | None = None
+        """The end of the timers, and then of the lease."""
         self.allowed = TimeLimits()
 
     def telemetry(self, _device: Device) -> Watch:
@@ -386,8 +388,19 @@ class Pool:
         try:
             yield
         finally:
-            self.at_release = self.server.alive
-            self.watching_at_release = self.watch.words.count("begin") != self.watch.words.count("end")
+            if self.releasing is None:
+                self._release()
+
+    def release_after(self, _slot: object, ending: Coroutine[None, None, None]) -> None:
+        async def release() -> None:
+            await ending
+            self._release()
+
+        self.releasing = asyncio.create_task(release())
+
+    def _release(self) -> None:
+        self.at_release = self.server.alive
+        self.watching_at_release = self.watch.words.count("begin") != self.watch.words.count("end")
 
 
 class ScriptedClock:
@@ -445,6 +458,8 @@ async def timed(script: Script, pool: Pool, *, cancel: bool = False, **options: 
             measuring.cancel()
         await asyncio.wait([measuring], timeout=60)
         assert measuring.done(), "it goes on without end"
+        if pool.releasing is not None:
+            await pool.releasing
         return await measuring
     finally:
         measuring.cancel()

@@ -82,6 +82,8 @@ class CompileReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     host_work: HostWorkFound | None = None
     """Of the first case in which the host did the kernels' work at `gpu` sizes."""
+    argument_types: tuple[tuple[str, ...], ...] = ()
+    """Of the kernels, each sequence once, where all are plain."""
     noted: tuple[Launched, ...] = ()
     """Of each case that was to be run once without compiling, in order."""
 
@@ -165,7 +167,15 @@ def compile_candidate(
         unsupported=unsupported,
         notes=_notes(launches, module, target, told=error[0] if error else ""),
         host_work=host_work,
+        argument_types=_argument_types(launches),
     )
+
+
+def _argument_types(launches: Sequence[tuple[str, Launch]]) -> tuple[tuple[str, ...], ...]:
+    signatures = (
+        tuple(launch.compiled.src.signature.values()) for _, launch in launches if launch.compiled is not None
+    )
+    return tuple(dict.fromkeys(one for one in signatures if all(isinstance(kind, str) for kind in one)))
 
 
 def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec]) -> tuple[Launched, ...]:

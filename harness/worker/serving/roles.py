@@ -14,7 +14,7 @@ from harness.worker.sampler import sampler
 from harness.worker.timing import timer
 from harness.worker.verifier import verifier
 
-from . import linux
+from . import launchers, linux
 from .channel import Channel
 from .messages import Spawn
 
@@ -35,5 +35,6 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "sampler": sampler.main,
     "timer": timer.main,
     "health": health.main,
+    "launchers": launchers.main,
     "self-test": self_test,
 }

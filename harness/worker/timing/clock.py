@@ -50,7 +50,7 @@ from .messages import (
     Recorded,
     Taped,
 )
-from .process import LEAST_IN_BLOCK, STEP_S, TimedProcess
+from .process import LEAST_IN_BLOCK, STEP_S, TimedProcess, block_size
 from .spot_check import SpotCheck
 from .tape import Launch, Tape
 
@@ -60,6 +60,8 @@ MEDIAN_ERROR = 0.0025
 """Rounds go on until each process's median is known this well."""
 MOST_PLAYED = 60
 """Samples of a tape."""
+PLAINLY = 0.8
+"""A few samples that do not count else show that a case is too short, when this much of the time is not reached."""
 MOST_CONFIGS = 1 << 16
 """Characters of all configs that one case's kernels were tuned to."""
 
@@ -231,7 +233,39 @@ class Clock:
         place.give_back(beyond_bytes=KEPT_BYTES)
         processes = self._prepare(case)
         self._spent("inputs, tuning, warm calls")
-        count = min(process.block_size() for process in processes)
+        self._sample(processes)
+        self._spent("samples")
+        if not self._measure.effort.rough:
+            first = processes[0].link.pair
+            short = self._is_short([process.samples for process in processes])
+            for process in self._shuffled([one for one in processes if one.link.pair == first]):
+                process.watch(launches_alone=short)
+                self._engine.alive()
+            self._spent("the clock's own watch")
+            if check and self._measure.energy_s and not short and time.monotonic() < self._until:
+                self._draw([one for one in processes if one.link.pair == first])
+        self._times += [process.times(case.name) for process in processes]
+        if check:
+            candidates = [process for process in processes if process.link.side == CANDIDATE]
+            wrong = self._check(self._random.choice(candidates), self._inputs.unseen(case))
+            if wrong is not None:
+                raise Refused(Verdict.WRONG, wrong)
+            self._engine.alive()
+            self._spent("check of outputs")
+            if not self._measure.effort.rough:
+                self._play(case, candidates[0])
+                self._engine.alive()
+                self._spent("replay of the tape")
+
+    def _sample(self, processes: Sequence[TimedProcess]) -> None:
+        """Rounds of blocks, one of each process, until more would change nothing."""
+        tried = [(process, process.block(LEAST_IN_BLOCK)) for process in self._shuffled(processes)]
+        self._engine.alive()
+        if self._is_short([block.samples_ms for _, block in tried], of=PLAINLY):
+            for process, block in tried:
+                process.blocks.append(block)
+            return
+        count = min(block_size(block) for _, block in tried)
         effort = self._measure.effort
         for number in range(effort.most_rounds):
             for process in self._shuffled(processes):
@@ -243,28 +277,6 @@ class Clock:
                 continue
             if self._is_known(processes) or time.monotonic() > self._until:
                 break
-        self._spent("samples")
-        if not effort.rough:
-            first = processes[0].link.pair
-            for process in self._shuffled([one for one in processes if one.link.pair == first]):
-                process.watch()
-                self._engine.alive()
-            self._spent("the clock's own watch")
-            short = self._is_short([process.samples for process in processes])
-            if check and self._measure.energy_s and not short and time.monotonic() < self._until:
-                self._draw([one for one in processes if one.link.pair == first])
-        self._times += [process.times(case.name) for process in processes]
-        if check:
-            candidates = [process for process in processes if process.link.side == CANDIDATE]
-            wrong = self._check(self._random.choice(candidates), self._inputs.unseen(case))
-            if wrong is not None:
-                raise Refused(Verdict.WRONG, wrong)
-            self._engine.alive()
-            self._spent("check of outputs")
-            if not effort.rough:
-                self._play(case, candidates[0])
-                self._engine.alive()
-                self._spent("replay of the tape")
 
     def _draw(self, processes: Sequence[TimedProcess]) -> None:
         """What the baseline's and the candidate's calls draw, one after the other."""
@@ -385,10 +397,9 @@ class Clock:
             process = TimedProcess(
                 link, link.receive(Prepared, wall_s=self._measure.limits.call_s), self._measure.cold
             )
-        size = process.block_size()
+        size = block_size(process.block(LEAST_IN_BLOCK))
         while len(process.samples) < min(count, MOST_PLAYED):
-            process.blocks.append(process.block(size))
-        process.watch()
+            process.blocks.append(process.block(min(size, count)))
         wrong = self._check(process, self._inputs.unseen(case, by_candidate=True))
         if wrong is not None:
             return f"other outputs than the candidate's: {wrong.message}"
@@ -408,10 +419,10 @@ class Clock:
             return True
         return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).half_width <= ratios.RESOLVED
 
-    def _is_short(self, by_process: Sequence[Sequence[float]]) -> bool:
-        """No ratio will be given, whatever more is measured."""
+    def _is_short(self, by_process: Sequence[Sequence[float]], *, of: float = 1.0) -> bool:
+        """No ratio will be given, whatever more is measured; `of`: of the time below which there is none."""
         least = min(statistics.median(samples) for samples in by_process)
-        return self._floor is not None and least < ratios.FLOORS * self._floor.empty_ms
+        return self._floor is not None and least < of * ratios.FLOORS * self._floor.empty_ms
 
     def _shuffled(self, processes: Sequence[TimedProcess]) -> list[TimedProcess]:
         return self._random.sample(processes, len(processes))

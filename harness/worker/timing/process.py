@@ -56,18 +56,13 @@ class TimedProcess:
             raise TimerFailed(self.link.side, lie)
         return Block(began, ended, sampled.samples_ms)
 
-    def block_size(self) -> int:
-        """Samples that a block should have, by what a few take that do not count."""
-        tried = self.block(LEAST_IN_BLOCK)
-        each_ms = (tried.ended_s - tried.began_s) * 1e3 / LEAST_IN_BLOCK
-        return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))
-
-    def watch(self) -> None:
-        """The clock's own watch around batches: what a call adds to what is around it; plain calls; a graph of one."""
+    def watch(self, *, launches_alone: bool = False) -> None:
+        """The clock's own watch around batches: what a call adds to what is around it, unless `launches_alone`; plain calls; a graph of one."""
         median = statistics.median(self.samples)
         count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / max(median, 1e-4))))
-        extra = [self._batch("calls", count) - self._batch("around", count) for _ in range(WALLS)]
-        self.wall_ms = statistics.median(extra) / count
+        if not launches_alone:
+            extra = [self._batch("calls", count) - self._batch("around", count) for _ in range(WALLS)]
+            self.wall_ms = statistics.median(extra) / count
         self.plain_ms = min(self._batch("plain", count) for _ in range(WALLS)) / count
         capture = partial(Batch, kind="capture", count=1, cold=False)
         captured = self.link.ask(lambda nonce: capture(nonce=nonce), Done, wall_s=STEP_S)
@@ -105,3 +100,9 @@ class TimedProcess:
         began = time.perf_counter()
         self.link.ask(lambda nonce: batch(nonce=nonce), Done, wall_s=STEP_S)
         return (time.perf_counter() - began) * 1e3
+
+
+def block_size(tried: Block) -> int:
+    """Samples that a block should have, by what a few took that do not count."""
+    each_ms = (tried.ended_s - tried.began_s) * 1e3 / len(tried.samples_ms)
+    return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))

@@ -1,0 +1,131 @@
+"""What Triton builds for all kernels alike, built once and laid into every process's folder; no GPU is needed to ask."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from harness.device import Device
+from harness.errors import WorkerDied
+from harness.frames import AsyncChannel
+from harness.kernel_cache import FOLDER
+from harness.launchers import MOST_KERNELS, POINTER, Launchers
+from harness.servers import Child, ForkServer
+
+GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
+
+
+class Builder:
+    """A server whose one worker builds what a test wants it to, or ends before it did."""
+
+    def __init__(self, scratch: Path, built: dict[str, bytes], *, ends: bool = False) -> None:
+        self.scratch = scratch
+        self.asked: list[tuple[tuple[str, ...], ...]] = []
+        self._built = built
+        self._ends = ends
+
+    async def spawn(self, role: str, **_: object) -> tuple[Child, AsyncChannel]:
+        assert role == "launchers"
+        ours, theirs = socket.socketpair()
+        return cast(Child, _Worker(self.scratch)), cast(AsyncChannel, _Channel(self, ours, theirs))
+
+    def build(self, wanted: tuple[tuple[str, ...], ...]) -> None:
+        self.asked.append(wanted)
+        if self._ends:
+            raise EOFError
+        for name, content in self._built.items():
+            file = self.scratch / FOLDER / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+
+class _Worker:
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+
+    def end(self) -> None:
+        """Nothing runs."""
+
+
+class _Channel:
+    def __init__(self, builder: Builder, *ends: socket.socket) -> None:
+        self._builder, self._ends = builder, ends
+
+    async def send(self, frame: bytes) -> None:
+        self._builder.build(msgspec.msgpack.decode(frame, type=tuple[tuple[str, ...], ...]))
+
+    async def receive(self) -> bytes:
+        return b"built"
+
+    def close(self) -> None:
+        for end in self._ends:
+            end.close()
+
+
+def server(builder: Builder) -> ForkServer:
+    return cast(ForkServer, cast(Any, builder))
+
+
+def laid(launchers: Launchers, scratch: Path) -> dict[str, bytes]:
+    scratch.mkdir()
+    launchers.lay(scratch)
+    top = scratch / FOLDER
+    return {str(one.relative_to(top)): one.read_bytes() for one in top.rglob("*") if one.is_file()}
+
+
+async def test_what_was_built_lies_where_the_next_process_looks(tmp_path: Path) -> None:
+    builder = Builder(
+        tmp_path / "builder", {"A/launcher.so": b"built", "B/utils.so": b"too", "A/x.json": b"/path"}
+    )
+    launchers = Launchers()
+    assert laid(launchers, tmp_path / "before") == {}
+    launchers.want([("*fp32", "i32", "constexpr")])
+    await launchers.build(server(builder), GPU)
+    assert builder.asked == [((POINTER, "i32", "constexpr"),)]
+    assert laid(launchers, tmp_path / "after") == {"A/launcher.so": b"built", "B/utils.so": b"too"}
+
+
+async def test_the_same_types_are_asked_for_once(tmp_path: Path) -> None:
+    builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
+    launchers.want([("*fp32", "i32")])
+    await launchers.build(server(builder), GPU)
+    launchers.want([("*fp16", "i32")])
+    await launchers.build(server(builder), GPU)
+    launchers.want([("*fp16", "i64")])
+    await launchers.build(server(builder), GPU)
+    assert builder.asked == [((POINTER, "i32"),), ((POINTER, "i64"),)]
+
+
+@pytest.mark.parametrize("types", [("*fp32", "i32; int x"), ("tensordesc<fp16[8]>",), ("i32",) * 1000])
+async def test_types_that_a_guest_made_up_are_not_built(tmp_path: Path, types: tuple[str, ...]) -> None:
+    builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
+    launchers.want([types])
+    await launchers.build(server(builder), GPU)
+    assert builder.asked == [()]
+
+
+async def test_no_guest_has_more_built_than_a_pool_needs(tmp_path: Path) -> None:
+    builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
+    launchers.want(("i32",) * count for count in range(1, 100))
+    await launchers.build(server(builder), GPU)
+    assert len(builder.asked[0]) == MOST_KERNELS
+
+
+async def test_a_builder_that_ends_early_is_told_and_not_asked_again(tmp_path: Path) -> None:
+    builder, launchers = Builder(tmp_path / "builder", {}, ends=True), Launchers()
+    with pytest.raises(WorkerDied, match="launchers"):
+        await launchers.build(server(builder), GPU)
+    await launchers.build(server(builder), GPU)
+    assert len(builder.asked) == 1
+
+
+@pytest.mark.judge
+async def test_the_role_answers_where_there_is_no_gpu() -> None:
+    launchers = Launchers()
+    launchers.want([("*fp32", "i32")])
+    async with ForkServer(interpret=False, furnish=launchers.lay) as real:
+        await launchers.build(real, GPU)
