@@ -157,7 +157,7 @@ def achieved(evaluation: Evaluation) -> str:
         words = f"{evaluation.speedup:.3f}x the timing baseline, measured on {devices}"
         far = [distance for each in roofline(evaluation) if (distance := each.distance) and not each.small]
         return f"{words}; {fmean_log(far):.2f} times the roofline's estimated bound" if far else words
-    parts = []
+    parts = [f"timing {evaluation.in_part}, so there is no overall speedup"] if evaluation.in_part else []
     ratios = [
         each.high_us / each.low_us for each in evaluation.estimate if min(each.low_us, each.high_us) > 0
     ]

@@ -51,7 +51,7 @@ from .sheet import OnEvent, Sheet
 from .spares import GUEST, Worker
 from .static import StaticReport, inspect_source
 from .targets import target as find_target
-from .timed import mean_speedups
+from .timed import mean_speedups, not_timed
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
@@ -331,7 +331,10 @@ class _Evaluating:
         sheet.facts["facts"] = (*sheet.facts.get("facts", ()), *timing.facts)
         sheet.facts |= {"latency": timing.latency, "rough": timing.rough}
         sheet.facts |= {"device_before": timing.before, "device_after": timing.after}
-        sheet.facts["speedup"], sheet.facts["speedup_geomean"] = mean_speedups(timing.latency)
+        missing = not_timed(self._task.open_cases, timing.latency)
+        sheet.facts["not_timed"] = missing
+        speedup, geomean = mean_speedups(timing.latency, missing)
+        sheet.facts |= {"speedup": speedup, "speedup_geomean": geomean}
         return timing.verdict, timing.error
 
     def _timing_seed(self) -> int:

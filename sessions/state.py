@@ -8,6 +8,7 @@ from enum import StrEnum
 from harness import Evaluation, Stage, Verdict
 
 from .events import AttemptSwept, Message, Origin, Role, SessionStarted, SweepRung, Usage, WinnerMeasured
+from .metrics import TimedTwice, timed_twice
 from .names import split_attempt
 
 
@@ -164,6 +165,13 @@ class AttemptState:
         if self.exam is None or self.confirmation is not Confirmation.CONFIRMED:
             return None
         return self.exam.speedup
+
+    @property
+    def timed_twice(self) -> TimedTwice | None:
+        """What was found beside what was confirmed, over the same cases; `None` where that cannot be compared."""
+        if self.evaluation is None or self.exam is None or self.speedup_confirmed is None:
+            return None
+        return timed_twice(self.evaluation, self.exam)
 
     @property
     def speedup(self) -> float | None:

@@ -49,6 +49,10 @@ class Tune:
             return EndReason.START_FAILED
         best = Ancestor(attempt, source, strategy, evaluation)
         timed = evaluation.speedup is not None
+        if evaluation.in_part:
+            context.tell(
+                f"{attempt}: timing {evaluation.in_part}; variants are ranked as where nothing is timed"
+            )
         left = context.iterations - 1
         half = -(-left // 2)
         tried = {source}

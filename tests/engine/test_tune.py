@@ -100,8 +100,11 @@ class Judging(ToldJudge):
         if said.verdict is not Verdict.CORRECT:
             return said
         ratio = speed(source) / speed(start.source)
-        rough = RoughTime("0", "small", ratio, 1 / ratio, 10 * effort.pairs, effort.pairs, start.name)
-        return msgspec.structs.replace(said, rough=(rough,), speedup=None)
+        rough = tuple(
+            RoughTime("0", case.name, ratio, 1 / ratio, 2 * effort.pairs, effort.pairs, start.name)
+            for case in task.open_cases
+        )
+        return msgspec.structs.replace(said, rough=rough, speedup=None)
 
     def _said(self, source: str) -> Evaluation:
         if self._verdict != "correct":
