@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
@@ -22,7 +24,7 @@ from engine.models import CallKey, Reply, Request, Retry, ask
 from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
-from engine.tuning import RANKED_BY, sweep
+from engine.tuning import RANKED_BY, decided, sweep
 from harness import Effort, Evaluation
 from harness.baselines import Baseline
 from sessions.events import (
@@ -189,9 +191,12 @@ class InstanceContext:
     ) -> SweepRung:
         """See `Context`. `JudgeUnable` when the judge can say nothing of any."""
         swept = self._recorder.state.attempt(attempt)
-        known = next((rung for rung in swept.rungs if rung.rung == number), None)
-        if known is not None:
-            return known
+        # An attempt is swept twice where the first half of the attempts brought nothing better: of other variants then.
+        asked = {variant.changes for variant in variants}
+        for known in swept.rungs:
+            same = {entry.changes for entry in known.entries} == asked
+            if same and (known.rung, known.pairs) == (number, effort.pairs):
+                return msgspec.structs.replace(known, entries=decided(known.entries, most))
         start = Baseline(attempt, swept.source or "")
         if number == 1:
             self._passed.clear()

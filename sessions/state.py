@@ -130,7 +130,8 @@ class AttemptState:
     sweep: AttemptSwept | None = None
     """What a sweep over its launch parameters found."""
     rungs: list[SweepRung] = field(default_factory=list)
-    """What few samples said of the variants that the sweep named: estimates."""
+    """What few samples said of the variants that the sweep named: estimates. Numbers come again where it was swept a second time,
+    of the variants that were not judged yet."""
     exam: Evaluation | None = None
     """On the exam cases, at the instance's end; for people alone."""
     spread: list[WinnerMeasured] = field(default_factory=list)
