@@ -43,7 +43,7 @@ class RooflineFacts:
     small: bool
     """Whether it is of the interpreter's sizes."""
     measured_us: float | None
-    """Latency on the device; `None` where nothing was timed."""
+    """Latency on the device, where the estimate is of that device's own product; else, and where nothing was timed, `None`."""
 
     @property
     def spread(self) -> float | None:
@@ -119,14 +119,15 @@ def byte_words(amount: int) -> str:
 
 
 def roofline(evaluation: Evaluation) -> tuple[RooflineFacts, ...]:
-    """Bounds by target and case; beside those of the device's own target, which comes first, what was measured."""
-    own = evaluation.estimate[0].target if evaluation.estimate else ""
-    measured = {each.case: each.candidate_ms * 1000 for each in evaluation.latency}
+    """Bounds by target and case; beside those of the device's own product what was measured on this device."""
+    measured = {
+        each.case: each.candidate_ms * 1000 for each in evaluation.latency if each.device == evaluation.device
+    }
     return tuple(
         RooflineFacts(
             estimate=each,
             small=each.case in evaluation.not_sampled,
-            measured_us=measured.get(each.case) if each.target == own else None,
+            measured_us=measured.get(each.case) if each.of_device else None,
         )
         for each in evaluation.estimate
     )

@@ -18,7 +18,7 @@ import msgspec
 from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
-from engine.judging import own_target
+from engine.judging import own_product, own_target
 from engine.methods import Review
 from engine.models import CallKey, Reply, Request, Retry, ask
 from engine.plan import read_start
@@ -65,6 +65,7 @@ class InstanceContext:
         self.targets = shared.targets
         self.corpus = shared.corpus
         self.device = shared.judge.devices[0].name
+        self.product = own_product(shared.judge.devices)
         self.iterations = shared.plan.iterations
         self.options = shared.plan.options
         self.key = instance_key(task.id, instance)

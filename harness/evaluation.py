@@ -257,6 +257,11 @@ class Estimate(msgspec.Struct, frozen=True):
     """Peaks and sizes used, and how many programs were sampled, for people."""
     shared_us: float | None = None
     """Between the two: distinct bytes of each die at peak bandwidth, if its cache keeps what its neighbours share."""
+    product: str = ""
+    """Whose peaks: `H200 SXM`."""
+    of_device: bool = False
+    """Whether the device of the evaluation is this product; else it is the target's reference, and no time measured on the device
+    may be held against it."""
 
 
 class Layer(msgspec.Struct, frozen=True):
