@@ -57,7 +57,7 @@ async def estimate_all(
     for variant, evaluation in zip(variants, found, strict=True):
         if evaluation.verdict is Verdict.CORRECT:
             passed[variant.source] = evaluation
-    entries = tuple(_entry(*pair) for pair in zip(variants, found, strict=True))
+    entries = tuple(_entry(task, *pair) for pair in zip(variants, found, strict=True))
     return SweepRung(
         attempt=start.name,
         rung=rung,
@@ -67,11 +67,11 @@ async def estimate_all(
     )
 
 
-def _entry(variant: SweptVariant, evaluation: Evaluation) -> RungEntry:
+def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEntry:
     return RungEntry(
         changes=variant.changes,
         verdict=str(evaluation.verdict),
-        estimate=estimated_ratio(evaluation.rough),
+        estimate=estimated_ratio(evaluation.rough, task.open_cases),
         samples=sum(one.samples for one in evaluation.rough),
         why=evaluation.error.message if evaluation.error is not None else "",
     )

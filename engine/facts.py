@@ -10,6 +10,7 @@ from typing import Protocol
 
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.estimate import estimate
+from harness.product import Product
 from sessions.metrics import rank
 from suites import Case, Task, task_cost
 
@@ -93,8 +94,8 @@ class ErrorFacts:
     """Odd things that the judge saw beside the error."""
 
 
-def case_facts(task: Task, target: Target) -> tuple[CaseFacts, ...]:
-    """The open cases of the task with their cost by the task's own model. `BadTask` where its `cost.py` fails."""
+def case_facts(task: Task, target: Target, product: Product | None = None) -> tuple[CaseFacts, ...]:
+    """The open cases of the task with their cost by the task's own model, and bounds on `product` where that is of the target. `BadTask` where its `cost.py` fails."""
     facts = []
     for case in task.open_cases:
         cost = task_cost(task, case.gpu, case.dtype)
@@ -112,7 +113,7 @@ def case_facts(task: Task, target: Target) -> tuple[CaseFacts, ...]:
             launches=0,
             programs=0,
         )
-        bound = estimate(nothing, cost, case.dtype, target)
+        bound = estimate(nothing, cost, case.dtype, target, product)
         facts.append(
             CaseFacts(
                 case=case,

@@ -43,7 +43,7 @@ class RooflineFacts:
     small: bool
     """Whether it is of the interpreter's sizes."""
     measured_us: float | None
-    """Latency on the device; `None` where nothing was timed."""
+    """Latency on the device, where the estimate is of that device's own product; else, and where nothing was timed, `None`."""
 
     @property
     def spread(self) -> float | None:
@@ -119,14 +119,15 @@ def byte_words(amount: int) -> str:
 
 
 def roofline(evaluation: Evaluation) -> tuple[RooflineFacts, ...]:
-    """Bounds by target and case; beside those of the device's own target, which comes first, what was measured."""
-    own = evaluation.estimate[0].target if evaluation.estimate else ""
-    measured = {each.case: each.candidate_ms * 1000 for each in evaluation.latency}
+    """Bounds by target and case; beside those of the device's own product what was measured on this device."""
+    measured = {
+        each.case: each.candidate_ms * 1000 for each in evaluation.latency if each.device == evaluation.device
+    }
     return tuple(
         RooflineFacts(
             estimate=each,
             small=each.case in evaluation.not_sampled,
-            measured_us=measured.get(each.case) if each.target == own else None,
+            measured_us=measured.get(each.case) if each.of_device else None,
         )
         for each in evaluation.estimate
     )
@@ -157,7 +158,7 @@ def achieved(evaluation: Evaluation) -> str:
         words = f"{evaluation.speedup:.3f}x the timing baseline, measured on {devices}"
         far = [distance for each in roofline(evaluation) if (distance := each.distance) and not each.small]
         return f"{words}; {fmean_log(far):.2f} times the roofline's estimated bound" if far else words
-    parts = []
+    parts = [f"timing {evaluation.in_part}, so there is no overall speedup"] if evaluation.in_part else []
     ratios = [
         each.high_us / each.low_us for each in evaluation.estimate if min(each.low_us, each.high_us) > 0
     ]

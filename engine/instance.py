@@ -13,16 +13,18 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.estimating import estimate_all
 from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
-from engine.judging import own_target
+from engine.judging import own_product, own_target
 from engine.methods import Review
 from engine.models import CallKey, Reply, Request, Retry, ask
 from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
-from engine.tuning import RANKED_BY, sweep
+from engine.tuning import RANKED_BY, decided, sweep
 from harness import Effort, Evaluation
 from harness.baselines import Baseline
 from sessions.events import (
@@ -63,6 +65,7 @@ class InstanceContext:
         self.targets = shared.targets
         self.corpus = shared.corpus
         self.device = shared.judge.devices[0].name
+        self.product = own_product(shared.judge.devices)
         self.iterations = shared.plan.iterations
         self.options = shared.plan.options
         self.key = instance_key(task.id, instance)
@@ -189,9 +192,12 @@ class InstanceContext:
     ) -> SweepRung:
         """See `Context`. `JudgeUnable` when the judge can say nothing of any."""
         swept = self._recorder.state.attempt(attempt)
-        known = next((rung for rung in swept.rungs if rung.rung == number), None)
-        if known is not None:
-            return known
+        # An attempt is swept twice where the first half of the attempts brought nothing better: of other variants then.
+        asked = {variant.changes for variant in variants}
+        for known in swept.rungs:
+            same = {entry.changes for entry in known.entries} == asked
+            if same and (known.rung, known.pairs) == (number, effort.pairs):
+                return msgspec.structs.replace(known, entries=decided(known.entries, most))
         start = Baseline(attempt, swept.source or "")
         if number == 1:
             self._passed.clear()

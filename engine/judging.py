@@ -20,6 +20,8 @@ from harness import (
     target,
 )
 from harness.baselines import USUAL, Against, Baseline, timing_baseline
+from harness.product import Product
+from harness.products import product_of
 from harness.survey import Survey
 from suites import Task
 
@@ -104,7 +106,7 @@ class PoolJudge:
 
     def survey(self, task: Task) -> Surveying:
         """See `Judge`."""
-        return Survey(self._pool, task, own_target(self.devices, self._targets))
+        return Survey(self._pool, task, own_target(self.devices, self._targets), own_product(self.devices))
 
     async def evaluate(
         self,
@@ -173,3 +175,9 @@ def own_target(devices: Sequence[Device], targets: Sequence[Target]) -> Target:
     """What a compile error is fatal on: the devices' own target, on `cpu` the first that is compiled for."""
     own = devices[0].target
     return target(own) if own is not None else targets[0]
+
+
+def own_product(devices: Sequence[Device]) -> Product | None:
+    """What all of the devices are; `None` for `cpu`, where they differ, and where the table does not know one."""
+    first, *others = (product_of(device).product for device in devices)
+    return first if all(other == first for other in others) else None

@@ -16,11 +16,9 @@ from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, check_models, find_recording, recording_of
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
-from harness import Target, target
 from harness.baselines import KINDS, TASK, kernel_baseline, timing_baseline
 from harness.devices import CPU
-from harness.selection import select_devices
-from harness.targets import DEFAULT_TARGET
+from harness.selection import select_devices, targets_for
 from sessions.events import MethodOptions
 from sessions.home import Home
 from sessions.names import short_task
@@ -67,6 +65,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ("idle",)
     """`idle`, `all`, or names of devices."""
     targets: tuple[str, ...] = ()
+    """Empty: those of the devices."""
     review: str = "auto"
     budget_usd: float | None = None
     budget_tokens: int | None = None
@@ -138,8 +137,8 @@ def resolve(
         raise UsageProblem(f"--review is one of {', '.join(REVIEWS)}, not {plan.review!r}")
     _check_budgets(plan, models)
     instances, iterations = _counts(plan, method, tasks, recording)
-    devices = _devices(plan.devices)
-    if plan.spread and devices == (CPU.name,):
+    devices = select_devices(plan.devices)
+    if plan.spread and devices == (CPU,):
         raise UsageProblem("--spread compares GPUs, and none was chosen; name them, as --devices 0,1")
     against, against_source = _against(plan.against, tasks)
     return SessionPlan(
@@ -150,8 +149,8 @@ def resolve(
         instances=instances,
         iterations=iterations,
         seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
-        devices=devices,
-        targets=tuple(each.name for each in _targets(plan.targets)),
+        devices=tuple(device.name for device in devices),
+        targets=tuple(each.name for each in targets_for(devices, plan.targets)),
         review=plan.review,
         budget_usd=plan.budget_usd,
         budget_tokens=plan.budget_tokens,
@@ -313,15 +312,6 @@ def _check_budgets(plan: RunPlan, models: Sequence[str]) -> None:
                 f"--budget-usd needs a price for {model}: configure "
                 f'[prices."{model}"] with input, cached_input, cache_write and output in USD a million tokens'
             )
-
-
-def _devices(asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the devices to judge on."""
-    return tuple(device.name for device in select_devices(asked))
-
-
-def _targets(asked: tuple[str, ...]) -> tuple[Target, ...]:
-    return tuple(target(name) for name in dict.fromkeys(asked or (DEFAULT_TARGET,)))
 
 
 def _at_least(what: str, number: int, least: int) -> int:

@@ -34,6 +34,7 @@ from engine.markdown import fenced, number, percent, quoted, sizes, tidy
 from engine.measurements import measurements
 from engine.profiles import task_module
 from harness import Target, TimeLimits, Verdict, hardware
+from harness.product import Product
 from harness.static import SLOW_IN_INTERPRETER
 from sessions.events import Message
 from suites import Task
@@ -54,6 +55,8 @@ class Setting:
     """What launches are compiled for; the first is the one that can fail a candidate on device `cpu`."""
     device: str = "cpu"
     """Where candidates are judged: `cpu`, or a GPU in words."""
+    product: Product | None = None
+    """What that is; `None` for `cpu`, and where it is not known: targets then stand with their reference products."""
     profile: str = "chat"
     """The format that the model expects (`engine.profiles`)."""
     short: bool = False
@@ -257,8 +260,8 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
             setting=setting,
             task=task,
             module=task_module(task),
-            cases=case_facts(task, setting.targets[0]),
-            reference=hardware(setting.targets[0]),
+            cases=case_facts(task, setting.targets[0], setting.product),
+            reference=hardware(setting.targets[0], setting.product),
             precision=precision(task),
             achieved=achieved,
             **facts,
@@ -299,7 +302,10 @@ def knowledge_for(setting: Setting) -> list[str]:
         template = compiled(page.text)
         if page.targets:
             about = [target for target in setting.targets if target.name in page.targets]
-            written += [template.render(shared, target=target, hardware=hardware(target)) for target in about]
+            written += [
+                template.render(shared, target=target, hardware=hardware(target, setting.product))
+                for target in about
+            ]
         else:
             written.append(template.render(shared))
     return [text.strip() for text in written]

@@ -9,6 +9,7 @@ with its Lucene weights, which are never negative.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,7 +83,9 @@ class Corpus:
         if not query or not any(texts):
             return [0.0] * len(texts)
         if part not in self._indices:
-            # It brings numpy, which only a running engine needs.
+            # It brings numpy, which only a running engine needs. Where it finds JAX it computes with it when it is imported, and JAX
+            # takes most of a GPU's memory for itself: candidates would have none.
+            sys.modules.setdefault("jax", None)  # type: ignore[arg-type]  # `None` is how an import is told that there is none
             import bm25s
 
             index = bm25s.BM25(method="lucene", k1=K1, b=B)

@@ -45,13 +45,15 @@ from .frames import AsyncChannel
 from .layers import unlike
 from .performance import Performance
 from .pool import DevicePool, Slot
+from .product import Product
+from .products import product_of
 from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
 from .servers import Child
 from .sheet import OnEvent, Sheet
 from .spares import GUEST, Worker
 from .static import StaticReport, inspect_source
 from .targets import target as find_target
-from .timed import mean_speedups
+from .timed import mean_speedups, not_timed
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
@@ -103,7 +105,10 @@ async def evaluate(
             sheet.place(slot.device.name)
             compiled_for = _targets(slot.device, targets)
             here = task_on(task, compiled_for[0].name)
-            asked = _Asked(here, task, candidate, compiled_for, seed, report, exam, rival, against, effort)
+            product = product_of(slot.device).product
+            asked = _Asked(
+                here, task, candidate, compiled_for, product, seed, report, exam, rival, against, effort
+            )
             if slot.interpreter is not None:
                 sheet.enter("call")
                 silent = sheet.silent("cpu")
@@ -137,6 +142,8 @@ class _Asked(msgspec.Struct, frozen=True):
     as_written: Task
     source: str
     targets: tuple[Target, ...]
+    product: Product | None
+    """Of the device, also while the interpreter runs it first; `None` for `cpu`, and where it is not in the table."""
     seed: int
     static: StaticReport
     exam: bool
@@ -156,6 +163,7 @@ class _Evaluating:
         self._asked = asked.as_written
         self._source = asked.source
         self._targets = asked.targets
+        self._product = asked.product
         self._seed = asked.seed
         self._static = asked.static
         self._exam = asked.exam
@@ -342,7 +350,10 @@ class _Evaluating:
         sheet.facts["facts"] = (*sheet.facts.get("facts", ()), *timing.facts)
         sheet.facts |= {"latency": timing.latency, "rough": timing.rough}
         sheet.facts |= {"device_before": timing.before, "device_after": timing.after}
-        sheet.facts["speedup"], sheet.facts["speedup_geomean"] = mean_speedups(timing.latency)
+        missing = not_timed(self._task.open_cases, timing.latency)
+        sheet.facts["not_timed"] = missing
+        speedup, geomean = mean_speedups(timing.latency, missing)
+        sheet.facts |= {"speedup": speedup, "speedup_geomean": geomean}
         return timing.verdict, timing.error
 
     def _timing_seed(self) -> int:
@@ -464,7 +475,13 @@ class _Evaluating:
             )
             self._sheet.notes += missed(facts["sampled"])
         facts["estimate"] = await asyncio.to_thread(
-            estimates, self._task, self._cases, self._targets, facts["traffic"], facts["sampled"]
+            estimates,
+            self._task,
+            self._cases,
+            self._targets,
+            facts["traffic"],
+            facts["sampled"],
+            self._product,
         )
 
     async def _tell(

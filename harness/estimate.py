@@ -6,13 +6,16 @@ from suites.task import Cost
 
 from .device import Target
 from .evaluation import Estimate, SampledTraffic, Traffic
-from .product import matrix_peak, vector_peak
+from .product import Product, matrix_peak, vector_peak
 from .targets import Hardware, hardware
 
 
-def estimate(traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target) -> Estimate | None:
+def estimate(
+    traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target, product: Product | None = None
+) -> Estimate | None:
     """
-    Bounds on the time of one case on the target's reference device, in microseconds.
+    Bounds on the time of one case in microseconds: on `product`, the device at hand, where that is of this target, else on the
+    target's reference device.
 
     `traffic` and `cost` must be of the same sizes; `dtype` is the case's. The low bound lets every FLOP run at the
     fastest unit that the dtype has, so that no way of solving the task beats it from cold caches; the high bound
@@ -20,7 +23,8 @@ def estimate(traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: 
     requested bytes are the sample's mean for all programs, and a third figure lies between: distinct bytes of each die.
     Launch overhead is in none. `None` when the target has no peak for the dtype.
     """
-    facts = hardware(target)
+    facts = hardware(target, product)
+    own = product is not None and product.target == target.name
     vector = vector_peak(facts.vector_flops, dtype)
     matrix = matrix_peak(facts.matrix_flops, cost.dot_dtype) if cost.dot_dtype is not None else None
     fastest = max(
@@ -47,8 +51,17 @@ def estimate(traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: 
         high_us=max(high_memory, high_compute) * 1e6,
         bound_low=_bound(low_memory, low_compute),
         bound_high=_bound(high_memory, high_compute),
-        basis=_basis(facts, traffic, dot_dtype=cost.dot_dtype, matrix=matrix, vector=vector),
+        basis=_basis(
+            facts.name if own else f"{facts.name} (reference for {target.name})",
+            facts,
+            traffic,
+            dot_dtype=cost.dot_dtype,
+            matrix=matrix,
+            vector=vector,
+        ),
         shared_us=shared_us,
+        product=facts.name,
+        of_device=own,
     )
 
 
@@ -57,6 +70,7 @@ def _bound(memory_s: float, compute_s: float) -> str:
 
 
 def _basis(
+    name: str,
     facts: Hardware,
     traffic: Traffic | SampledTraffic,
     *,
@@ -72,4 +86,4 @@ def _basis(
     counted = "cpu sizes, every program counted"
     if isinstance(traffic, SampledTraffic):
         counted = f"{traffic.sampled} of {traffic.programs} programs sampled as on {traffic.target}"
-    return f"{facts.name} vendor peaks: {', '.join(peaks)}; cold caches, no launch overhead; at {shown}; {counted}"
+    return f"{name} vendor peaks: {', '.join(peaks)}; cold caches, no launch overhead; at {shown}; {counted}"

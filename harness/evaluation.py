@@ -257,6 +257,11 @@ class Estimate(msgspec.Struct, frozen=True):
     """Peaks and sizes used, and how many programs were sampled, for people."""
     shared_us: float | None = None
     """Between the two: distinct bytes of each die at peak bandwidth, if its cache keeps what its neighbours share."""
+    product: str = ""
+    """Whose peaks: `H200 SXM`."""
+    of_device: bool = False
+    """Whether the device of the evaluation is this product; else it is the target's reference, and no time measured on the device
+    may be held against it."""
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -330,8 +335,11 @@ class Evaluation(msgspec.Struct, frozen=True):
     """In place of latencies where a rough effort was asked for: estimates. Such an evaluation is no verdict to keep: its stages
     before timing are the interpreter's alone."""
     speedup: float | None = None
-    """Mean over cases of the ratio of medians (GEAK), over those that have a ratio; `None` where none has."""
+    """Mean over cases of the ratio of medians (GEAK), over those that have a ratio; `None` where none has, and where an open case
+    has no latency: the speedup over some cases is not the task's."""
     speedup_geomean: float | None = None
+    not_timed: tuple[str, ...] = ()
+    """Open cases without a latency, where others have one; of several GPUs, each with its GPU."""
     device_before: DeviceState | None = None
     """Of the GPU that was timed."""
     device_after: DeviceState | None = None
@@ -357,6 +365,14 @@ class Evaluation(msgspec.Struct, frozen=True):
     """Whether the exam cases were judged, which reach no feedback, in place of the open ones."""
     printed: str = ""
     """Tail of what the candidate printed; shown, never parsed."""
+
+    @property
+    def in_part(self) -> str:
+        """`not whole: 5 of 7 cases timed`; empty where every open case has a latency, or none has."""
+        if not self.not_timed:
+            return ""
+        timed = len(self.latency)
+        return f"not whole: {timed} of {timed + len(self.not_timed)} cases timed"
 
 
 EVALUATION_DECODER: msgspec.json.Decoder[Evaluation] = msgspec.json.Decoder(Evaluation)

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from harness.worker.timing.messages import BASELINE, CANDIDATE, Measure, Measured
+from suites.task import Case
 
 from . import ratios
 from .device import Device
@@ -41,8 +42,10 @@ def roughly_concluded(
     )
 
 
-def estimated_ratio(rough: Sequence[RoughTime]) -> float | None:
-    """The geometric mean over the cases that have a ratio; `None` where none has."""
+def estimated_ratio(rough: Sequence[RoughTime], cases: Sequence[Case]) -> float | None:
+    """The geometric mean over the cases that have a ratio; `None` where none has, or not all of `cases` were timed."""
+    if not {case.name for case in cases} <= {one.case for one in rough}:
+        return None
     known = [one.ratio for one in rough if one.ratio is not None]
     return statistics.geometric_mean(known) if known else None
 

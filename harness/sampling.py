@@ -20,6 +20,7 @@ from .errors import WorkerDied
 from .estimate import estimate
 from .evaluation import ErrorReport, Estimate, SampledTraffic, Traffic
 from .pool import DevicePool
+from .product import Product
 
 SAMPLE_S = 60.0
 """Of all cases of a candidate, wall time; what is not sampled by then stays so."""
@@ -177,8 +178,11 @@ def estimates(
     targets: Sequence[Target],
     traffic: Sequence[Traffic],
     sampled: Sequence[SampledTraffic],
+    product: Product | None = None,
 ) -> tuple[Estimate, ...]:
-    """Of each case and target: at `gpu` sizes where the case was sampled, else at the sizes that were counted."""
+    """Of each case and target: at `gpu` sizes where the case was sampled, else at the sizes that were counted. `product` is the
+    device's, where that is known.
+    """
     by_name = {case.name: case for case in cases}
     at_gpu_sizes = {one.case: one for one in sampled}
     found = []
@@ -186,6 +190,6 @@ def estimates(
         basis = at_gpu_sizes.get(one.case, one)
         case = by_name[one.case]
         cost = task_cost(task, basis.sizes, case.dtype)
-        bounds = (estimate(basis, cost, case.dtype, target) for target in targets)
+        bounds = (estimate(basis, cost, case.dtype, target, product) for target in targets)
         found += [bound for bound in bounds if bound is not None]
     return tuple(found)

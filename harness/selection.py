@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from .device import Device
+from .device import Device, Target
 from .devices import CPU, choose_devices, discover_devices, reachable_addresses
 from .errors import UnknownDevice
 from .leases import holders
 from .loads import Load, LoadProbe, read_loads
+from .targets import DEFAULT_TARGET, target
 
 IDLE, ALL = "idle", "all"
 SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
@@ -57,6 +58,15 @@ def select_devices(
         return (CPU,)
     why = "; ".join(f"GPU {one.device.name}: {one.busy}" for one in found)
     raise UnknownDevice(f"no GPU is idle ({why}); --devices all or 0,1 shares them, --devices cpu needs none")
+
+
+def targets_for(devices: Sequence[Device], asked: Sequence[str] = ()) -> tuple[Target, ...]:
+    """What is compiled for on these devices: the targets asked for, else the devices' own, on `cpu` the usual one; each once, in order.
+
+    `UnknownTarget` when there is none of that name.
+    """
+    own = [device.target for device in devices if device.target is not None]
+    return tuple(target(name) for name in dict.fromkeys(asked or own or (DEFAULT_TARGET,)))
 
 
 def standings(

@@ -32,7 +32,8 @@ async def evaluate_everywhere(
     The evaluations of one candidate on each device of `pool` as one.
 
     Its verdict, stages and error are those of the first device where it is not correct, else of the first device; its
-    latencies are of all devices, each beside the timing baseline on the same chip.
+    latencies are of all devices, each beside the timing baseline on the same chip. There is an overall speedup where every
+    case was timed on every device.
     """
     async with asyncio.TaskGroup() as group:
         asked = [
@@ -59,8 +60,16 @@ def merged(evaluations: Sequence[Evaluation]) -> Evaluation:
     ordered = sorted(evaluations, key=lambda one: one.device)
     leading = next((one for one in ordered if one.verdict is not Verdict.CORRECT), ordered[0])
     latency = tuple(each for one in ordered for each in one.latency)
-    speedup, geomean = mean_speedups(latency)
+    cases = dict.fromkeys(name for one in ordered for name in (*_timed_cases(one), *one.not_timed))
+    missing = tuple(
+        f"{case} on GPU {one.device}" for one in ordered for case in cases if case not in _timed_cases(one)
+    )
+    speedup, geomean = mean_speedups(latency, missing)
     notes = tuple(dict.fromkeys(f"GPU {one.device}: {note}" for one in ordered for note in one.notes))
     return msgspec.structs.replace(
-        leading, latency=latency, speedup=speedup, speedup_geomean=geomean, notes=notes
+        leading, latency=latency, speedup=speedup, speedup_geomean=geomean, not_timed=missing, notes=notes
     )
+
+
+def _timed_cases(evaluation: Evaluation) -> set[str]:
+    return {one.case for one in evaluation.latency}

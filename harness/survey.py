@@ -27,6 +27,7 @@ from .estimate import estimate
 from .evaluation import Estimate, KernelResources, SampledTraffic
 from .limits import TimeLimits
 from .pool import DevicePool
+from .product import Product
 from .sampling import Sampler, extrapolated
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
@@ -55,10 +56,12 @@ class Sampled(msgspec.Struct, frozen=True):
 class Survey:
     """Compiles and samples sources of one task for one target, as many at once as there are cores."""
 
-    def __init__(self, pool: DevicePool, task: Task, target: Target) -> None:
+    def __init__(self, pool: DevicePool, task: Task, target: Target, product: Product | None = None) -> None:
         self._pool = pool
         self._task = task
         self._target = target
+        self._product = product
+        """What the devices are, where that is known."""
         try:
             self._here = task_on(task, target.name)
         except NoSuchDtype as lacking:
@@ -102,7 +105,13 @@ class Survey:
     def _estimates(self, traffic: Sequence[SampledTraffic]) -> tuple[Estimate, ...]:
         dtypes = {case.name: case.dtype for case in self._here.open_cases}
         bounds = (
-            estimate(one, task_cost(self._here, one.sizes, dtypes[one.case]), dtypes[one.case], self._target)
+            estimate(
+                one,
+                task_cost(self._here, one.sizes, dtypes[one.case]),
+                dtypes[one.case],
+                self._target,
+                self._product,
+            )
             for one in traffic
         )
         return tuple(bound for bound in bounds if bound is not None)

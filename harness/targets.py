@@ -18,7 +18,7 @@ CUDA_GUIDE = "CUDA C++ programming guide, technical specifications by compute ca
 
 class Hardware(msgspec.Struct, frozen=True):
     """
-    The reference device of a target: what estimates and occupancy are worked out with.
+    The device that estimates and occupancy of a target are worked out with: its reference product, or the one at hand.
 
     Limits are the architecture's, the other numbers those of a product (`harness/products.py`). Peaks are the vendor's, dense (no structured sparsity), at boost clock: no kernel reaches them.
     """
@@ -102,15 +102,20 @@ def _cuda(product: Product, *, shared_kib: int, max_warps: int, max_blocks: int)
 
 def _hardware(product: Product, *, source: str, local_source: str, **limits: int) -> Hardware:
     """The architecture's limits, and the product's numbers under the same names."""
-    shared = [
-        name
-        for name in Hardware.__struct_fields__
-        if name in Product.__struct_fields__ and name not in ("name", "sources")
-    ]
-    sources = {name: product.sources[name] for name in shared}
+    sources = {name: product.sources[name] for name in _SHARED}
     sources |= dict.fromkeys(limits, source) | {"local_bytes": local_source}
-    facts = {name: getattr(product, name) for name in ("name", *shared)}
-    return msgspec.convert({**facts, **limits, "sources": sources}, Hardware)
+    return msgspec.convert({**_numbers(product), **limits, "sources": sources}, Hardware)
+
+
+_SHARED = tuple(
+    name
+    for name in Hardware.__struct_fields__
+    if name in Product.__struct_fields__ and name not in ("name", "sources")
+)
+
+
+def _numbers(product: Product) -> dict[str, object]:
+    return {name: getattr(product, name) for name in ("name", *_SHARED)}
 
 
 _TABLE: dict[str, tuple[Target, Hardware]] = {
@@ -162,9 +167,14 @@ def targets() -> tuple[Target, ...]:
     return tuple(known for known, _ in _TABLE.values())
 
 
-def hardware(of: Target) -> Hardware:
-    """Facts of the reference device that estimates and occupancy of this target are worked out with."""
+def hardware(of: Target, product: Product | None = None) -> Hardware:
+    """Facts of the device that estimates and occupancy of this target are worked out with: where `product` is of this target its
+    own, else the target's reference device.
+    """
     row = _TABLE.get(of.name)
     if row is None:
         raise UnknownTarget(f"no hardware facts for target {of.name!r}; known: {', '.join(_TABLE)}")
-    return row[1]
+    if product is None or product.target != of.name:
+        return row[1]
+    sources = row[1].sources | {name: product.sources[name] for name in _SHARED}
+    return msgspec.structs.replace(row[1], **_numbers(product), sources=sources)

@@ -92,19 +92,19 @@ def concluded(
     if measured.verdict:
         assert measured.error is not None
         return Timing((), measured.error.message, Verdict(measured.verdict), measured.error)
+    lost = sum(left_out.values())
+    disturbed = f"{lost} samples were disturbed by a drop of the clock or by others on the device"
+    why = measured.problem or (disturbed if lost else "")
     if not latency:
-        lost = sum(left_out.values())
-        why = (
-            f"all {lost} samples were disturbed by a drop of the clock or by others on the device"
-            if lost
-            else ""
-        )
-        return Timing((), f"not timed: {measured.problem or why or 'no case was measured'}")
+        return Timing((), f"not timed: {why or 'no case was measured'}")
     outcomes = [one.outcome for one in latency]
     words = ", ".join(f"{outcomes.count(one)} {one}" for one in Outcome if one in outcomes)
     notes = []
-    if measured.problem:
-        notes.append(f"timing was not whole: {measured.problem}")
+    if not_timed(cases, latency):
+        count = f"{len(latency)} of {len(cases)} cases"
+        notes.append(f"timing was not whole: {count}{f': {why}' if why else ''}")
+    elif measured.problem:
+        notes.append(f"timing was not finished, though every case has a latency: {measured.problem}")
     notes += [
         f"{one.case}: {one.efficiency.suspect}"
         for one in latency
@@ -258,9 +258,18 @@ def _timed(processes: Sequence[ProcessTimes]) -> Timed:
     )
 
 
-def mean_speedups(latency: Sequence[Latency]) -> tuple[float | None, float | None]:
-    """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have a ratio."""
+def not_timed(cases: Sequence[Case], latency: Sequence[Latency]) -> tuple[str, ...]:
+    """Cases without a latency, by name, where others have one."""
+    timed = {one.case for one in latency}
+    return tuple(case.name for case in cases if case.name not in timed) if timed else ()
+
+
+def mean_speedups(latency: Sequence[Latency], missing: Sequence[str]) -> tuple[float | None, float | None]:
+    """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have a ratio.
+
+    `None` where none has, and where a latency is `missing`: the speedup over some cases is not the task's.
+    """
     known = [one.speedup for one in latency if one.speedup is not None]
-    if not known:
+    if missing or not known:
         return None, None
     return statistics.fmean(known), statistics.geometric_mean(known)

@@ -205,6 +205,38 @@ def difference_interval(first: tuple[int, int], second: tuple[int, int]) -> tupl
     )
 
 
+class TimedTwice(NamedTuple):
+    """The mean speedup of one source as it was found and as it was confirmed, over the same cases."""
+
+    found: float | None
+    """`None` where it was not found: no speedup of the whole task was measured before the exam's."""
+    confirmed: float
+    cases: int | None = None
+    """That both are over, where one of them has a ratio of other cases too; else each is over all of its own."""
+
+
+def timed_twice(evaluation: Evaluation, exam: Evaluation) -> TimedTwice | None:
+    """An evaluation's speedup beside that of the exam which timed the same source again, over the cases that have a ratio in both.
+
+    `None` where the exam has no overall speedup, or no case a ratio in both.
+    """
+    if exam.speedup is None:
+        return None
+    if evaluation.speedup is None:
+        return TimedTwice(None, exam.speedup)
+    found, again = (
+        {each.case: each.speedup for each in one.latency if each.speedup is not None}
+        for one in (evaluation, exam)
+    )
+    if found.keys() == again.keys():
+        return TimedTwice(evaluation.speedup, exam.speedup)
+    both = found.keys() & again.keys()
+    if not both:
+        return None
+    before, now = (math.fsum(one[case] for case in both) / len(both) for one in (found, again))
+    return TimedTwice(before, now, len(both))
+
+
 def _counted(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     return [each for each in evaluations if each.verdict.counted]
 

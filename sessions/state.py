@@ -8,6 +8,7 @@ from enum import StrEnum
 from harness import Evaluation, Stage, Verdict
 
 from .events import AttemptSwept, Message, Origin, Role, SessionStarted, SweepRung, Usage, WinnerMeasured
+from .metrics import TimedTwice, timed_twice
 from .names import split_attempt
 
 
@@ -129,7 +130,8 @@ class AttemptState:
     sweep: AttemptSwept | None = None
     """What a sweep over its launch parameters found."""
     rungs: list[SweepRung] = field(default_factory=list)
-    """What few samples said of the variants that the sweep named: estimates."""
+    """What few samples said of the variants that the sweep named: estimates. Numbers come again where it was swept a second time,
+    of the variants that were not judged yet."""
     exam: Evaluation | None = None
     """On the exam cases, at the instance's end; for people alone."""
     spread: list[WinnerMeasured] = field(default_factory=list)
@@ -164,6 +166,13 @@ class AttemptState:
         if self.exam is None or self.confirmation is not Confirmation.CONFIRMED:
             return None
         return self.exam.speedup
+
+    @property
+    def timed_twice(self) -> TimedTwice | None:
+        """What was found beside what was confirmed, over the same cases; `None` where that cannot be compared."""
+        if self.evaluation is None or self.exam is None or self.speedup_confirmed is None:
+            return None
+        return timed_twice(self.evaluation, self.exam)
 
     @property
     def speedup(self) -> float | None:

@@ -6,6 +6,7 @@ import math
 from typing import Protocol
 
 from harness import Basis, Evaluation, Fact, Margin, Verdict
+from sessions.metrics import TimedTwice
 from sessions.state import AttemptState, Confirmation, InstanceState
 
 BASES = (
@@ -36,7 +37,7 @@ def margin_words(evaluation: Evaluation) -> str:
     if not evaluation.margins:
         return ""
     number = len({margin.case for margin in evaluation.margins})
-    cases = "1 case" if number == 1 else f"{number} cases"
+    cases = counted_cases(number)
     if all(margin.measure == "exact" for margin in evaluation.margins):
         return f"{cases}, all exact"
     return f"{cases}, worst margin left {left(worst_first(evaluation)[0].used)}"
@@ -76,7 +77,9 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
         if attempt.confirmation is Confirmation.CONFIRMED:
             words = [margin_words(exam)]
             if attempt.evaluation is not None and attempt.speedup_confirmed is not None:
-                words.append(speedup_words(attempt.evaluation, attempt.speedup_confirmed))
+                words.append(speedup_words(attempt.evaluation, attempt.timed_twice))
+            elif exam.in_part:
+                words.append(f"timed again, {exam.in_part}")
             known = "; ".join(filter(None, words))
             return f"confirmed correct on the exam cases{f': {known}' if known else ''}"
         why = exam.error.message if exam.error is not None else "it failed"
@@ -88,12 +91,22 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
     return "not examined" if is_winner(attempt, instance) else "not examined: only an instance's best is"
 
 
-def speedup_words(evaluation: Evaluation, confirmed: float | None = None) -> str:
-    """`1.42x`, or `found 1.42x, confirmed 1.31x` where it was timed again; empty where nothing was timed."""
-    found = "" if evaluation.speedup is None else f"{evaluation.speedup:.2f}x"
-    if confirmed is None:
-        return found
-    return f"found {found}, confirmed {confirmed:.2f}x" if found else f"confirmed {confirmed:.2f}x"
+def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> str:
+    """`1.42x`, or `found 1.42x, confirmed 1.31x` where it was timed again; `not whole: 5 of 7 cases timed`; empty where nothing was
+    timed, or has a ratio.
+    """
+    if twice is None:
+        return evaluation.in_part if evaluation.speedup is None else f"{evaluation.speedup:.2f}x"
+    confirmed = f"confirmed {twice.confirmed:.2f}x"
+    if twice.found is None:
+        return confirmed
+    over = "" if twice.cases is None else f", over the {counted_cases(twice.cases)} with a ratio in both"
+    return f"found {twice.found:.2f}x, {confirmed}{over}"
+
+
+def counted_cases(number: int) -> str:
+    """`1 case`, `6 cases`."""
+    return "1 case" if number == 1 else f"{number} cases"
 
 
 def against_words(evaluation: Evaluation, baseline: str = "") -> str:

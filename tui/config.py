@@ -52,7 +52,8 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     instances: Count | None = None
     iterations: Count | None = None
     devices: Names = ("idle",)
-    targets: Names = ("gfx942",)
+    targets: Names = ()
+    """Empty where nobody named any: those of the devices."""
     review: str = "auto"
     budget_usd: Dollars | None = None
     budget_tokens: Count | None = None

@@ -28,9 +28,9 @@ def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
         line = f"{evaluation.verdict}: {evaluation.error.message}"
         return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
     margins = f"; {known}" if (known := margin_words(evaluation)) else ""
-    if evaluation.speedup is None:
+    if not (speed := speedup_words(evaluation)):
         return f"{evaluation.verdict}{margins}"
-    return f"{evaluation.verdict}, {speedup_words(evaluation)}{against_words(evaluation, baseline)}{margins}"
+    return f"{evaluation.verdict}, {speed}{against_words(evaluation, baseline)}{margins}"
 
 
 def page(evaluation: Evaluation, *, baseline: str = "") -> str:

@@ -34,12 +34,23 @@ def timing(evaluation: Evaluation, baseline: str = "") -> str:
         Column("confirmed by", drop=1),
     ]
     title = f"latency (measured, {caches} caches)"
-    blocks = [title + "\n" + table(columns, [_times(each) for each in latency], indent=2), _fared(latency)]
+    blocks = [title + "\n" + table(columns, [_times(each) for each in latency], indent=2)]
+    if evaluation.in_part:
+        blocks.append(wrapped(indented(missing_words(evaluation))))
+    blocks.append(_fared(latency))
     for word, state in (("before", evaluation.device_before), ("after", evaluation.device_after)):
         told = "" if state is None else state_words(state)
         blocks.append(wrapped(indented(f"{word}: {told}")) if told else "")
     blocks.append(wrapped("\n".join(indented(each) for each in _remarks(latency))))
     return "\n".join(filter(None, blocks))
+
+
+def missing_words(evaluation: Evaluation) -> str:
+    """`not whole: 5 of 7 cases timed, so there is no overall speedup; without a latency: fp32, fp16`; empty where timing was whole."""
+    if not evaluation.in_part:
+        return ""
+    names = ", ".join(evaluation.not_timed)
+    return f"{evaluation.in_part}, so there is no overall speedup; without a latency: {names}"
 
 
 def _times(each: Latency) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def speed(attempt: AttemptState | None) -> str:
     """The measured speedup, found and confirmed, and what it is against; unknown where nothing was timed."""
     if attempt is None or attempt.evaluation is None:
         return UNKNOWN
-    known = speedup_words(attempt.evaluation, attempt.speedup_confirmed)
+    known = speedup_words(attempt.evaluation, attempt.timed_twice)
     return f"{known}{against_words(attempt.evaluation)}" if known else UNKNOWN
 
 

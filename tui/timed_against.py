@@ -6,7 +6,7 @@ from harness import Evaluation, Verdict
 from sessions.events import SessionStarted, WinnerMeasured
 from sessions.state import AttemptState
 
-from .certainty import against_words
+from .certainty import against_words, speedup_words
 
 
 def timing_words(started: SessionStarted) -> str:
@@ -32,6 +32,6 @@ def _said(evaluation: Evaluation) -> str:
     if evaluation.verdict is not Verdict.CORRECT:
         why = f": {evaluation.error.message}" if evaluation.error is not None else ""
         return f"{evaluation.verdict.value.replace('_', ' ')}{why}"
-    if evaluation.speedup is None:
+    if not (speed := speedup_words(evaluation)):
         return "correct, no ratio"
-    return f"{evaluation.speedup:.2f}x{against_words(evaluation)}"
+    return f"{speed}{against_words(evaluation)}"

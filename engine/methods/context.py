@@ -14,6 +14,7 @@ import msgspec
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target
+from harness.product import Product
 from sessions.events import (
     AttemptSwept,
     EndReason,
@@ -44,6 +45,8 @@ class Context(Protocol):
     targets: tuple[Target, ...]
     """What launches are compiled for; the first can fail a candidate on device `cpu`."""
     device: str
+    product: Product | None
+    """What all devices are that candidates are judged on; `None` for `cpu`, and where that is not known."""
     """Where candidates are judged."""
     corpus: Corpus
     """Kernels that may be shown as an example."""

@@ -24,7 +24,12 @@ def setting_of(context: Context) -> Setting:
     """What all prompts of an instance have in common; without the module `knowledge` no page of it."""
     knows = "knowledge" not in context.options.without
     return Setting(
-        context.task, context.targets, context.device, knowledge=knows, profile=context.options.profile
+        context.task,
+        context.targets,
+        context.device if context.product is None else context.product.name,
+        product=context.product,
+        knowledge=knows,
+        profile=context.options.profile,
     )
 
 

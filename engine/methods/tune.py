@@ -5,7 +5,7 @@ the sweep names (`engine.tuning.sweep`), best first, judged by the whole judge l
 evaluated candidate, and the sweep compiles many more than it proposes. What a verdict teaches is used: changes whose variant
 was not correct are passed over in others. Where attempts are timed, the sweep names several variants for each that may be
 judged, rungs of few samples and then more (`engine.tuning.rungs`) leave the better ones, and the sweep is made again around
-the best attempt once half of the iterations are spent. Where nothing is timed, only variants are judged that look better than the start by estimate and
+the best attempt once half of the iterations are spent; what the last rung estimates as slower than the attempt that it varies is not judged. Where nothing is timed, only variants are judged that look better than the start by estimate and
 resources; each says that this is a guess, and the method ends early when there are no more.
 """
 
@@ -49,11 +49,15 @@ class Tune:
             return EndReason.START_FAILED
         best = Ancestor(attempt, source, strategy, evaluation)
         timed = evaluation.speedup is not None
+        if evaluation.in_part:
+            context.tell(
+                f"{attempt}: timing {evaluation.in_part}; variants are ranked as where nothing is timed"
+            )
         left = context.iterations - 1
-        half = -(-left // 2)
         tried = {source}
-        for most in (half, left - half) if timed else (left,):
-            best = await best_of_sweep(context, best, most, tried, timed=timed)
+        best = await best_of_sweep(context, best, -(-left // 2) if timed else left, tried, timed=timed)
+        if timed and len(tried) > 1:
+            best = await best_of_sweep(context, best, context.iterations - len(tried), tried, timed=timed)
         return EndReason.ITERATIONS if len(tried) >= context.iterations else EndReason.NOTHING_LEFT
 
 
@@ -69,7 +73,13 @@ async def best_of_sweep(
     field = [variant for variant in worth_judging(swept, timed=timed) if variant.source not in tried]
     told: list[SweepRung] = []
     if timed:
-        field = await finalists(context, start.attempt, field, most, told)
+        left = await finalists(context, start.attempt, field, most, told)
+        field = [variant for variant in left if _may_be_as_fast(told, variant)]
+        if left and not field:
+            fastest = max(_estimate(told, variant) or 0.0 for variant in left)
+            context.tell(
+                f"{start.attempt}: none of its variants is judged: rungs estimate the best at about {fastest:.2f}x of it"
+            )
     for variant in field:
         changes = frozenset(variant.changes)
         if any(changes >= known for known in failed):
@@ -144,6 +154,12 @@ def _estimate(told: Sequence[SweepRung], variant: SweptVariant) -> float | None:
     """The last rung's; `None` where there was none or it could not say."""
     entries = told[-1].entries if told else ()
     return next((entry.estimate for entry in entries if entry.changes == variant.changes), None)
+
+
+def _may_be_as_fast(told: Sequence[SweepRung], variant: SweptVariant) -> bool:
+    """Whether no estimate says that it is slower than what it varies, by more than two kernels must differ to be told apart."""
+    estimate = _estimate(told, variant)
+    return estimate is None or estimate >= 1 - SMALLEST
 
 
 def worth_judging(swept: AttemptSwept, *, timed: bool) -> Iterator[SweptVariant]:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import UsageProblem
 from engine.plan import Price, RunPlan, SessionPlan, resolve
-from harness import HarnessError
+from harness import Device, HarnessError
 from sessions import Home
 from sessions.names import SESSION
 from suites import SuiteError, load_suite
@@ -42,6 +42,15 @@ def test_what_was_not_asked_for_is_what_is_usual(tmp_path: Path) -> None:
     assert (plan.instances, plan.iterations) == (4, 10)
     assert (plan.devices, plan.targets, plan.review) == (("cpu",), ("gfx942",), "auto")
     assert SESSION.fullmatch(plan.session)
+
+
+def test_on_gpus_it_is_compiled_for_what_they_are_unless_targets_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus = tuple(Device(name=str(number), kind="cuda", target="sm_90") for number in range(2))
+    monkeypatch.setattr("engine.plan.select_devices", lambda _: gpus)
+    assert (resolved(tmp_path).devices, resolved(tmp_path).targets) == (("0", "1"), ("sm_90",))
+    assert resolved(tmp_path, targets=("gfx942",)).targets == ("gfx942",)
 
 
 def test_a_session_is_named_by_its_start_in_utc(tmp_path: Path) -> None:

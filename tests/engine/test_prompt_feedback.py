@@ -7,6 +7,7 @@ import re
 import msgspec
 import pytest
 
+from engine import markdown
 from engine.figures import achieved, byte_words
 from engine.knowledge import pages, pages_for
 from engine.measurements import measurements
@@ -24,8 +25,9 @@ from engine.prompting import (
 from engine.standouts import standouts
 from harness import Verdict, target
 from harness.evaluation import Estimate, GridFit, Margin, SampledTraffic
+from harness.products import find_product
 from sessions.events import Message
-from suites import CATEGORIES, load_task
+from suites import CATEGORIES, load_task, task_cost
 from tests.support.judged import Judged, failing, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -124,6 +126,34 @@ def test_a_measured_latency_stands_beside_its_bound() -> None:
     assert "| sm_90 | fp32 | rows=8192, columns=8192 | 1 | - | 2 | 2 | - | memory / memory |" in text(
         optimize_prompt(SETTING, history=[both])
     ), "what was measured on one device says nothing of another target"
+
+
+def test_what_was_measured_is_held_against_the_peaks_of_the_same_device_alone() -> None:
+    judged = passing(speedup=1.25)
+    (known,) = judged.evaluation.estimate
+    reference = changed(judged, estimate=(msgspec.structs.replace(known, of_device=False),))
+    assert "| 3.949 | - | memory / memory |" in text(optimize_prompt(SETTING, history=[reference]))
+    assert "roofline" not in achieved(reference.evaluation)
+    judged = passing(speedup=1.25)
+    (row,) = judged.evaluation.latency
+    other = msgspec.structs.replace(row, device="1", candidate_ms=0.001)
+    spread = changed(judged, latency=(row, other))
+    assert [each.measured_us for each in measurements(spread.evaluation).roofline] == [160.0]
+
+
+def test_on_a_device_that_is_known_the_prompt_is_about_its_product() -> None:
+    task = load_task("vector_add")
+    h200 = find_product("H200 SXM")
+    setting = Setting(task, (target("sm_90"),), h200.name, product=h200)
+    system, user = first_prompt(setting)
+    assert "roofline estimate for H200 SXM at the vendor's peaks" in user.content
+    assert "# Target `sm_90` (H200 SXM)" in system.content
+    assert "4.8 TB/s" in system.content
+    case = next(case for case in task.open_cases if case.name == "fp32")
+    least_us = task_cost(task, case.gpu, case.dtype).minimal_bytes / h200.memory_bytes_per_s * 1e6
+    assert f"| {markdown.number(least_us)} (memory) |" in user.content
+    elsewhere = Setting(task, (target("gfx942"),), h200.name, product=h200)
+    assert "roofline estimate for MI300X at the vendor's peaks" in first_prompt(elsewhere)[1].content
 
 
 def test_grid_tails_reach_the_optimizer() -> None:

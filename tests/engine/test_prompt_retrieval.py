@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -224,3 +226,27 @@ def test_ranking_is_loaded_when_it_is_needed() -> None:
     code = "import engine.retrieval, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"bm25s", "numpy"} & set(done.stdout.split())
+
+
+def test_ranking_leaves_jax_alone_which_would_take_the_gpus_memory(tmp_path: Path) -> None:
+    fake = tmp_path / "jax"
+    fake.mkdir()
+    (fake / "__init__.py").write_text(
+        "import pathlib; (pathlib.Path(__file__).parent / 'imported').touch()\n"
+    )
+    (fake / "lax.py").write_text("def top_k(scores, count):\n    return scores, scores\n")
+    code = (
+        "from engine.retrieval import Corpus, Document\n"
+        "print(Corpus([Document('a', '', ('load', 'dot'), (), ''), Document('b', '', ('exp',), (), '')]).scores(['dot'], 'words'))"
+    )
+    paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    first, second = json.loads(done.stdout)
+    assert first > 0 == second
+    assert not (fake / "imported").exists()

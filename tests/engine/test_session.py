@@ -13,7 +13,8 @@ from engine.errors import GaveUp, RecordingExhausted, TryAgain, UselessToRetry
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.models.recorded import RecordedClient
 from engine.reviewing import Decisions
-from harness import Verdict
+from harness import Device, Verdict
+from harness.device import Identity
 from harness.errors import NoDeviceLeft
 from sessions import Home, Recorder, fold, load_recording, write_recording
 from sessions.events import (
@@ -265,3 +266,26 @@ async def test_a_recorded_session_plays_again_to_the_same_verdicts(home: Home) -
     again = await play(home, client, of=of)
     assert verdicts(again) == verdicts(events)
     assert endings(again) == ["recording_exhausted"] * 2
+
+
+@pytest.mark.parametrize(
+    ("second", "named"),
+    [(0x2335, "roofline estimate for H200 SXM"), (0x2324, "roofline estimate for H100 SXM5")],
+    ids=["two alike", "another beside it"],
+)
+async def test_prompts_are_about_the_product_that_all_devices_are(
+    home: Home, second: int, named: str
+) -> None:
+    judge = ToldJudge()
+    judge.devices = [
+        Device(
+            name=str(number),
+            kind="cuda",
+            target="sm_90",
+            identity=Identity("", vendor_id=0x10DE, device_id=device_id, compute_units=132),
+        )
+        for number, device_id in enumerate((0x2335, second))
+    ]
+    events = await play(home, told("correct 1.5"), of=plan(targets=("sm_90",), iterations=1), judge=judge)
+    (asked, *_) = [event for event in events if isinstance(event, CallStarted)]
+    assert named in asked.messages[-1].content

@@ -15,7 +15,7 @@ from engine.models import NoModel, RecordedClient, Reply, Request, ScriptedClien
 from engine.plan import RunPlan, SessionPlan, resolve
 from engine.reviewing import Decisions
 from engine.tuning import FIELD
-from harness import ROUGH, Effort, Evaluation, RoughTime, StageEntered, Verdict
+from harness import ROUGH, Effort, Evaluation, Latency, RoughTime, StageEntered, Verdict
 from harness.baselines import Baseline
 from harness.survey import Compiled
 from sessions import Home, fold, resume
@@ -100,8 +100,11 @@ class Judging(ToldJudge):
         if said.verdict is not Verdict.CORRECT:
             return said
         ratio = speed(source) / speed(start.source)
-        rough = RoughTime("0", "small", ratio, 1 / ratio, 10 * effort.pairs, effort.pairs, start.name)
-        return msgspec.structs.replace(said, rough=(rough,), speedup=None)
+        rough = tuple(
+            RoughTime("0", case.name, ratio, 1 / ratio, 2 * effort.pairs, effort.pairs, start.name)
+            for case in task.open_cases
+        )
+        return msgspec.structs.replace(said, rough=rough, speedup=None)
 
     def _said(self, source: str) -> Evaluation:
         if self._verdict != "correct":
@@ -313,6 +316,101 @@ async def test_resumed_at_any_line_it_meets_the_same_attempts_and_sweeps_no_atte
         assert len(swept) == len({*swept}), "answered from the journal"
         assert bool(judge.survey_told.compiles) == (len(swept) > len(known))
         assert {words for _, words in state.notices} == {words for _, words in undisturbed.notices}
+
+
+class Level(Judging):
+    """Whose variants are all as fast as their start; rungs estimate them as told, or not at all."""
+
+    def __init__(self, estimate: float | None) -> None:
+        super().__init__(timed=True)
+        self._estimate = estimate
+
+    async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
+        said = await super().evaluate(source, task, **rest)
+        return msgspec.structs.replace(said, speedup=1.0)
+
+    async def estimate(self, source: str, task: Task, **rest: object) -> Evaluation:
+        said = await super().estimate(source, task, **rest)  # type: ignore[arg-type]
+        rough = tuple(msgspec.structs.replace(one, ratio=self._estimate) for one in said.rough)
+        return msgspec.structs.replace(said, rough=rough)
+
+
+def rungs_of(events: Sequence[AnyEvent]) -> list[tuple[str, int, frozenset[tuple[str, ...]]]]:
+    return [
+        (event.attempt, event.rung, frozenset(entry.changes for entry in event.entries))
+        for event in events
+        if isinstance(event, SweepRung)
+    ]
+
+
+NINE = plan(TUNE.session, method="tune", model="none", iterations=9)
+
+
+async def test_where_the_first_half_brings_nothing_better_the_second_is_of_the_variants_that_are_left(
+    tmp_path: Path,
+) -> None:
+    whole = Home(tmp_path / "whole")
+    undisturbed, events = await tuned(whole.root, Level(1.0), NINE)
+    first = only(undisturbed)[0]
+    assert [attempt.base for attempt in only(undisturbed)[1:]] == [first.attempt] * 8
+    assert len({attempt.source for attempt in only(undisturbed)}) == 9
+    assert undisturbed.instances["vector_add#1"].finished == EndReason.ITERATIONS
+    rungs = rungs_of(events)
+    assert [rung for _, rung, _ in rungs] == [1, 2, 1, 2]
+    judged = {attempt.strategy.partition(".")[0] for attempt in only(undisturbed)[1:5]}
+    assert not judged & {"; ".join(changes) for changes in rungs[2][2]}, "of others than were judged"
+    assert [(each.attempt, each.rung) for each in first.rungs] == [
+        (attempt, rung) for attempt, rung, _ in rungs
+    ]
+    lines = whole.live(NINE.session).journal.read_bytes().splitlines(keepends=True)
+    for count in range(2, len(events), 5):
+        home = Home(tmp_path / f"cut-{count}")
+        live = home.live(NINE.session)
+        live.folder.mkdir(parents=True)
+        live.journal.write_bytes(b"".join(lines[:count]))
+        with resume(home, NINE.session) as recorder:
+            recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+            await run(shared(recorder, NINE, NoModel(), Level(1.0), Decisions()))
+            recorder.record(SessionFinished())
+            again = recorder.state
+        assert [each.strategy for each in only(again)] == [each.strategy for each in only(undisturbed)]
+        assert rungs_of(read_journal(live.journal).events) == rungs, "none is climbed twice"
+
+
+async def test_what_rungs_estimate_as_slower_is_not_judged(tmp_path: Path) -> None:
+    judge = Level(0.72)
+    state, events = await tuned(tmp_path, judge, NINE)
+    assert judge.evaluated == [BASELINE]
+    assert [rung for _, rung, _ in rungs_of(events)] == [1, 2], "and not estimated again"
+    assert (
+        "vector_add#1/1: none of its variants is judged: rungs estimate the best at about 0.72x of it"
+        in notices(state)
+    )
+    assert state.instances["vector_add#1"].finished == EndReason.NOTHING_LEFT
+
+
+@pytest.mark.parametrize("estimate", [0.995, None])
+async def test_what_may_be_as_fast_or_has_no_estimate_is_judged(
+    tmp_path: Path, estimate: float | None
+) -> None:
+    state, _ = await tuned(tmp_path, Level(estimate), NINE)
+    assert len(only(state)) == 9
+    assert "none of its variants is judged" not in notices(state)
+
+
+async def test_a_start_whose_timing_was_not_whole_is_tuned_as_where_nothing_is_timed(
+    tmp_path: Path,
+) -> None:
+    class Partly(Judging):
+        async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
+            said = await super().evaluate(source, task, **rest)
+            row = Latency("0", "fp32", 1.0, 1.0, 1.0, None, "graph")
+            return msgspec.structs.replace(said, speedup=None, latency=(row,), not_timed=("fp16",))
+
+    judge = Partly()
+    state, _ = await tuned(tmp_path, judge)
+    assert not judge.estimated
+    assert "vector_add#1/1: timing not whole: 1 of 2 cases timed" in notices(state)
 
 
 # geak --tune

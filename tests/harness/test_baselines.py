@@ -75,6 +75,16 @@ def test_a_spread_has_the_latencies_of_all_devices_and_the_first_failure_decides
     assert [each.device for each in found.latency] == ["0", "1"]
     assert found.speedup == pytest.approx(1.4)
     assert found.notes == ("GPU 0: odd", "GPU 1: odd")
+    assert found.not_timed == ()
+    part = msgspec.structs.replace(right[0], speedup=None, not_timed=("fp16",))
+    for some in ([part, right[1]], [right[0], evaluation("2", Verdict.CORRECT, None)]):
+        assert (merged(some).speedup, merged(some).speedup_geomean) == (None, None), (
+            "not of every case on every GPU"
+        )
+    assert merged([part, right[1]]).not_timed == ("fp16 on GPU 0", "fp16 on GPU 1")
+    assert (
+        merged([right[0], evaluation("2", Verdict.CORRECT, None)]).in_part == "not whole: 1 of 2 cases timed"
+    )
     failed = merged([*right, evaluation("2", Verdict.WRONG, None)])
     assert (failed.verdict, failed.device) == (Verdict.WRONG, "2")
     assert len(failed.latency) == 2

@@ -31,6 +31,7 @@ from harness.worker.serving.messages import (
     Proceed,
 )
 from harness.worker.timing import process
+from harness.worker.timing.inputs import CaseInputs
 from harness.worker.timing.line import EngineLine
 from harness.worker.timing.messages import (
     BASELINE,
@@ -445,7 +446,7 @@ def test_our_own_code_that_fails_in_a_timer_is_a_problem() -> None:
         return Broken(nonce=request.nonce, message="ours")
 
     measured = bench(behaviours={CANDIDATE: on(Sample, broken)}).measure()
-    assert (measured.verdict, measured.problem) == ("", "a timer failed: ours")
+    assert (measured.verdict, measured.problem) == ("", "case fp32: a timer failed: ours")
 
 
 def test_patches_told_at_farewell_reject_a_candidate_and_no_baseline() -> None:
@@ -491,6 +492,40 @@ def test_a_failure_of_the_judges_own_is_a_problem_in_one_line(error: Exception) 
     assert measured.verdict == ""
     assert measured.problem
     assert "\n" not in measured.problem
+
+
+PARAGRAPH = (
+    "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 5.25 GiB is free. "
+    "Process 41 has 105.00 GiB memory in use. Including non-PyTorch memory, this process has 1.00 GiB memory in use. Of the "
+    "allocated memory 1.00 GiB is allocated by PyTorch. If reserved but unallocated memory is large try setting "
+    "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management"
+)
+IN_SHORT = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 5.25 GiB is free."
+
+
+@pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
+def test_of_a_full_device_is_said_what_was_asked_for_and_what_was_free(side: str) -> None:
+    def full(_timer: FakeTimer, request: Any) -> TimerReport:
+        return Failed(
+            nonce=request.nonce,
+            kind=OUT_OF_MEMORY,
+            message=f"OutOfMemoryError: {PARAGRAPH}",
+            trace="",
+            line=None,
+        )
+
+    measured = bench(behaviours={side: on(Prepare, full)}).measure()
+    assert measured.problem == f"case fp32: the {side} could not be timed: OutOfMemoryError: {IN_SHORT}"
+
+
+def test_a_device_that_is_full_for_the_judge_itself_is_said_as_short_and_with_the_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError(PARAGRAPH)
+
+    monkeypatch.setattr(CaseInputs, "given", full)
+    assert bench("fp32").measure().problem == f"case fp32: {IN_SHORT}"
 
 
 @pytest.mark.parametrize("words", [1, 6, 12, 18])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from harness.estimate import estimate
 from harness.evaluation import SampledTraffic, Traffic
-from harness.targets import target, targets
+from harness.products import find_product, identify
+from harness.targets import hardware, target, targets
 from suites.task import Cost
 
 MI300X = target("gfx942")
@@ -105,10 +106,38 @@ def test_the_basis_names_device_peaks_and_sizes() -> None:
     made = estimate(traffic(read=8, write=4), Cost(1, 12, "float16"), "float16", MI300X)
     assert made is not None
     assert made.basis == (
-        "MI300X vendor peaks: 5.3 TB/s, 1307 TFLOPS float16 matrix, 163.4 TFLOPS vector; "
+        "MI300X (reference for gfx942) vendor peaks: 5.3 TB/s, 1307 TFLOPS float16 matrix, 163.4 TFLOPS vector; "
         "cold caches, no launch overhead; at n=1024; cpu sizes, every program counted"
     )
     assert made.sizes == {"n": 1024}
+
+
+def test_on_a_device_that_is_known_the_peaks_are_its_own() -> None:
+    """What an H200 took 130 us for needs 160 at the bandwidth of an H100, which shares its target."""
+    cost = Cost(flops=1 << 24, minimal_bytes=537_000_000)
+    counts = traffic(read=268_500_000, write=268_500_000)
+    h200 = find_product("H200 SXM")
+    reference = estimate(counts, cost, "float32", target("sm_90"))
+    own = estimate(counts, cost, "float32", target("sm_90"), h200)
+    other = estimate(counts, cost, "float32", MI300X, h200)
+    assert reference is not None
+    assert own is not None
+    assert reference.low_us == pytest.approx(160.3, rel=1e-3)
+    assert own.low_us == pytest.approx(537_000_000 / h200.memory_bytes_per_s * 1e6)
+    assert own.low_us < 130
+    assert own.basis.startswith(f"H200 SXM vendor peaks: {h200.memory_bytes_per_s / 1e12:.4g} TB/s")
+    assert (own.product, own.of_device) == ("H200 SXM", True)
+    assert (reference.product, reference.of_device) == ("H100 SXM5", False)
+    assert other == estimate(counts, cost, "float32", MI300X), "an H200 says nothing of another target"
+
+
+def test_the_facts_of_a_partition_are_the_partitions() -> None:
+    cpx = identify(0x1002, 0x74A1, "MI300X", 38, None, "CPX/NPS4")
+    assert cpx is not None
+    facts = hardware(MI300X, cpx)
+    assert (facts.name, facts.compute_units, facts.dies) == (cpx.name, 38, 1)
+    assert facts.memory_bytes_per_s == cpx.memory_bytes_per_s < hardware(MI300X).memory_bytes_per_s
+    assert facts.registers == hardware(MI300X).registers, "the architecture's limits stay"
 
 
 def test_no_peak_no_estimate() -> None:

@@ -16,10 +16,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from harness import limits
+from harness import cascade, limits
 from harness.baselines import Against, Baseline
 from harness.cascade import _Evaluating
 from harness.device import Device
+from harness.effort import WHOLE
 from harness.errors import WorkerDied
 from harness.evaluation import ErrorReport, Verdict
 from harness.frames import AsyncChannel
@@ -29,6 +30,7 @@ from harness.limits import TimeLimits
 from harness.performance import Performance
 from harness.products import find_product
 from harness.servers import Child, ForkServer
+from harness.sheet import Sheet
 from harness.spares import Spares
 from harness.targets import target
 from harness.telemetry import Point, Watched
@@ -217,7 +219,16 @@ def test_a_baseline_that_fails_leaves_the_candidate_correct_and_says_why() -> No
 def test_what_was_timed_before_a_problem_is_told_with_it() -> None:
     timing = told(*times(baseline=1.0, candidate=0.5), problem="full")
     assert timing.ok is True
-    assert timing.notes == ("timing was not whole: full",)
+    assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: full",)
+
+
+def test_a_problem_after_every_case_was_timed_takes_nothing_from_them() -> None:
+    every = [one for case in TASK.open_cases for one in times(case.name, baseline=1.0, candidate=0.5)]
+    timing = told(*every, problem="the rival could not be timed: boom")
+    assert len(timing.latency) == len(TASK.open_cases)
+    assert timing.notes == (
+        "timing was not finished, though every case has a latency: the rival could not be timed: boom",
+    )
 
 
 def test_a_candidate_that_is_refused_has_no_latency() -> None:
@@ -253,10 +264,50 @@ def test_mean_speedups_leave_out_cases_without_a_ratio() -> None:
             confirmed="bound",
         )
 
-    mean, geometric = mean_speedups([case(1.0), case(None), case(4.0)])
+    mean, geometric = mean_speedups([case(1.0), case(None), case(4.0)], ())
     assert mean == pytest.approx(2.5)
     assert geometric == pytest.approx(2.0)
-    assert mean_speedups([case(None)]) == mean_speedups([]) == (None, None)
+    assert mean_speedups([case(None)], ()) == mean_speedups([], ()) == (None, None)
+
+
+@pytest.mark.parametrize("timed_cases", [1, 4, 5])
+async def test_the_speedup_over_some_cases_is_not_the_tasks(
+    monkeypatch: pytest.MonkeyPatch, timed_cases: int
+) -> None:
+    names = [case.name for case in TASK.open_cases]
+    found = [one for name in names[:timed_cases] for one in times(name, baseline=1.0, candidate=0.5)]
+
+    class Measuring:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        async def measure(self, *_: object, **__: object) -> Timing:
+            return told(*found, problem="full" if timed_cases < len(names) else "")
+
+    async def channel() -> None: ...
+
+    monkeypatch.setattr(cascade, "Performance", Measuring)
+    sheet = Sheet(TASK, "0", None)
+    evaluating = SimpleNamespace(
+        _pool=None,
+        _slot=SimpleNamespace(channel=channel),
+        _task=TASK,
+        _targets=(target("sm_90"),),
+        _timing_seed=lambda: 1,
+        _sheet=sheet,
+        _source="",
+        _rival=None,
+        _against=None,
+        _effort=WHOLE,
+    )
+    assert await _Evaluating._time(cast(Any, evaluating)) == (Verdict.CORRECT, None)
+    evaluation = sheet.done(Verdict.CORRECT, None)
+    assert len(evaluation.latency) == timed_cases
+    assert evaluation.not_timed == tuple(names[timed_cases:])
+    if timed_cases < len(names):
+        assert (evaluation.speedup, evaluation.speedup_geomean) == (None, None)
+        assert evaluation.in_part == f"not whole: {timed_cases} of {len(names)} cases timed"
+    else:
+        assert (evaluation.speedup, evaluation.in_part) == (pytest.approx(2.0), "")
 
 
 def test_blocks_while_others_used_the_device_are_left_out_and_counted() -> None:

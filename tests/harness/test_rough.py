@@ -100,10 +100,20 @@ def test_below_five_floors_there_is_no_ratio_to_rank_by() -> None:
     )
     rough = roughly_concluded(GPU, ROUGHLY, found, Counter()).rough
     assert [one.ratio for one in rough] == [None, pytest.approx(2.0)]
-    assert estimated_ratio(rough) == pytest.approx(2.0)
-    assert estimated_ratio(rough[:1]) is None
-    both = (msgspec.structs.replace(rough[1], ratio=0.5), rough[1])
-    assert estimated_ratio(both) == pytest.approx(statistics.geometric_mean([0.5, 2.0]))
+    short, ragged = (
+        next(case for case in MEASURE.task.cases if case.name == name) for name in ("fp32", "fp32-ragged")
+    )
+    assert estimated_ratio(rough, (short, ragged)) == pytest.approx(2.0)
+    assert estimated_ratio(rough[:1], (short,)) is None
+    both = (msgspec.structs.replace(rough[0], ratio=0.5), rough[1])
+    assert estimated_ratio(both, (short, ragged)) == pytest.approx(statistics.geometric_mean([0.5, 2.0]))
+
+
+def test_the_estimate_of_some_cases_is_not_the_tasks() -> None:
+    found = Measured(times=times(pairs=1, baseline=1.0, candidate=0.5), floor=None, problem="full")
+    timing = roughly_concluded(GPU, ROUGHLY, found, Counter())
+    assert [one.ratio for one in timing.rough] == [pytest.approx(2.0)]
+    assert estimated_ratio(timing.rough, MEASURE.task.open_cases) is None
 
 
 def test_why_nothing_was_estimated_is_said() -> None:

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
 from harness.baselines import Against, Baseline
-from harness.device import Device
+from harness.device import Device, Identity
 from harness.devices import CPU
 from harness.evaluation import ErrorReport
 from harness.latency import RoughTime
@@ -36,8 +37,8 @@ class OneGpu:
 
     devices = (GPU,)
 
-    def __init__(self, pool: DevicePool) -> None:
-        self._pool = pool
+    def __init__(self, pool: DevicePool, gpu: Device = GPU) -> None:
+        self._pool, self._gpu = pool, gpu
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
@@ -46,7 +47,7 @@ class OneGpu:
     async def slot(self, _avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
         interpreter = Slot(CPU, self._pool.interpreting)
         try:
-            yield WithoutJudge(GPU, self._pool.compiling, interpreter=interpreter)
+            yield WithoutJudge(self._gpu, self._pool.compiling, interpreter=interpreter)
         finally:
             interpreter.discard()
 
@@ -77,12 +78,16 @@ async def roughly(
 ) -> tuple[Evaluation, Clock]:
     clock = Clock(timing)
     monkeypatch.setattr("harness.cascade.Performance", clock)
-    options: dict[str, Any] = {"effort": ROUGH[0], "against": Against(Baseline("vector_add#1/1", START))}
+    gpu = changes.pop("gpu", GPU)
+    options: dict[str, Any] = {
+        "effort": ROUGH[0],
+        "against": Against(Baseline("vector_add#1/1", START)),
+        "targets": [target("sm_90")],
+    }
     found = await evaluate(
         source,
         TASK,
-        pool=OneGpu(pool),  # type: ignore[arg-type]
-        targets=[target("sm_90")],
+        pool=OneGpu(pool, gpu),  # type: ignore[arg-type]
         seed=1,
         **(options | changes),
     )
@@ -134,3 +139,29 @@ async def test_what_is_wrong_while_it_is_timed_is_wrong(
     found, _ = await roughly(pool, monkeypatch, START, Timing((), "wrong", Verdict.WRONG, error))
     assert (found.verdict, found.error, found.rough) == (Verdict.WRONG, error, ())
     assert found.stages[-1].ok is False
+
+
+@pytest.mark.parametrize(
+    ("model", "device_id", "peaks"),
+    [
+        ("NVIDIA H200", 0x2335, ("sm_90", "H200 SXM", True)),
+        ("NVIDIA H999", 0x9999, ("sm_90", "H100 SXM5", False)),
+    ],
+)
+async def test_estimates_are_of_the_product_that_the_gpu_is(
+    pool: DevicePool,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    device_id: int,
+    peaks: tuple[str, str, bool],
+) -> None:
+    identity = Identity(model, vendor_id=0x10DE, device_id=device_id, compute_units=132)
+    gpu = msgspec.structs.replace(GPU, identity=identity)
+    timing = Timing((), "estimated", rough=ESTIMATES)
+    found, _ = await roughly(
+        pool, monkeypatch, START, timing, gpu=gpu, targets=[target("gfx942"), target("sm_90")]
+    )
+    assert {(one.target, one.product, one.of_device) for one in found.estimate} == {
+        peaks,
+        ("gfx942", "MI300X", False),
+    }

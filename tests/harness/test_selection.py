@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import Device, UnknownDevice, loads
+from harness import Device, UnknownDevice, UnknownTarget, loads
 from harness import devices as devices_module
+from harness.devices import CPU
 from harness.drivers import Found
 from harness.leases import VARIABLE, lease
 from harness.loads import Load, parse_nvidia, read_loads
-from harness.selection import not_granted, select_devices, standings
+from harness.selection import not_granted, select_devices, standings, targets_for
 
 GIB = 1 << 30
 QUIET = Load(busy_percent=0.0, memory_used_bytes=0, processes=0)
@@ -183,3 +184,25 @@ def test_amds_load_comes_from_the_kernel_driver_and_a_partitions_from_its_packag
     assert found["0"] == Load(12.0, 3 * GIB, 1)
     assert found["1"] == Load(12.0, 3 * GIB, None)
     assert found["2"] == Load()
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "targets"),
+    [
+        ((), (), ["gfx942"]),
+        (("sm_90", "sm_90"), (), ["sm_90"]),
+        (("gfx90a", "gfx942", "gfx90a"), (), ["gfx90a", "gfx942"]),
+        (("sm_90",), ("gfx942", "sm_90", "gfx942"), ["gfx942", "sm_90"]),
+        ((), ("gfx950",), ["gfx950"]),
+    ],
+)
+def test_what_is_compiled_for_is_what_the_devices_are_unless_it_is_asked_for(
+    own: tuple[str, ...], asked: tuple[str, ...], targets: list[str]
+) -> None:
+    gpus = [Device(name=str(number), kind="gpu", target=name) for number, name in enumerate(own)]
+    assert [one.name for one in targets_for(gpus or [CPU], asked)] == targets
+
+
+def test_a_target_that_does_not_exist_is_no_target() -> None:
+    with pytest.raises(UnknownTarget, match="did you mean gfx942"):
+        targets_for([CPU], ("gfx924",))

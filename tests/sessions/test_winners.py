@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness import ErrorReport, Verdict
+from harness import ErrorReport, Evaluation, Latency, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.description import summarise
@@ -123,3 +123,42 @@ def test_a_speedup_of_a_failed_exam_confirms_nothing() -> None:
     exam = msgspec.structs.replace(story.evaluation(Verdict.WRONG, speedup=1.4), exam=True)
     apply(state, ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
     assert state.attempt("softmax#1/1").speedup_confirmed is None
+
+
+def timed(speedup: float | None, **by_case: float | None) -> Evaluation:
+    latency = tuple(
+        Latency("0", case, ratio or 1.0, 1.0, ratio, None, "graph") for case, ratio in by_case.items()
+    )
+    return msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=speedup), latency=latency)
+
+
+@pytest.mark.parametrize(
+    ("found", "again", "compared"),
+    [
+        (timed(2.0, a=1.0, b=3.0), timed(1.5, a=1.0, b=2.0), (2.0, 1.5, None)),
+        (timed(5.56, a=1.0, b=10.12), timed(10.0, a=None, b=10.0), (10.12, 10.0, 1)),
+        (timed(10.0, a=None, b=10.0), timed(5.5, a=1.0, b=10.0), (10.0, 10.0, 1)),
+        (timed(4.0, a=4.0, b=None), timed(3.0, a=None, b=3.0), None),
+        (timed(2.0), timed(1.5), (2.0, 1.5, None)),
+        (timed(None, a=3.0), timed(1.5, a=1.0, b=2.0), (None, 1.5, None)),
+        (timed(2.0, a=1.0, b=3.0), timed(None, b=7.9), None),
+    ],
+    ids=[
+        "same",
+        "short again",
+        "short before",
+        "nothing in common",
+        "no cases",
+        "found in part",
+        "again in part",
+    ],
+)
+def test_what_was_found_is_compared_with_what_was_confirmed_over_the_same_cases(
+    found: Evaluation, again: Evaluation, compared: tuple[float | None, float, int | None] | None
+) -> None:
+    state = told((Verdict.CORRECT, None))
+    attempt = state.attempt("softmax#1/1")
+    attempt.evaluation = found
+    exam = msgspec.structs.replace(again, exam=True)
+    apply(state, ev.WinnerExamined(attempt="softmax#1/1", evaluation=exam))
+    assert attempt.timed_twice == (None if compared is None else pytest.approx(compared))

@@ -167,6 +167,8 @@ def passing(
                 "memory",
                 "memory",
                 "MI300X",
+                product="MI300X",
+                of_device=speedup is not None,
             ),
         ),
     )

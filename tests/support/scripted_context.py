@@ -11,6 +11,7 @@ from engine.methods import Review
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target, target
+from harness.product import Product
 from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role, SweepRung, SweptVariant
 from suites import load_task
 
@@ -59,6 +60,7 @@ class ScriptedContext:
         self.task = load_task("vector_add")
         self.targets: tuple[Target, ...] = (target("gfx942"),)
         self.device = "cpu"
+        self.product: Product | None = None
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
         self.options = options or MethodOptions()

@@ -5,12 +5,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness import Basis, Fact, Margin
+from engine.figures import achieved
+from harness import Basis, Evaluation, Fact, Latency, Margin
+from sessions.events import Origin, WinnerMeasured
+from sessions.metrics import TimedTwice
+from sessions.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.evaluations import correct, failed
-from tui.certainty import left, margin_words, told_confirmed, worst_first
+from tui.certainty import exam_sentence, left, margin_words, speedup_words, told_confirmed, worst_first
+from tui.cockpit import latencies, wording
 from tui.commands.suites import allowed, tolerance
 from tui.judgement import headline, page
+from tui.summary import speed
+from tui.timed_against import measured_words
 
 
 @pytest.mark.parametrize(
@@ -94,3 +101,45 @@ def test_a_tolerance_is_told_key_by_key_and_by_output_where_they_differ() -> Non
     assert tolerance(task, case) == "exact"
     both = msgspec.structs.replace(task, outputs=(*task.outputs, loose))
     assert tolerance(both, case) == f"{task.outputs[0].name}: exact; loose: atol 0.5"
+
+
+def in_part() -> Evaluation:
+    row = Latency("0", "fp32", 1.0, 1.002, 0.998, (0.99, 1.01), "graph", against="triton")
+    return msgspec.structs.replace(correct(), latency=(row,), not_timed=("fp16", "bf16"))
+
+
+def test_where_timing_was_not_whole_every_page_says_so_and_none_has_an_overall_figure() -> None:
+    evaluation = in_part()
+    words = "not whole: 1 of 3 cases timed"
+    assert headline(evaluation) == f"correct, {words} against triton"
+    said = page(evaluation)
+    assert "0.998x" not in said.partition("\n")[0]
+    assert "1.0020" in said, "the row of the case that was timed"
+    assert "without a latency: fp16, bf16" in said
+    assert f"{words}, so there is no overall speedup" in latencies.means(evaluation)
+    assert wording.standing(evaluation, "gfx942").text == f"C {words}"
+    assert achieved(evaluation).startswith(f"timing {words}, so there is no overall speedup")
+    assert measured_words(WinnerMeasured(attempt="a#1/1", device="0", evaluation=evaluation)) == (
+        f"GPU 0: {words} against triton"
+    )
+
+
+def test_what_was_found_and_what_was_confirmed_are_of_the_same_cases_or_say_of_how_many() -> None:
+    evaluation = correct(speedup=5.56)
+    assert speedup_words(evaluation, TimedTwice(5.56, 5.4)) == "found 5.56x, confirmed 5.40x"
+    some = TimedTwice(8.0, 7.9, 5)
+    assert speedup_words(evaluation, some) == (
+        "found 8.00x, confirmed 7.90x, over the 5 cases with a ratio in both"
+    )
+    assert wording.standing(evaluation, "gfx942", some).text == "C 7.90x (found 8.00x, 5 cases)"
+    only = TimedTwice(None, 7.9)
+    assert speedup_words(in_part(), only) == "confirmed 7.90x"
+    assert wording.standing(in_part(), "gfx942", only).text == "C 7.90x"
+
+
+def test_an_exam_that_was_timed_in_part_confirms_the_kernel_and_no_speedup() -> None:
+    attempt = AttemptState("vector_add#1/1", 1, Origin.FRESH, None, evaluation=correct(speedup=5.56))
+    attempt.exam = msgspec.structs.replace(in_part(), exam=True)
+    said = exam_sentence(attempt, None)
+    assert said == "confirmed correct on the exam cases: timed again, not whole: 1 of 3 cases timed"
+    assert speed(attempt) == "5.56x"

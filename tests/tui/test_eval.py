@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from harness import STAGES, ErrorReport, Estimate, Evaluation, Latency, Mismatch, Outcome, Stage, Verdict
+from harness import (
+    STAGES,
+    Device,
+    ErrorReport,
+    Estimate,
+    Evaluation,
+    Latency,
+    Mismatch,
+    Outcome,
+    Stage,
+    Target,
+    Verdict,
+)
 from harness.limits import SOURCE_BYTES
 from suites import baseline_source, load_task
 from tests.tui.running import Done, Shell, run_script
+from tui.commands import evaluate
 from tui.commands.evaluate import exit_code, read_candidate
 from tui.diagnostics import ExitCode
 from tui.judgement import headline, page
@@ -162,3 +176,33 @@ def test_a_byte_order_mark_is_no_part_of_a_kernel_and_an_endless_file_ends(tmp_p
     marked.write_bytes(b"\xef\xbb\xbfimport triton\n")
     assert read_candidate(str(marked)) == "import triton\n"
     assert len(read_candidate("/dev/zero")) == SOURCE_BYTES + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "targets"),
+    [
+        (("--device", "all"), ["gfx90a"]),
+        (("--device", "all", "--spread"), ["gfx90a", "sm_90"]),
+        (("--device", "all", "--targets", "gfx942"), ["gfx942"]),
+    ],
+)
+def test_on_a_gpu_it_is_compiled_for_what_that_is_unless_targets_are_named(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], targets: list[str]
+) -> None:
+    gpus = (Device(name="0", kind="hip", target="gfx90a"), Device(name="1", kind="cuda", target="sm_90"))
+    asked: list[str] = []
+
+    async def judging(*_: object, targets: Sequence[Target], **__: object) -> Evaluation:
+        asked.extend(one.name for one in targets)
+        return judged(Verdict.CORRECT)
+
+    monkeypatch.setattr(evaluate, "select_devices", lambda _: gpus)
+    monkeypatch.setattr(evaluate, "judged", judging)
+    Path("kernel.py").write_text("x = 1")
+    assert shell("eval", "kernel.py", "--task", "vector_add", *arguments).code == ExitCode.DONE
+    assert asked == targets
+
+
+@pytest.mark.parametrize("command", ["run", "eval"])
+def test_the_help_says_what_is_compiled_for_where_nothing_is_named(shell: Shell, command: str) -> None:
+    assert "[the devices' own; gfx942 on cpu]" in " ".join(shell(command, "--help").out.split())

@@ -113,7 +113,11 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
 
 
 def means(evaluation: Evaluation) -> str:
-    """Mean and geometric mean of the speedups, against what and on which caches; empty where there is none."""
+    """Mean and geometric mean of the speedups, against what and on which caches; why there is none where timing was not whole, and
+    empty where no case has a ratio.
+    """
+    if evaluation.in_part:
+        return clean(measured.missing_words(evaluation))
     known = [
         f"{name} {wording.times(value)}"
         for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
-from sessions.metrics import Rank, rank
+from sessions.metrics import Rank, TimedTwice, rank
 from sessions.names import short_task
 from sessions.state import (
     AttemptState,
@@ -134,7 +134,7 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
             Cell(f"{number}/{planned}"),
             Cell("-", "dim")
             if best is None or best.evaluation is None
-            else _standing(state, best.evaluation, best.speedup_confirmed),
+            else _standing(state, best.evaluation, best.timed_twice),
             exam_cell(best, instance),
             Cell("-", "dim") if last is None else _verdict(last),
             Cell(wording.tokens(read, written), "dim"),
@@ -144,10 +144,10 @@ def agent_row(state: SessionState, instance: InstanceState) -> Row:
     )
 
 
-def _standing(state: SessionState, evaluation: Evaluation, confirmed: float | None) -> Cell:
+def _standing(state: SessionState, evaluation: Evaluation, twice: TimedTwice | None) -> Cell:
     if evaluation.verdict is not Verdict.CORRECT:
         return Cell("none correct yet", "dim")
-    return Cell(*wording.standing(evaluation, target(state), confirmed))
+    return Cell(*wording.standing(evaluation, target(state), twice))
 
 
 def exam_cell(attempt: AttemptState | None, instance: InstanceState) -> Cell:
@@ -257,7 +257,7 @@ class Leaders:
             (
                 Cell(str(number), "dim"),
                 Cell(attempt.attempt),
-                _standing(state, attempt.evaluation, attempt.speedup_confirmed),
+                _standing(state, attempt.evaluation, attempt.timed_twice),
                 exam_cell(attempt, instance),
                 Cell(
                     said or ("? waits" if attempt.waiting else "-"),

@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime
 
 from harness import Evaluation, Verdict
+from sessions.metrics import TimedTwice
 from sessions.state import AttemptState, Confirmation, SessionState
 from tui.cockpit.lines import Span
 
@@ -153,7 +154,7 @@ def roof(factor: float) -> str:
     return f"est {'' if said == '1.00' else '1-'}{said}x roof"
 
 
-def standing(evaluation: Evaluation, target: str | None, confirmed: float | None = None) -> Span:
+def standing(evaluation: Evaluation, target: str | None, twice: TimedTwice | None = None) -> Span:
     """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one.
 
     One that was timed again stands first, with what was found beside it.
@@ -161,11 +162,15 @@ def standing(evaluation: Evaluation, target: str | None, confirmed: float | None
     mark = letter(evaluation.verdict)
     if evaluation.verdict is not Verdict.CORRECT:
         return Span(f"{mark} {words(evaluation.verdict)}", verdict_style(evaluation.verdict))
+    if twice is not None:
+        over = "" if twice.cases is None else f", {twice.cases} cases"
+        found = "" if twice.found is None else f" (found {times(twice.found)}{over})"
+        return Span(f"{mark} {times(twice.confirmed)}{found}", "good")
     if evaluation.speedup is not None:
-        if confirmed is not None:
-            return Span(f"{mark} {times(confirmed)} (found {times(evaluation.speedup)})", "good")
         known = interval(evaluation)
         return Span(f"{mark} {times(evaluation.speedup)}{f' [{known}]' if known else ''}", "good")
+    if evaluation.in_part:
+        return Span(f"{mark} {evaluation.in_part}", "good")
     factor = roof_factor(evaluation, target)
     return Span(f"{mark} {roof(factor)}" if factor is not None else mark, "good")
 

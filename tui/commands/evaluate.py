@@ -6,15 +6,16 @@ import asyncio
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from harness import WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate, target
+from harness import WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
 from harness.baselines import KINDS, TASK, USUAL, Against, Baseline, kernel_baseline, timing_baseline
 from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.limits import SOURCE_BYTES
-from harness.selection import select_devices
+from harness.selection import select_devices, targets_for
 from harness.spread import evaluate_everywhere
 from sessions.home import home_from
 from suites import Task, load_task
@@ -76,13 +77,14 @@ def eval_command(
     settings = configured.settings
     found = load_task(task, registry=home_from(os.environ).suites)
     source = read_candidate(file)
-    compiled_for = [target(name) for name in settings.targets]
     chosen = select_devices(settings.devices)
     if spread and chosen[0].kind == "cpu":
         raise Complaint(
             "--spread compares GPUs, and none was chosen; name them, as --device 0,1 or --device all"
         )
-    devices = tuple(one.name for one in (chosen if spread else chosen[:1]))
+    used = chosen if spread else chosen[:1]
+    devices = tuple(one.name for one in used)
+    compiled_for = targets_for(used, settings.targets)
     timing = Against(baseline_of(found, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(
@@ -101,7 +103,7 @@ async def judged(
     task: Task,
     *,
     devices: tuple[str, ...],
-    targets: list[Target],
+    targets: Sequence[Target],
     seed: int,
     against: Against = USUAL,
 ) -> Evaluation:

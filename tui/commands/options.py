@@ -61,5 +61,5 @@ def targets_option(function: F) -> F:
     return click.option(
         "--targets",
         metavar="NAMES",
-        help="Architectures to compile for, the first decides: gfx942,sm_90. [gfx942]",
+        help="Architectures to compile for, the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
     )(function)

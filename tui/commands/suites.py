@@ -8,7 +8,9 @@ from pathlib import Path
 
 import click
 
-from harness import JudgeExtraMissing, OracleReport, target
+from harness import JudgeExtraMissing, OracleReport
+from harness.devices import CPU
+from harness.selection import targets_for
 from sessions.home import home_from
 from suites import Case, Task, Tolerance, add_suite, check_suite, load_suite, load_task, suite_names
 from suites.tolerances import tolerance_of
@@ -208,7 +210,7 @@ def weigh(name: str, targets: str | None) -> list[OracleReport]:
     """What the judge says of the tasks; none where it is not installed, which is said."""
     tasks = [load_task(name, registry=registry())] if "/" in name else load_suite(name, registry=registry())
     configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
-    compiled_for = [target(each) for each in configured.settings.targets]
+    compiled_for = targets_for((CPU,), configured.settings.targets)
     try:
         return asyncio.run(weigh_all(tasks, compiled_for))
     except JudgeExtraMissing as missing:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.evaluation import ErrorReport, Verdict
 from harness.worker.judge import findings, wording
 from harness.worker.judge.link import CandidateRaised, GuestGone, GuestLied, GuestSlow
 from harness.worker.serving.messages import OUT_OF_MEMORY
 
 from .link import Cause
+
+_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
+_MEMORY_SENTENCES = 3
+"""Of what torch says when a device is full: that it is, what was asked for, and what was free. The rest is of processes and settings."""
 
 
 class Refused(Exception):
@@ -21,6 +27,12 @@ class Refused(Exception):
 def is_memory(cause: Cause) -> bool:
     """Several processes with copies of the inputs share the device: that it is full is nobody's fault."""
     return isinstance(cause, CandidateRaised) and cause.failure.kind == OUT_OF_MEMORY
+
+
+def in_one_line(message: str) -> str:
+    """What a failure says, in its first line; of a full device only what was asked for and what was free."""
+    line = message.partition("\n")[0]
+    return " ".join(_SENTENCE.split(line)[:_MEMORY_SENTENCES]) if "out of memory" in line else line
 
 
 def blamed(cause: Cause, case: str) -> tuple[Verdict, ErrorReport]:

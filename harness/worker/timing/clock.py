@@ -30,7 +30,7 @@ from harness.worker.serving.device_memory import NotShared
 from harness.worker.serving.messages import Argument, Farewell, LeftBehind, Load, Loaded
 from suites.task import Case
 
-from .blame import Refused, blamed, is_memory
+from .blame import Refused, blamed, in_one_line, is_memory
 from .inputs import SETS, CaseInputs, LaidOut, descriptors, handles
 from .link import TimerFailed, TimerLink
 from .messages import (
@@ -135,11 +135,12 @@ class Clock:
             if failure.side == CANDIDATE and not is_memory(failure.cause):
                 verdict, error = blamed(failure.cause, self._case)
             else:
-                problem = f"{self._where}: the {failure.side} could not be timed: {failure}"
+                problem = self._not_timed(failure)
         except Refused as refused:
             verdict, error = refused.verdict, refused.error
         except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
-            problem = str(failure).partition("\n")[0]
+            at = f"case {self._case}: " if self._case else ""
+            problem = f"{at}{in_one_line(str(failure))}"
         finally:
             self._close()
         return Measured(
@@ -177,7 +178,7 @@ class Clock:
 
     def _forget_rival(self, failure: TimerFailed) -> None:
         """The best so far fails where it was right before: the candidate is timed from the start, without it."""
-        self._without_rival = f"{self._where}: the {failure.side} could not be timed: {failure}"
+        self._without_rival = self._not_timed(failure)
         sources = {side: source for side, source in self._measure.sources.items() if side != RIVAL}
         self._measure = msgspec.structs.replace(self._measure, sources=sources)
         self._close()
@@ -441,6 +442,6 @@ class Clock:
             timer.close()
         self._timers, self._player = [], None
 
-    @property
-    def _where(self) -> str:
-        return f"case {self._case}" if self._case else "the import"
+    def _not_timed(self, failure: TimerFailed) -> str:
+        where = f"case {self._case}" if self._case else "the import"
+        return f"{where}: the {failure.side} could not be timed: {in_one_line(str(failure))}"
