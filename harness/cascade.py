@@ -3,62 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import os
-import signal
-import socket
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
-from harness.worker.judge.findings import left_behind
-from harness.worker.judge.plan import PATIENCE, make_plan
-from harness.worker.judge.seeds import derive
 from harness.worker.serving.channel import BadFrame
-from harness.worker.serving.messages import (
-    ENCODER,
-    JUDGE_REPORTS,
-    Alive,
-    Begin,
-    Entered,
-    FirstCallPassed,
-    Judged,
-    JudgeReport,
-    Left,
-    Proceed,
-    Specified,
-    Weighed,
-)
 from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
 from suites.task import Task
 
-from . import limits
 from .baselines import USUAL, Against
-from .compilation import Compiler, TargetReport, last_line, never_run, only_compiled
 from .device import Device, Target
 from .effort import WHOLE, Effort
 from .errors import HarnessError, WorkerDied
+from .evaluating import Asked, Evaluating
 from .evaluation import ErrorReport, Evaluation, Verdict
-from .frames import AsyncChannel
-from .layers import unlike
-from .performance import Performance
-from .pool import DevicePool, Slot
-from .product import Product
+from .pool import DevicePool
 from .products import product_of
-from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
-from .servers import Child
 from .sheet import OnEvent, Sheet
-from .spares import GUEST, Worker
-from .static import StaticReport, inspect_source
+from .static import inspect_source
 from .targets import target as find_target
-from .timed import mean_speedups, not_timed
-
-_MAX_REPORT_BYTES = 64 << 20
-_LEAVE_S = 5.0
-"""For a guest to end by itself after its last answer."""
-NO_GPU = "no GPU: estimate only"
 
 
 async def evaluate(
@@ -106,21 +71,25 @@ async def evaluate(
             compiled_for = _targets(slot.device, targets)
             here = task_on(task, compiled_for[0].name)
             product = product_of(slot.device).product
-            asked = _Asked(
+            asked = Asked(
                 here, task, candidate, compiled_for, product, seed, report, exam, rival, against, effort
             )
-            if slot.interpreter is not None:
-                sheet.enter("call")
-                silent = sheet.silent("cpu")
-                interpreted = passed or await _Evaluating(silent, pool, slot.interpreter, asked).run()
+            if slot.interpreter is None:
+                return await Evaluating(sheet, pool, slot, asked).run()
+            sheet.enter("call")
+            interpreter = Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked, before_gpu=True)
+            try:
+                interpreted = passed or await interpreter.run()
                 held = sheet.interpreted(interpreted, report.unbounded)
                 if held is not None:
                     return held
                 asked = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
+                on_gpu = Evaluating(sheet, pool, slot, asked)
                 if effort.rough:
-                    roughly = _Evaluating(sheet, pool, slot, asked).roughly
-                    return await pool.judge_on(slot, partial(roughly, interpreted))
-            return await pool.judge_on(slot, _Evaluating(sheet, pool, slot, asked).run)
+                    return await pool.judge_on(slot, partial(on_gpu.roughly, interpreted))
+                return await interpreter.completed(await pool.judge_on(slot, on_gpu.run))
+            finally:
+                interpreter.let_go()
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
@@ -132,384 +101,3 @@ def _targets(device: Device, asked: Sequence[Target]) -> tuple[Target, ...]:
     """The device's own target first, where it is a GPU."""
     own = () if device.target is None else (find_target(device.target),)
     return (*own, *(one for one in asked if one not in own))
-
-
-class _Asked(msgspec.Struct, frozen=True):
-    """What is to be judged."""
-
-    task: Task
-    """With the dtypes of the first target and the sizes of the device."""
-    as_written: Task
-    source: str
-    targets: tuple[Target, ...]
-    product: Product | None
-    """Of the device, also while the interpreter runs it first; `None` for `cpu`, and where it is not in the table."""
-    seed: int
-    static: StaticReport
-    exam: bool
-    rival: str | None
-    against: Against
-    effort: Effort
-
-
-class _Evaluating:
-    """One candidate on one slot, after the static stage."""
-
-    def __init__(self, sheet: Sheet, pool: DevicePool, slot: Slot, asked: _Asked) -> None:
-        self._sheet = sheet
-        self._pool = pool
-        self._slot = slot
-        self._task = asked.task
-        self._asked = asked.as_written
-        self._source = asked.source
-        self._targets = asked.targets
-        self._product = asked.product
-        self._seed = asked.seed
-        self._static = asked.static
-        self._exam = asked.exam
-        self._rival = asked.rival
-        self._against = asked.against
-        self._effort = asked.effort
-        self._limits = pool.limits(slot.device)
-        self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
-        """Arguments of every case at `gpu` sizes, once the judge has told them."""
-        self._compiled: TargetReport | None = None
-        """Of the first target: what it shows to be no honest work is told when nothing else is wrong."""
-        plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
-        self._cases, self._calls, self._configs = plan.declared, plan.calls, plan.configs
-
-    async def run(self) -> Evaluation:
-        """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
-        channel = await self._slot.channel()
-        time_limits = self._limits
-        cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * self._calls
-        guest, pid, end = await self._guest(math.ceil(cpu))
-        finished = False
-        replaying: tuple[Child, int, socket.socket] | None = None
-        try:
-            try:
-                if self._slot.device.kind == "cpu":  # a GPU's launches are not recorded
-                    replaying = await self._slot.server.spawn_for_another(
-                        "verifier", cpu_limit_s=math.ceil(PATIENCE * cpu), sandboxed=True
-                    )
-                begin = Begin(
-                    task=self._task,
-                    source=self._source,
-                    seed=self._seed,
-                    guest_pid=pid,
-                    verifier_pid=None if replaying is None else replaying[1],
-                    target=self._targets[0].name,
-                    limits=time_limits,
-                    exam=self._exam,
-                )
-                ends = (end,) if replaying is None else (end, replaying[2])
-                await self._tell(channel, begin, tuple(one.fileno() for one in ends))
-            finally:
-                end.close()
-                if replaying is not None:
-                    replaying[2].close()
-            evaluation = await self._follow(channel, guest)
-            finished = True
-        finally:
-            guest.end()
-            if replaying is not None:
-                replaying[0].end()
-            if not finished:
-                self._slot.discard()
-        return evaluation
-
-    async def roughly(self, interpreted: Evaluation) -> Evaluation:
-        """What few samples say of a candidate that the interpreter let pass; its outputs are looked at where it is timed."""
-        self._sheet.fail_open_stages("by the interpreter alone", ok=None)
-        self._sheet.enter("performance")
-        verdict, error = await self._time()
-        told = self._sheet.done(verdict, error)
-        return msgspec.structs.replace(
-            told,
-            call=interpreted.call,
-            execution=interpreted.execution,
-            stages=(told.stages[0], *interpreted.stages[1:-1], told.stages[-1]),
-        )
-
-    async def _guest(self, cpu_s: int) -> Worker:
-        """On a GPU one that was started ahead, where there is one."""
-        device = self._slot.device
-        if device.kind != "cpu":
-            guest = await self._pool.spares.take(GUEST, device)
-            assert guest.child.scratch is not None
-            await asyncio.to_thread(self._pool.kernels.lay, self._source, guest.child.scratch)
-            return guest
-        return Worker(*await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_s, sandboxed=True))
-
-    async def _follow(self, channel: AsyncChannel, guest: Child) -> Evaluation:
-        """Hears the judge out."""
-        while True:
-            report = await self._hear(channel)
-            match report:
-                case Entered(stage=stage):
-                    self._sheet.enter(stage)
-                case Left(stage=stage, ok=ok, detail=detail):
-                    self._sheet.leave(stage, detail, ok=ok)
-                case FirstCallPassed():
-                    self._specifications = report.cases
-                    # What the judge goes on to say is heard once it is compiled: the stages keep their order.
-                    await self._tell(channel, Proceed())
-                    failure = await self._compile(report)
-                    if failure is not None:
-                        self._slot.discard()  # it judges what nobody asks for any more
-                        await self._finish_guest(guest, kill=True)
-                        return self._sheet.done(*failure)
-                case Judged():
-                    return await self._conclude(report, guest)
-                case Alive():
-                    continue
-                case Weighed() | Specified():
-                    raise WorkerDied("the judge answered a question that was not asked")
-
-    async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
-        """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
-        sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
-        compiling = unlike(sheet.facts.get("sandbox", ()), judged.sandbox)
-        sheet.facts |= {
-            "sandbox": (*judged.sandbox, *compiling),
-            "facts": (*judged.facts, *sheet.facts.get("facts", ())),
-            "margins": judged.margins,
-        }
-        if verdict is Verdict.CORRECT and self._slot.device.kind != "cpu" and guest.scratch is not None:
-            await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
-        on_cpu = self._slot.device.kind == "cpu"
-        ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
-        try:
-            if verdict is Verdict.CORRECT and not on_cpu:
-                sheet.enter("performance")
-                verdict, error = await self._time(alone=ending)
-        finally:
-            leftover = await ending
-        if judged.guest_ended:
-            verdict, error = self._how_it_ended(guest, judged)
-        if on_cpu and verdict is Verdict.TIMEOUT and self._static.slow and error is not None:
-            verdict = Verdict.UNSUPPORTED
-            slow = ", ".join(self._static.slow)
-            message = f"{error.message.partition(' did not')[0]}: {slow} is too slow for the interpreter here"
-            error = ErrorReport(kind="unsupported", message=message)
-        if verdict is Verdict.CORRECT and leftover:
-            verdict, error = Verdict.REJECTED, left_behind(0, leftover)
-            sheet.revise("integrity", error.message)
-        if verdict is Verdict.CORRECT and self._compiled is not None:
-            refusal = self._compiled.refusal(judged.launched) or self._compiled.empty(
-                judged.launched, judged.traffic
-            )
-            if refusal is not None:
-                verdict, error = refusal
-                sheet.revise("integrity", refusal[1].message)
-        sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
-        if on_cpu and verdict is Verdict.CORRECT:
-            sheet.enter("performance")
-        if on_cpu and self._compiled is not None and verdict is Verdict.CORRECT:
-            sheet.notes += only_compiled(self._compiled.resources, judged.kernels)
-        if on_cpu:
-            await self._measure_without_a_gpu(judged, correct=verdict is Verdict.CORRECT)
-        if on_cpu and verdict is Verdict.CORRECT:
-            sheet.leave("performance", NO_GPU, ok=None)
-            short, notes = untouched(sheet.facts.get("sampled", ()))
-            sheet.notes += notes
-            if short is not None:
-                verdict, error = Verdict.WRONG, short
-                sheet.revise("execution", short.message)
-        return sheet.done(verdict, error)
-
-    async def _time(self, *, alone: Awaitable[object] | None = None) -> tuple[Verdict, ErrorReport | None]:
-        """Latencies of a correct candidate; what is wrong in a call that is timed makes it incorrect after all.
-
-        The device is not timed before `alone` is done.
-        """
-        performance = Performance(
-            self._pool, self._slot, self._task, self._targets[0], seed=self._timing_seed(), alone=alone
-        )
-        channel = await self._slot.channel()
-        try:
-            resources = self._sheet.facts.get("resources", {}).get(self._targets[0].name, ())
-            compiled = {one.code_sha256 for one in resources}
-            timing = await performance.measure(
-                channel,
-                self._source,
-                rival=self._rival,
-                against=self._against,
-                compiled=compiled,
-                effort=self._effort,
-            )
-        except TimeoutError:
-            self._slot.discard()
-            raise WorkerDied("the clock said nothing for too long") from None
-        except BaseException:
-            self._slot.discard()
-            raise
-        sheet = self._sheet
-        sheet.leave("performance", timing.detail, ok=timing.ok)
-        sheet.notes += timing.notes
-        sheet.facts["facts"] = (*sheet.facts.get("facts", ()), *timing.facts)
-        sheet.facts |= {"latency": timing.latency, "rough": timing.rough}
-        sheet.facts |= {"device_before": timing.before, "device_after": timing.after}
-        missing = not_timed(self._task.open_cases, timing.latency)
-        sheet.facts["not_timed"] = missing
-        speedup, geomean = mean_speedups(timing.latency, missing)
-        sheet.facts |= {"speedup": speedup, "speedup_geomean": geomean}
-        return timing.verdict, timing.error
-
-    def _timing_seed(self) -> int:
-        """An exam times the open cases once more, with values of its own: what was *found* is *confirmed* or not."""
-        return derive(self._seed, "confirm") if self._exam else self._seed
-
-    async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
-        """Waits until the guest's tree is gone; how many processes it had left behind."""
-        if kill:
-            guest.end()
-        ended = await guest.wait(_LEAVE_S)
-        if text := guest.printed.text():
-            self._sheet.facts["printed"] = text
-        return ended.leftover
-
-    def _how_it_ended(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
-        """A crash in the words of the signal; the kernel's CPU limit is a timeout; a dead server is our fault."""
-        assert judged.error is not None
-        if not self._slot.server.alive:
-            raise WorkerDied(f"the {self._slot.server.name} server died and took the candidate along")
-        ended = guest.ended.result()
-        if ended.killed:
-            return Verdict.REJECTED, ErrorReport(
-                kind="tampering", message="the candidate closed the judge's channel"
-            )
-        if ended.why:
-            message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
-            return Verdict.CRASH, ErrorReport(kind="limit", message=message)
-        status = ended.status
-        where = judged.error.message.removeprefix("the process ended ")
-        if not os.WIFSIGNALED(status):
-            code = os.waitstatus_to_exitcode(status)
-            message = (
-                f"the candidate ended its process {where} (exit code {code}); an entry point must return"
-            )
-            return Verdict.CRASH, ErrorReport(kind="exit", message=message)
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name
-        if number == signal.SIGXCPU:
-            return Verdict.TIMEOUT, ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
-        hint = {
-            signal.SIGKILL: "the machine may have run out of memory",
-            signal.SIGSEGV: "an access outside its memory",
-            signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
-        }.get(signal.Signals(number), "")
-        message = f"the process was killed by {name} {where}" + (f": {hint}" if hint else "")
-        return Verdict.CRASH, ErrorReport(kind=name, message=message)
-
-    async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
-        """The compile stage: every target in its own process; the verdict when the first one fails."""
-        self._sheet.enter("compile")
-        if self._sheet.compiled is not None:
-            self._sheet.leave("compile", self._sheet.compiled, ok=True)
-            return None
-        compiler = Compiler(self._pool, self._asked, self._source, self._limits)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(compiler.compile(target, passed), name=f"compile/{target.name}")
-                    for target in self._targets
-                ]
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        reports = {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
-        self._sheet.facts["sandbox"] = (
-            compiler.layers
-        )  # until the judge's word: a candidate may fail before it
-        self._sheet.facts["resources"] = {name: one.resources for name, one in reports.items()}
-        self._sheet.facts["compile_errors"] = {
-            name: one.error or f"unsupported: {one.unsupported}"
-            for name, one in reports.items()
-            if one.error or one.unsupported
-        }
-        for name, one in reports.items():
-            self._sheet.notes += [f"{name}: {note}" for note in one.notes]
-        first = self._targets[0].name
-        judging = reports[first]
-        if judging.timed_out:
-            return self._compile_failure(Verdict.TIMEOUT, "timeout", judging, first)
-        if judging.error is not None:
-            return self._compile_failure(Verdict.COMPILE_ERROR, "compile", judging, first)
-        if judging.unsupported is not None:
-            return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
-        self._compiled = judging
-        self._sheet.notes += never_run(judging.resources, self._configs)
-        count = {
-            name: len(one.resources)
-            for name, one in reports.items()
-            if name not in self._sheet.facts["compile_errors"]
-        }
-        detail = ", ".join(f"{name}: {number} binaries" for name, number in count.items())
-        self._sheet.leave("compile", detail, ok=True)
-        return None
-
-    def _compile_failure(
-        self, verdict: Verdict, kind: str, report: TargetReport, target: str
-    ) -> tuple[Verdict, ErrorReport]:
-        said = report.error or report.unsupported or ""
-        message = said.partition("\n")[0]
-        self._sheet.leave(
-            "compile", f"{target}: {message}", ok=None if verdict is Verdict.UNSUPPORTED else False
-        )
-        error = ErrorReport(
-            kind=kind, message=f"{target}: {message}", trace=report.trace or said, line=report.line
-        )
-        return verdict, error
-
-    async def _measure_without_a_gpu(self, judged: Judged, *, correct: bool) -> None:
-        """Counts, and of a correct candidate samples at `gpu` sizes, beside the cost model; estimates of both."""
-        facts, target = self._sheet.facts, self._targets[0]
-        facts["traffic"] = await asyncio.to_thread(counted, self._task, self._cases, judged.traffic)
-        self._sheet.notes += unwritten(facts["traffic"])
-        facts["sampled"], facts["not_sampled"] = (), {}
-        if correct and not self._exam and not self._effort.rough:
-            sampler = Sampler(self._pool, self._task, self._source, target)
-            reports = await sampler.sample(self._specifications)
-            facts["sampled"], facts["not_sampled"] = await asyncio.to_thread(
-                extrapolated, self._task, self._cases, target, reports
-            )
-            self._sheet.notes += missed(facts["sampled"])
-        facts["estimate"] = await asyncio.to_thread(
-            estimates,
-            self._task,
-            self._cases,
-            self._targets,
-            facts["traffic"],
-            facts["sampled"],
-            self._product,
-        )
-
-    async def _tell(
-        self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()
-    ) -> None:
-        try:
-            await channel.send(ENCODER.encode(request), descriptors)
-        except EOFError as error:
-            raise await self._lost_judge() from error
-
-    async def _hear(self, channel: AsyncChannel) -> JudgeReport:
-        silence = max(self._limits.call_s, self._limits.case_s) + limits.ORACLE_S
-        try:
-            async with asyncio.timeout(silence):
-                return JUDGE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
-        except TimeoutError:
-            raise WorkerDied(f"the judge said nothing for {silence:g} s") from None
-        except EOFError as error:
-            raise await self._lost_judge() from error
-
-    async def _lost_judge(self) -> WorkerDied:
-        """Who was lost: the judge, with its last words, or the server under it."""
-        judge = self._slot.judge
-        if judge is not None:
-            await judge.wait(_LEAVE_S)
-        if not self._slot.server.alive:
-            return WorkerDied(
-                f"the {self._slot.server.name} server died; it is started again with the next evaluation"
-            )
-        said = last_line(judge) if judge is not None else ""
-        return WorkerDied(f"the judge is gone: {said or 'it was killed'}")

@@ -16,12 +16,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from harness import cascade, limits
+from harness import evaluating, limits
 from harness.baselines import Against, Baseline
-from harness.cascade import _Evaluating
 from harness.device import Device
 from harness.effort import WHOLE
 from harness.errors import WorkerDied
+from harness.evaluating import Evaluating
 from harness.evaluation import ErrorReport, Verdict
 from harness.frames import AsyncChannel
 from harness.kernel_cache import KernelCache
@@ -285,9 +285,9 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
 
     async def channel() -> None: ...
 
-    monkeypatch.setattr(cascade, "Performance", Measuring)
+    monkeypatch.setattr(evaluating, "Performance", Measuring)
     sheet = Sheet(TASK, "0", None)
-    evaluating = SimpleNamespace(
+    one = SimpleNamespace(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
         _task=TASK,
@@ -299,7 +299,7 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
         _against=None,
         _effort=WHOLE,
     )
-    assert await _Evaluating._time(cast(Any, evaluating)) == (Verdict.CORRECT, None)
+    assert await Evaluating._time(cast(Any, one)) == (Verdict.CORRECT, None)
     evaluation = sheet.done(Verdict.CORRECT, None)
     assert len(evaluation.latency) == timed_cases
     assert evaluation.not_timed == tuple(names[timed_cases:])
@@ -343,7 +343,7 @@ def test_a_tape_proves_something_only_with_binaries_of_the_source(
 
 def test_an_exam_is_timed_with_values_of_its_own() -> None:
     def seed(*, exam: bool) -> int:
-        return _Evaluating._timing_seed(cast(Any, SimpleNamespace(_exam=exam, _seed=5)))
+        return Evaluating._timing_seed(cast(Any, SimpleNamespace(_exam=exam, _seed=5)))
 
     assert seed(exam=False) == 5
     assert seed(exam=True) == derive(5, "confirm") != 5

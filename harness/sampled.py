@@ -1,0 +1,70 @@
+"""What the interpreter's counts, and samples at `gpu` sizes, say of a candidate, beside the cost model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from harness.worker.serving.messages import CaseTraffic
+from suites.task import Case, Task
+
+from .device import Target
+from .evaluation import ErrorReport, Evaluation, SampledTraffic, Verdict
+from .product import Product
+from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
+
+
+class Sampled(NamedTuple):
+    """Counts, samples and estimates of both."""
+
+    facts: dict[str, Any]
+    """Fields of the Evaluation, by name."""
+    notes: list[str]
+    untouched: ErrorReport | None
+    """What the kernels leave out at `gpu` sizes."""
+
+    def beside(self, evaluation: Evaluation) -> Evaluation:
+        """A GPU's evaluation of the same candidate, with this; what the kernels leave out is wrong there too."""
+        notes = tuple(dict.fromkeys((*evaluation.notes, *self.notes)))
+        evaluation = msgspec.structs.replace(evaluation, **self.facts, notes=notes)
+        wrong = self.untouched
+        if wrong is None or evaluation.verdict is not Verdict.CORRECT:
+            return evaluation
+        stages = tuple(
+            msgspec.structs.replace(stage, ok=False, detail=wrong.message)
+            if stage.name == "execution"
+            else stage
+            for stage in evaluation.stages
+        )
+        return msgspec.structs.replace(
+            evaluation, verdict=Verdict.WRONG, error=wrong, execution=False, stages=stages
+        )
+
+
+async def sampled(
+    sampler: Sampler | None,
+    specifications: msgspec.Raw,
+    counts: Sequence[CaseTraffic],
+    *,
+    task: Task,
+    cases: tuple[Case, ...],
+    targets: tuple[Target, ...],
+    product: Product | None,
+) -> Sampled:
+    """Of a candidate that was run with these `counts`; without a `sampler` nothing is sampled."""
+    traffic = await asyncio.to_thread(counted, task, cases, counts)
+    notes = [*unwritten(traffic)]
+    samples: tuple[SampledTraffic, ...] = ()
+    lacking: dict[str, str] = {}
+    wrong = None
+    if sampler is not None:
+        reports = await sampler.sample(specifications)
+        samples, lacking = await asyncio.to_thread(extrapolated, task, cases, targets[0], reports)
+        wrong, told = untouched(samples)
+        notes += [*missed(samples), *told]
+    estimate = await asyncio.to_thread(estimates, task, cases, targets, traffic, samples, product)
+    facts = {"traffic": traffic, "sampled": samples, "not_sampled": lacking, "estimate": estimate}
+    return Sampled(facts, notes, wrong)
