@@ -77,7 +77,7 @@ async def roughly(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch, source: str, timing: Timing, **changes: Any
 ) -> tuple[Evaluation, Clock]:
     clock = Clock(timing)
-    monkeypatch.setattr("harness.cascade.Performance", clock)
+    monkeypatch.setattr("harness.evaluating.Performance", clock)
     gpu = changes.pop("gpu", GPU)
     options: dict[str, Any] = {
         "effort": ROUGH[0],
