@@ -83,7 +83,6 @@ def install(target: Target) -> None:
     """Make launches compile only, for `target`; once a process, before the candidate's module is imported."""
     if triton.knobs.runtime.interpret:
         raise RuntimeError("a process that interprets cannot compile: TRITON_INTERPRET must not be set")
-    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     triton.knobs.compilation.always_compile = True
     triton.knobs.nvidia.dump_ptxas_log = True
     files.install()
