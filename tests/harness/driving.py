@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
-def drive(script: str, *arguments: str) -> Any:
-    """The JSON that a driver of this folder prints."""
+def drive(script: str, *arguments: str, **variables: str) -> Any:
+    """The JSON that a driver of this folder prints, with these environment variables."""
     done = subprocess.run(
         [sys.executable, str(HERE / script), *arguments],
         capture_output=True,
@@ -20,6 +21,7 @@ def drive(script: str, *arguments: str) -> Any:
         check=False,
         cwd=HERE.parent.parent,
         timeout=300,
+        env=os.environ | variables,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -33,6 +34,13 @@ def nvidia() -> Any:
         "huge",
     )
     return drive("compiling.py", "sm_90", *names)
+
+
+def test_a_process_on_the_gpu_finds_what_was_compiled_here(tmp_path: Path) -> None:
+    drive("compiling.py", "sm_90", "vector_add", TRITON_CACHE_DIR=str(tmp_path))
+    compiled, found = drive("running.py", TRITON_CACHE_DIR=str(tmp_path))
+    assert len(compiled) == 2, "a size that 16 divides, and one that it does not"
+    assert found == compiled, "nothing is compiled again"
 
 
 def line_of(text: str) -> int:
