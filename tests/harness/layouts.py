@@ -16,6 +16,7 @@ from harness.worker.judge.distributions import inject_special
 from harness.worker.judge.layouts import laid_out
 from harness.worker.judge.problem import Inputs, Problem
 from harness.worker.judge.vault import Vault
+from harness.worker.serving import place
 from harness.worker.serving.arena import Arena, open_arguments
 from tests.harness.doubling import PROBLEM, write_doubled
 
@@ -111,16 +112,15 @@ def vault() -> dict[str, Any]:
         case = JudgedCase(task.cases[0])
         kept = Vault()
         for _ in range(3):
-            for place in range(4):
-                _ = kept.given(problem, case, 1, place).expected
+            for at in range(4):
+                _ = kept.given(problem, case, 1, at).expected
         draws = [
-            tensor_of(kept.given(problem, case, seed, place).inputs)
-            for seed, place in ((1, 0), (1, 1), (2, 0))
+            tensor_of(kept.given(problem, case, seed, at).inputs) for seed, at in ((1, 0), (1, 1), (2, 0))
         ]
         bytes_of_one = kept.given(problem, case, 1, 0).size_bytes
         small = Vault(capacity_bytes=3 * bytes_of_one)
-        for place in range(4):
-            _ = small.given(problem, case, 1, place).expected
+        for at in range(4):
+            _ = small.given(problem, case, 1, at).expected
         newest = small.given(problem, case, 1, 3)
         again = small.given(problem, case, 1, 0)
         drawn = Vault()
@@ -132,7 +132,11 @@ def vault() -> dict[str, Any]:
             "drawn forgotten": drawn.given(problem, hidden, 1, 1) is not before,
             "oracle calls": len(problem._oracle.__globals__["calls"]),
             "same": kept.given(problem, case, 1, 0) is kept.given(problem, case, 1, 0),
-            "different": not any(torch.equal(a, b) for at, a in enumerate(draws) for b in draws[:at]),
+            "different": not any(torch.equal(a, b) for n, a in enumerate(draws) for b in draws[:n]),
+            "two judges leave a small GPU to its guests": 2
+            * (place.vault_bytes_of(24 << 30) + place.kept_bytes(24 << 30))
+            < (24 << 30) / 3,
+            "a large GPU keeps whole cases": place.vault_bytes_of(140 << 30) > 8 << 30,
             "within": small.size_bytes <= 3 * bytes_of_one,
             "newest kept": small.given(problem, case, 1, 3) is newest,
             "made again alike": torch.equal(tensor_of(again.inputs), draws[0]),

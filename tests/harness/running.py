@@ -43,4 +43,4 @@ before = compiled()
 for size in (1 << 24, 99_999):
     x = torch.empty(size)
     kernels.add_kernel.warmup(x, x, x, size, BLOCK=1024, num_warps=4, grid=(1,))
-print(json.dumps([before, compiled()]))
+sys.stdout.write(json.dumps([before, compiled()]))

@@ -65,7 +65,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
             case Begin():
                 judge.judge(request, frame.descriptors)
         gc.collect()
-        place.give_back()
+        place.give_back(all_of_it=True)
         if judge.problems > loaded:  # modules that a problem brought along stay; not looked through again
             loaded = judge.problems
             gc.freeze()

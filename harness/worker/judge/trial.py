@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 
-KEPT_BYTES = 4 << 30
-"""Of device memory, by torch's cache in the judge while a candidate runs beside it."""
-
-
 class Stop(Exception):
     """The verdict stands."""
 
@@ -188,7 +184,7 @@ class Trial:
     def _run(self, step: Step, *, first: bool = False) -> Run:
         """One call in the guest with inputs of the judge's; `Stop` where the interpreter cannot say."""
         self._judge.alive()
-        place.give_back(beyond_bytes=KEPT_BYTES)
+        place.give_back()
         self._case = step.case.name
         run = self._caller.call(step, first=first)
         if run.returned.unsupported:

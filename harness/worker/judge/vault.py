@@ -14,11 +14,6 @@ from harness.worker.serving.arena import Value
 from .cases import JudgedCase
 from .problem import Inputs, Problem
 
-CAPACITY_BYTES = 256 << 20
-"""A judge's share; the inputs of one case may be larger and are then made anew."""
-GPU_CAPACITY_BYTES = 16 << 30
-"""At the sizes of a GPU one case takes a gigabyte or two."""
-
 
 @dataclass(slots=True)
 class Given:
@@ -53,7 +48,7 @@ class Vault:
     """Least recently used first out."""
 
     def __init__(self, capacity_bytes: int | None = None) -> None:
-        self._capacity_bytes = capacity_bytes or (GPU_CAPACITY_BYTES if place.is_gpu() else CAPACITY_BYTES)
+        self._capacity_bytes = capacity_bytes or place.vault_bytes()
         self._kept: OrderedDict[Hashable, Given] = OrderedDict()
 
     @property

@@ -15,6 +15,13 @@ _ROUNDING = ("gfx942", "sm_8", "sm_9", "sm_10", "sm_12")
 
 THREADS = 4
 """Copying and comparing gigabytes is worth a few."""
+VAULT_BYTES = 256 << 20
+"""On a CPU; the inputs of one case may be larger and are then made anew."""
+MOST_VAULT_BYTES = 16 << 30
+"""At the sizes of a GPU one case takes a gigabyte or two."""
+SHARES_OF_VAULT = 10
+MOST_KEPT_BYTES = 4 << 30
+SHARES_OF_CACHE = 24
 
 _device = torch.device("cpu")
 _tf32 = False
@@ -48,14 +55,36 @@ def here(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(_device)
 
 
-def give_back(*, beyond_bytes: int = 0) -> None:
+def give_back(*, all_of_it: bool = False) -> None:
     """
-    Lets other processes have the device memory that torch keeps for itself, where that is more than `beyond_bytes`.
+    Lets other processes have the device memory that torch keeps for itself, where that is more than it may while they run.
 
     Comparing in float64 at a GPU's sizes leaves tens of gigabytes behind in torch's cache, which guests and timers need.
     """
-    if is_gpu() and torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > beyond_bytes:
+    if not is_gpu():
+        return
+    most = 0 if all_of_it else kept_bytes(_total_bytes())
+    if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > most:
         torch.cuda.empty_cache()
+
+
+def kept_bytes(total_bytes: int) -> int:
+    """What torch's cache may keep in a judge beside guests and timers, on a GPU with that much memory."""
+    return min(MOST_KEPT_BYTES, total_bytes // SHARES_OF_CACHE)
+
+
+def vault_bytes() -> int:
+    """Inputs and the oracle's outputs that a judge may keep where it computes."""
+    return vault_bytes_of(_total_bytes()) if is_gpu() else VAULT_BYTES
+
+
+def vault_bytes_of(total_bytes: int) -> int:
+    """On a GPU with that much memory, which other judges, guests and timers share."""
+    return min(MOST_VAULT_BYTES, total_bytes // SHARES_OF_VAULT)
+
+
+def _total_bytes() -> int:
+    return int(torch.cuda.get_device_properties(_device).total_memory)
 
 
 def is_gpu() -> bool:

@@ -54,8 +54,6 @@ from .process import LEAST_IN_BLOCK, STEP_S, TimedProcess, block_size
 from .spot_check import SpotCheck
 from .tape import Launch, Tape
 
-KEPT_BYTES = 4 << 30
-"""Of device memory, by torch's cache in the clock's process while timers run."""
 MEDIAN_ERROR = 0.0025
 """Rounds go on until each process's median is known this well."""
 MOST_PLAYED = 60
@@ -231,7 +229,7 @@ class Clock:
     def _time(self, case: Case, *, check: bool) -> None:
         """One case, every process."""
         self._case = case.name
-        place.give_back(beyond_bytes=KEPT_BYTES)
+        place.give_back()
         processes = self._prepare(case)
         self._spent("inputs, tuning, warm calls")
         self._sample(processes)
