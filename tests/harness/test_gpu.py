@@ -70,7 +70,7 @@ async def test_every_baseline_is_correct_at_gpu_sizes(gpu_pool: DevicePool, name
     assert next(iter(found.resources)) == own
     assert {one.binary for one in found.resources[str(own)]} == {own}
     assert {one.case for one in found.latency} == {case.name for case in task.open_cases}
-    assert {one.confirmed for one in found.latency} <= {"wall", "bound"}
+    assert {one.confirmed for one in found.latency} <= {"graph", "wall"}
     assert all(one.outcome in (Outcome.NOT_RESOLVED, Outcome.TOO_SHORT) for one in found.latency), (
         found.latency
     )
