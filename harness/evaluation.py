@@ -368,11 +368,11 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def in_part(self) -> str:
-        """`not whole: 5 of 7 cases timed`; empty where every open case has a latency, or none has."""
+        """`not whole: 5 of 7 cases`, as to timing; empty where every open case has a latency, or none has."""
         if not self.not_timed:
             return ""
         timed = len(self.latency)
-        return f"not whole: {timed} of {timed + len(self.not_timed)} cases timed"
+        return f"not whole: {timed} of {timed + len(self.not_timed)} cases"
 
 
 EVALUATION_DECODER: msgspec.json.Decoder[Evaluation] = msgspec.json.Decoder(Evaluation)

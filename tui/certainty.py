@@ -96,7 +96,9 @@ def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> st
     timed, or has a ratio.
     """
     if twice is None:
-        return evaluation.in_part if evaluation.speedup is None else f"{evaluation.speedup:.2f}x"
+        if evaluation.speedup is not None:
+            return f"{evaluation.speedup:.2f}x"
+        return f"{evaluation.in_part} timed" if evaluation.in_part else ""
     confirmed = f"confirmed {twice.confirmed:.2f}x"
     if twice.found is None:
         return confirmed

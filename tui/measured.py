@@ -50,7 +50,7 @@ def missing_words(evaluation: Evaluation) -> str:
     if not evaluation.in_part:
         return ""
     names = ", ".join(evaluation.not_timed)
-    return f"{evaluation.in_part}, so there is no overall speedup; without a latency: {names}"
+    return f"{evaluation.in_part} timed, so there is no overall speedup; without a latency: {names}"
 
 
 def _times(each: Latency) -> tuple[str, ...]:

@@ -410,7 +410,7 @@ async def test_a_start_whose_timing_was_not_whole_is_tuned_as_where_nothing_is_t
     judge = Partly()
     state, _ = await tuned(tmp_path, judge)
     assert not judge.estimated
-    assert "vector_add#1/1: timing not whole: 1 of 2 cases timed" in notices(state)
+    assert "vector_add#1/1: timing not whole: 1 of 2 cases;" in notices(state)
 
 
 # geak --tune

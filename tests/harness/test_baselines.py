@@ -82,9 +82,7 @@ def test_a_spread_has_the_latencies_of_all_devices_and_the_first_failure_decides
             "not of every case on every GPU"
         )
     assert merged([part, right[1]]).not_timed == ("fp16 on GPU 0", "fp16 on GPU 1")
-    assert (
-        merged([right[0], evaluation("2", Verdict.CORRECT, None)]).in_part == "not whole: 1 of 2 cases timed"
-    )
+    assert merged([right[0], evaluation("2", Verdict.CORRECT, None)]).in_part == "not whole: 1 of 2 cases"
     failed = merged([*right, evaluation("2", Verdict.WRONG, None)])
     assert (failed.verdict, failed.device) == (Verdict.WRONG, "2")
     assert len(failed.latency) == 2

@@ -305,7 +305,7 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
     assert evaluation.not_timed == tuple(names[timed_cases:])
     if timed_cases < len(names):
         assert (evaluation.speedup, evaluation.speedup_geomean) == (None, None)
-        assert evaluation.in_part == f"not whole: {timed_cases} of {len(names)} cases timed"
+        assert evaluation.in_part == f"not whole: {timed_cases} of {len(names)} cases"
     else:
         assert (evaluation.speedup, evaluation.in_part) == (pytest.approx(2.0), "")
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from harness import Evaluation, Verdict
 from sessions.metrics import TimedTwice
 from sessions.state import AttemptState, Confirmation, SessionState
+from tui.certainty import counted_cases
 from tui.cockpit.lines import Span
 
 UNKNOWN = "-"
@@ -157,15 +158,15 @@ def roof(factor: float) -> str:
 def standing(evaluation: Evaluation, target: str | None, twice: TimedTwice | None = None) -> Span:
     """A verdict with what is known of speed: a measured speedup, or an estimate that says it is one.
 
-    One that was timed again stands first, with what was found beside it.
+    One that was timed again stands first, with what was found beside it, or over how many cases both can be compared.
     """
     mark = letter(evaluation.verdict)
     if evaluation.verdict is not Verdict.CORRECT:
         return Span(f"{mark} {words(evaluation.verdict)}", verdict_style(evaluation.verdict))
     if twice is not None:
-        over = "" if twice.cases is None else f", {twice.cases} cases"
-        found = "" if twice.found is None else f" (found {times(twice.found)}{over})"
-        return Span(f"{mark} {times(twice.confirmed)}{found}", "good")
+        found = "" if twice.found is None else f" (found {times(twice.found)})"
+        beside = found if twice.cases is None else f" on {counted_cases(twice.cases)}"
+        return Span(f"{mark} {times(twice.confirmed)}{beside}", "good")
     if evaluation.speedup is not None:
         known = interval(evaluation)
         return Span(f"{mark} {times(evaluation.speedup)}{f' [{known}]' if known else ''}", "good")
