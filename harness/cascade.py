@@ -89,7 +89,7 @@ async def evaluate(
                     return await pool.judge_on(slot, partial(on_gpu.roughly, interpreted))
                 return await interpreter.completed(await pool.judge_on(slot, on_gpu.run))
             finally:
-                interpreter.let_go()
+                await interpreter.let_go()
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:

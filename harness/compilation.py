@@ -215,7 +215,7 @@ class Compiler:
                 async with patience.begin():
                     report = await self._hear(channel, target, cases, once, patience)
                 if self._pool.is_own(target.name) and child.scratch is not None:
-                    self._pool.compiled(target.name, report.argument_types)
+                    self._pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
                 return report
             except TimeoutError:

@@ -39,7 +39,7 @@ from .errors import WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
 from .layers import unlike
-from .performance import Performance
+from .performance import Crowded, Performance
 from .pool import DevicePool, Slot
 from .product import Product
 from .sampled import Sampled, sampled
@@ -163,8 +163,13 @@ class Evaluating:
         device = self._slot.device
         if device.kind != "cpu":
             guest = await self._pool.spares.take(GUEST, device)
-            assert guest.child.scratch is not None
-            await asyncio.to_thread(self._pool.kernels.lay, self._source, guest.child.scratch)
+            try:
+                assert guest.child.scratch is not None
+                await asyncio.to_thread(self._pool.kernels.lay, self._source, guest.child.scratch)
+            except BaseException:
+                guest.end.close()
+                guest.child.end()
+                raise
             return guest
         return Worker(*await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_s, sandboxed=True))
 
@@ -173,19 +178,24 @@ class Evaluating:
         while True:
             report = await self._hear(channel)
             match report:
-                case Entered(stage=stage):
-                    self._sheet.enter(stage)
-                case Left(stage=stage, ok=ok, detail=detail):
-                    self._sheet.leave(stage, detail, ok=ok)
+                case Entered(stage=stage, at_s=at_s):
+                    self._sheet.enter(stage, at_s)
+                case Left(stage=stage, ok=ok, detail=detail, at_s=at_s):
+                    self._sheet.leave(stage, detail, ok=ok, at_s=at_s)
                 case FirstCallPassed():
                     self._specifications = report.cases
-                    # What the judge goes on to say is heard once it is compiled: the stages keep their order.
-                    await self._tell(channel, Proceed())
+                    # What the judge goes on to say is heard once it is compiled: the stages keep their order. A GPU is not
+                    # left in the middle of a kernel because nothing compiles.
+                    on_cpu = self._slot.device.kind == "cpu"
+                    if on_cpu:
+                        await self._tell(channel, Proceed())
                     failure = await self._compile(report)
                     if failure is not None:
                         self._slot.discard()  # it judges what nobody asks for any more
                         await self._finish_guest(guest, kill=True)
                         return self._sheet.done(*failure)
+                    if not on_cpu:
+                        await self._tell(channel, Proceed())
                 case Judged():
                     return await self._conclude(report, guest)
                 case Alive():
@@ -205,11 +215,19 @@ class Evaluating:
         if verdict is Verdict.CORRECT and self._slot.device.kind != "cpu" and guest.scratch is not None:
             await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
         on_cpu = self._slot.device.kind == "cpu"
+        refusal = None
+        if verdict is Verdict.CORRECT and self._compiled is not None:
+            refusal = self._compiled.refusal(judged.launched) or self._compiled.empty(
+                judged.launched, judged.traffic
+            )
         ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
         try:
-            if verdict is Verdict.CORRECT and not on_cpu:
+            if verdict is Verdict.CORRECT and refusal is None and not on_cpu:
                 sheet.enter("performance")
                 verdict, error = await self._time(alone=ending)
+        except BaseException:
+            guest.end()
+            raise
         finally:
             leftover = await ending
         if judged.guest_ended:
@@ -222,13 +240,9 @@ class Evaluating:
         if verdict is Verdict.CORRECT and leftover:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
-        if verdict is Verdict.CORRECT and self._compiled is not None:
-            refusal = self._compiled.refusal(judged.launched) or self._compiled.empty(
-                judged.launched, judged.traffic
-            )
-            if refusal is not None:
-                verdict, error = refusal
-                sheet.revise("integrity", refusal[1].message)
+        if verdict is Verdict.CORRECT and refusal is not None:
+            verdict, error = refusal
+            sheet.revise("integrity", refusal[1].message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
         if on_cpu and self._compiled is not None and verdict is Verdict.CORRECT:
             sheet.notes += only_compiled(self._compiled.resources, judged.kernels)
@@ -247,10 +261,10 @@ class Evaluating:
                 sheet.revise("execution", found.untouched.message)
         return sheet.done(verdict, error)
 
-    async def _time(self, *, alone: Awaitable[object] | None = None) -> tuple[Verdict, ErrorReport | None]:
+    async def _time(self, *, alone: Awaitable[int] | None = None) -> tuple[Verdict, ErrorReport | None]:
         """Latencies of a correct candidate; what is wrong in a call that is timed makes it incorrect after all.
 
-        The device is not timed before `alone` is done.
+        Nothing is timed before `alone` is done, nor where it found processes.
         """
         performance = Performance(
             self._pool, self._slot, self._task, self._targets[0], seed=self._timing_seed(), alone=alone
@@ -267,6 +281,10 @@ class Evaluating:
                 compiled=compiled,
                 effort=self._effort,
             )
+        except Crowded:
+            self._slot.discard()
+            self._sheet.leave("performance", "not timed: processes were left behind", ok=None)
+            return Verdict.CORRECT, None
         except TimeoutError:
             self._slot.discard()
             raise WorkerDied("the clock said nothing for too long") from None
@@ -394,10 +412,13 @@ class Evaluating:
         """What the GPU said, with what was sampled meanwhile."""
         return evaluation if self._sampling is None else (await self._sampling).beside(evaluation)
 
-    def let_go(self) -> None:
-        """Nobody waits for what is sampled."""
+    async def let_go(self) -> None:
+        """Ends what is sampled where the GPU's evaluation needs it no more; what went wrong in it matters to nobody then."""
         if self._sampling is not None:
             self._sampling.cancel()
+            await asyncio.wait([self._sampling])
+            if not self._sampling.cancelled():
+                self._sampling.exception()
 
     async def _sampled(self, judged: Judged, *, correct: bool) -> Sampled:
         samples = correct and not self._exam and not self._effort.rough

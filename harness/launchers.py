@@ -36,47 +36,47 @@ class Launchers:
     """Files by name, laid into the scratch folder of a process on a GPU before it starts."""
 
     def __init__(self) -> None:
-        self._wanted: set[Types] = set()
-        self._tried: set[Types] = set()
-        self._files: dict[str, bytes] = {}
-        self._built = False
+        self._wanted: dict[str, set[Types]] = {}
+        """By target, as all that follows."""
+        self._tried: dict[str, set[Types]] = {}
+        self._files: dict[str, dict[str, bytes]] = {}
 
-    def want(self, kernels: Iterable[Types]) -> None:
-        """Kernels with such arguments were compiled; the next `build` is for them too."""
+    def want(self, target: str, kernels: Iterable[Types]) -> None:
+        """Kernels with such arguments were compiled; the next `build` for the target is for them too."""
+        wanted, tried = self._wanted.setdefault(target, set()), self._tried.get(target, set())
         for kernel in kernels:
             types = tuple(POINTER if one.startswith("*") else one for one in kernel)
             fit = len(types) <= MOST_ARGUMENTS and all(
                 one == POINTER or _TYPE.fullmatch(one) for one in types
             )
-            if fit and len(self._wanted) + len(self._tried) < MOST_KERNELS:
-                self._wanted |= {types} - self._tried
+            if fit and types not in tried and len(wanted) + len(tried) < MOST_KERNELS:
+                wanted.add(types)
 
     async def build(self, server: ForkServer, device: Device) -> None:
-        """Builds what is wanted and not there; `WorkerDied` where no process says that it did."""
-        if self._built and not self._wanted:
+        """Builds what a GPU's target wants and has not; `WorkerDied` where no process says that it did."""
+        target = device.target or ""
+        wanted = self._wanted.pop(target, set())
+        if target in self._tried and not wanted:
             return
-        wanted = tuple(sorted(self._wanted))
-        self._built = True
-        self._tried |= self._wanted
-        self._wanted.clear()
+        self._tried.setdefault(target, set()).update(wanted)
         child, channel = await server.spawn(
             ROLE, cpu_limit_s=limits.GPU_WORKER_CPU_S, sandboxed=True, device=device
         )
         try:
             async with asyncio.timeout(limits.GUEST_START_S):
-                await channel.send(msgspec.msgpack.encode(wanted))
+                await channel.send(msgspec.msgpack.encode(tuple(sorted(wanted))))
                 await channel.receive()
             assert child.scratch is not None
-            self._files |= await asyncio.to_thread(_built_in, child.scratch)
+            self._files.setdefault(target, {}).update(await asyncio.to_thread(_built_in, child.scratch))
         except (EOFError, TimeoutError) as error:
             raise WorkerDied("the process that builds Triton's launchers ended early") from error
         finally:
             channel.close()
             child.end()
 
-    def lay(self, scratch: Path) -> None:
-        """Puts all that was built into a folder that belongs to no process yet. Reads and writes files: not for an event loop."""
-        for name, content in self._files.items():
+    def lay(self, scratch: Path, device: Device) -> None:
+        """Puts all that was built for a GPU's target into a folder that belongs to no process yet. Writes files: not for an event loop."""
+        for name, content in self._files.get(device.target or "", {}).items():
             put(scratch, name, content)
 
 

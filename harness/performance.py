@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -48,6 +48,10 @@ from .timed import Timing, concluded, tape_facts, undisturbed
 MOST_REPORT_BYTES = 64 << 20
 
 
+class Crowded(Exception):
+    """Processes of the candidate are left on the device, where nothing may be timed beside them."""
+
+
 class Performance:
     """Times one source against the timing baseline, and against a rival where there is one."""
 
@@ -59,9 +63,9 @@ class Performance:
         target: Target,
         *,
         seed: int,
-        alone: Awaitable[object] | None = None,
+        alone: Awaitable[int] | None = None,
     ) -> None:
-        """Timers are started at once; nothing is timed before `alone` is done."""
+        """Timers are started at once; nothing is timed before `alone` is done, and has found no process."""
         self._pool = pool
         self._slot = slot
         self._task = task
@@ -84,7 +88,7 @@ class Performance:
         compiled: Collection[str] = (),
         effort: Effort = WHOLE,
     ) -> Timing:
-        """What timing says; `WorkerDied` when the judge was lost. Leaves no timer behind.
+        """What timing says; `WorkerDied` when the judge was lost, `Crowded` where the device is not its own. Timers end by themselves after it.
 
         `compiled` are digests of the code that the compile stage made of the source.
         """
@@ -151,7 +155,7 @@ class Performance:
     async def _timed(
         self, channel: AsyncChannel, measure: Measure, product: Product | None, compiled: Collection[str]
     ) -> Timing:
-        """What one run of the clock says; whatever becomes of it, no timer is left."""
+        """What one run of the clock says; whatever becomes of it, timers end, and the lease with the last of them."""
         async with AsyncExitStack() as held:
             # The device stays leased until the timers are gone: whoever times next must not meet them.
             try:
@@ -218,9 +222,9 @@ class Performance:
                     await self._start(channel, measure, sides, range(pairs, pairs + count))
                     pairs += count
                 case LeaseWanted():
-                    if self._alone is not None:
-                        await self._alone
-                        self._alone = None
+                    if self._alone is not None and await self._alone:
+                        raise Crowded
+                    self._alone = None
                     await held.enter_async_context(self._pool.timing(self._slot))
                     await self._look()
                     await self._tell(channel, Leased())
@@ -234,15 +238,19 @@ class Performance:
         """The next candidate is timed against the same."""
         child = next((child for side, child in self._children if side == BASELINE), None)
         if child is not None and child.scratch is not None and not self._pool.kernels.holds(baseline):
-            await asyncio.to_thread(self._pool.kernels.keep, baseline, child.scratch)
+            await asyncio.to_thread(self._pool.kernels.keep, baseline, child.scratch, libraries=True)
 
-    async def _end(self) -> None:
-        """Ends all timers, and waits until their trees are gone, which their server sees to in `END_S`."""
+    def _end(self) -> Coroutine[None, None, None]:
+        """Has all timers end; to be awaited until their trees are gone, which their server sees to in `END_S`."""
         children, self._children = self._children, []
         for _, child in children:
             child.end()
-        if children:
-            await asyncio.wait([child.ended for _, child in children], timeout=2 * limits.END_S)
+
+        async def ended() -> None:
+            if children:
+                await asyncio.wait([child.ended for _, child in children], timeout=2 * limits.END_S)
+
+        return ended()
 
     async def _start(
         self, channel: AsyncChannel, measure: Measure, sides: Sequence[str], pairs: range

@@ -104,7 +104,8 @@ class DevicePool:
         self.kernels = KernelCache()
         self._filling: dict[str, asyncio.Task[None]] = {}
         """Of each GPU."""
-        self._releasing: set[asyncio.Task[None]] = set()
+        self._releasing: dict[asyncio.Task[None], str] = {}
+        """Leases that are given back once timers are gone, with the name of the GPU."""
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
@@ -213,10 +214,10 @@ class DevicePool:
         finally:
             self._release(slot)
 
-    def compiled(self, target: str | None, kernels: Iterable[Types]) -> None:
+    def expect(self, target: str, kernels: Iterable[Types]) -> None:
         """Kernels with arguments of such types were compiled for a target; where that is a GPU's of the pool, they are run next."""
         if self.is_own(target):
-            self._launchers.want(kernels)
+            self._launchers.want(target, kernels)
 
     def is_own(self, target: str | None) -> bool:
         """Whether a GPU of the pool has this target."""
@@ -234,8 +235,8 @@ class DevicePool:
                     held.release()
 
         task = asyncio.create_task(release(), name=f"release/{slot.device.name}")
-        self._releasing.add(task)
-        task.add_done_callback(self._releasing.discard)
+        self._releasing[task] = slot.device.name
+        task.add_done_callback(self._releasing.pop)
 
     def telemetry(self, device: Device) -> Telemetry | None:
         """What tells of a GPU while it is timed; `None` where its place on the bus is not known."""
@@ -264,6 +265,8 @@ class DevicePool:
                 lease.release()
 
     async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
+        if own := [task for task, name in self._releasing.items() if name == slot.device.name]:
+            await asyncio.wait(own)  # who waits for itself is told nothing
         slot.lease = await take(
             slot.device,
             exclusive=exclusive,

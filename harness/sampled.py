@@ -33,14 +33,23 @@ class Sampled(NamedTuple):
         wrong = self.untouched
         if wrong is None or evaluation.verdict is not Verdict.CORRECT:
             return evaluation
+        changes: dict[str, dict[str, Any]] = {
+            "execution": {"ok": False, "detail": wrong.message},
+            "performance": {"ok": None, "detail": "no times are kept of a wrong candidate"},
+        }
         stages = tuple(
-            msgspec.structs.replace(stage, ok=False, detail=wrong.message)
-            if stage.name == "execution"
-            else stage
-            for stage in evaluation.stages
+            msgspec.structs.replace(stage, **changes.get(stage.name, {})) for stage in evaluation.stages
         )
         return msgspec.structs.replace(
-            evaluation, verdict=Verdict.WRONG, error=wrong, execution=False, stages=stages
+            evaluation,
+            verdict=Verdict.WRONG,
+            error=wrong,
+            execution=False,
+            stages=stages,
+            latency=(),
+            speedup=None,
+            speedup_geomean=None,
+            not_timed=(),
         )
 
 

@@ -60,7 +60,7 @@ class Child:
 class ForkServer:
     """One server process, `interpreting` or `compiling`. `WorkerDied` whenever it is not there to answer."""
 
-    def __init__(self, *, interpret: bool, furnish: Callable[[Path], None] | None = None) -> None:
+    def __init__(self, *, interpret: bool, furnish: Callable[[Path, Device], None] | None = None) -> None:
         """`furnish` puts into the scratch folder of a worker on a GPU what it shall find there."""
         self.name = "interpreting" if interpret else "compiling"
         self.forks = True
@@ -129,11 +129,18 @@ class ForkServer:
         self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
     ) -> tuple[Child, int, socket.socket]:
         """A running worker, its pid, and the other end of its channel, for whoever shall speak with it."""
-        if not self.alive or self._control is None:
-            raise WorkerDied(f"the {self.name} server is gone; it is started again with the next evaluation")
         scratch = Path(tempfile.mkdtemp(prefix="wavedeck-guest-")) if sandboxed else None
         if scratch is not None and device is not None and device.kind != "cpu" and self._furnish is not None:
-            await asyncio.to_thread(self._furnish, scratch)
+            try:
+                await asyncio.to_thread(self._furnish, scratch, device)
+            except BaseException as error:
+                self._remove(scratch)
+                if isinstance(error, OSError):
+                    raise WorkerDied(f"a worker's folder cannot be written to: {error}") from error
+                raise
+        if not self.alive or self._control is None:
+            self._remove(scratch)
+            raise WorkerDied(f"the {self.name} server is gone; it is started again with the next evaluation")
         self._next_worker += 1
         child = Child(self, self._next_worker, scratch)
         ours, theirs = socket.socketpair()

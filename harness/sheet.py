@@ -83,16 +83,17 @@ class Sheet:
         self.compiled = next(stage.detail for stage in evaluation.stages if stage.name == "compile")
         return None
 
-    def enter(self, stage: str) -> None:
-        """A stage begins now."""
-        self._entered[stage] = time.monotonic()
+    def enter(self, stage: str, at_s: float | None = None) -> None:
+        """A stage begins, or began at a time of `time.monotonic`."""
+        self._entered[stage] = time.monotonic() if at_s is None else at_s
         if self._on_event is not None:
             self._on_event(StageEntered(stage=stage, device=self._device))
 
-    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
-        """A stage is over now."""
+    def leave(self, stage: str, detail: str, *, ok: bool | None, at_s: float | None = None) -> None:
+        """A stage is over, or was at a time of `time.monotonic`."""
         begun = self._entered.pop(stage, None)
-        seconds = time.monotonic() - begun if begun is not None else 0.0
+        ended = time.monotonic() if at_s is None else at_s
+        seconds = max(ended - begun, 0.0) if begun is not None else 0.0
         self._stages[stage] = Stage(name=stage, ok=ok, seconds=seconds, detail=detail)
         if self._on_event is not None:
             self._on_event(StageLeft(stage=self._stages[stage], device=self._device))

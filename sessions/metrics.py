@@ -209,7 +209,7 @@ class TimedTwice(NamedTuple):
     """The mean speedup of one source as it was found and as it was confirmed, over the same cases."""
 
     found: float | None
-    """`None` where it was not found: no speedup of the whole task was measured before the exam's."""
+    """`None` where none was found that could stand beside it: none of the whole task, or of none of its cases."""
     confirmed: float
     cases: int | None = None
     """That both are over, where one of them has a ratio of other cases too; else each is over all of its own."""
@@ -218,7 +218,7 @@ class TimedTwice(NamedTuple):
 def timed_twice(evaluation: Evaluation, exam: Evaluation) -> TimedTwice | None:
     """An evaluation's speedup beside that of the exam which timed the same source again, over the cases that have a ratio in both.
 
-    `None` where the exam has no overall speedup, or no case a ratio in both.
+    `None` where the exam has no overall speedup; `found` is, where no case has a ratio in both.
     """
     if exam.speedup is None:
         return None
@@ -232,7 +232,7 @@ def timed_twice(evaluation: Evaluation, exam: Evaluation) -> TimedTwice | None:
         return TimedTwice(evaluation.speedup, exam.speedup)
     both = found.keys() & again.keys()
     if not both:
-        return None
+        return TimedTwice(None, exam.speedup)
     before, now = (math.fsum(one[case] for case in both) / len(both) for one in (found, again))
     return TimedTwice(before, now, len(both))
 

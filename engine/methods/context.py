@@ -45,9 +45,9 @@ class Context(Protocol):
     targets: tuple[Target, ...]
     """What launches are compiled for; the first can fail a candidate on device `cpu`."""
     device: str
+    """Where candidates are judged."""
     product: Product | None
     """What all devices are that candidates are judged on; `None` for `cpu`, and where that is not known."""
-    """Where candidates are judged."""
     corpus: Corpus
     """Kernels that may be shown as an example."""
     iterations: int

@@ -214,6 +214,22 @@ def test_a_rival_is_timed_in_every_pair_beside_the_others() -> None:
     }
 
 
+def test_a_short_rival_costs_the_others_no_sample_and_no_watch() -> None:
+    """The floor is 2 us: below 10 us there is no ratio."""
+    on_bench = Bench(small("fp32"), {BASELINE: 0.0125, CANDIDATE: 0.011, RIVAL: 0.0075})
+    measured = on_bench.measure()
+    asked = [one for one in measured.times if one.side != RIVAL]
+    assert all(len(one.blocks) > 1 for one in asked)
+    assert all(one.wall_ms is not None for one in asked if one.pair == 0)
+
+
+def test_a_candidate_that_says_it_is_short_is_watched_all_the_same() -> None:
+    measured = Bench(small("fp32"), {BASELINE: 0.02, CANDIDATE: 0.003}).measure()
+    watched = {one.side: one.wall_ms for one in measured.times if one.pair == 0}
+    assert watched[CANDIDATE] is not None
+    assert watched[BASELINE] is None
+
+
 def test_what_the_first_process_chose_is_handed_to_the_others_of_its_side() -> None:
     def tuned(timer: FakeTimer, request: Prepare) -> TimerReport:
         chosen = request.chosen or {"kernel": f"BLOCK: {timer.pair}"}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +56,56 @@ def test_whoever_the_next_process_becomes_may_read_and_add(compiled: Path, tmp_p
     top = tmp_path / "second" / FOLDER
     assert [stat.S_IMODE(one.stat().st_mode) for one in (top, top / "KEY")] == [0o777, 0o777]
     assert {stat.S_IMODE(one.stat().st_mode) for one in (top / "KEY").iterdir()} == {0o644}
+
+
+def test_a_kernel_that_lacks_a_file_is_compiled_again(compiled: Path, tmp_path: Path) -> None:
+    (compiled / FOLDER / "KEY" / "kernel.cubin").unlink()
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    assert laid(cache, tmp_path / "second") == {}
+
+
+def test_a_folder_that_goes_while_it_is_read_is_no_error(
+    compiled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = os.fwalk
+
+    def going(top: Path, **options: Any) -> Any:
+        shutil.rmtree(compiled)
+        return walk(top, **options)
+
+    monkeypatch.setattr(os, "fwalk", going)
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    assert not cache.holds(SOURCE)
+
+
+def test_libraries_of_a_candidate_stay_where_they_are(compiled: Path, tmp_path: Path) -> None:
+    (compiled / FOLDER / "KEY" / "cuda_utils.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    assert not any(name.endswith(".so") for name in laid(cache, tmp_path / "second"))
+    cache.keep("baseline", compiled, libraries=True)
+    assert any(name.endswith(".so") for name in laid(cache, tmp_path / "third", "baseline"))
+
+
+def test_a_name_that_is_too_long_to_be_written_beside_is_laid_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "first" / FOLDER / "KEY"
+    folder.mkdir(parents=True)
+    (folder / ("x" * 255)).write_bytes(b"a candidate's")
+    cache = KernelCache()
+    cache.keep(SOURCE, tmp_path / "first")
+    assert len(laid(cache, tmp_path / "second")) == 1
+
+
+def test_what_two_processes_compiled_of_a_source_is_kept_together(compiled: Path, tmp_path: Path) -> None:
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    other = tmp_path / "other" / FOLDER / "OTHER"
+    other.mkdir(parents=True)
+    (other / "kernel.hsaco").write_bytes(b"amd")
+    cache.keep(SOURCE, tmp_path / "other")
+    assert {"KEY/kernel.cubin", "OTHER/kernel.hsaco"} <= set(laid(cache, tmp_path / "second"))
 
 
 def test_another_source_gets_nothing(compiled: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from harness.launchers import MOST_KERNELS, POINTER, Launchers
 from harness.servers import Child, ForkServer
 
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
+AMD = Device(name="1", kind="hip", target="gfx942", visibility="ROCR_VISIBLE_DEVICES=1")
 
 
 class Builder:
@@ -72,7 +73,7 @@ def server(builder: Builder) -> ForkServer:
 
 def laid(launchers: Launchers, scratch: Path) -> dict[str, bytes]:
     scratch.mkdir()
-    launchers.lay(scratch)
+    launchers.lay(scratch, GPU)
     top = scratch / FOLDER
     return {str(one.relative_to(top)): one.read_bytes() for one in top.rglob("*") if one.is_file()}
 
@@ -83,7 +84,7 @@ async def test_what_was_built_lies_where_the_next_process_looks(tmp_path: Path) 
     )
     launchers = Launchers()
     assert laid(launchers, tmp_path / "before") == {}
-    launchers.want([("*fp32", "i32", "constexpr")])
+    launchers.want("sm_90", [("*fp32", "i32", "constexpr")])
     await launchers.build(server(builder), GPU)
     assert builder.asked == [((POINTER, "i32", "constexpr"),)]
     assert laid(launchers, tmp_path / "after") == {"A/launcher.so": b"built", "B/utils.so": b"too"}
@@ -91,11 +92,11 @@ async def test_what_was_built_lies_where_the_next_process_looks(tmp_path: Path) 
 
 async def test_the_same_types_are_asked_for_once(tmp_path: Path) -> None:
     builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
-    launchers.want([("*fp32", "i32")])
+    launchers.want("sm_90", [("*fp32", "i32")])
     await launchers.build(server(builder), GPU)
-    launchers.want([("*fp16", "i32")])
+    launchers.want("sm_90", [("*fp16", "i32")])
     await launchers.build(server(builder), GPU)
-    launchers.want([("*fp16", "i64")])
+    launchers.want("sm_90", [("*fp16", "i64")])
     await launchers.build(server(builder), GPU)
     assert builder.asked == [((POINTER, "i32"),), ((POINTER, "i64"),)]
 
@@ -103,16 +104,26 @@ async def test_the_same_types_are_asked_for_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("types", [("*fp32", "i32; int x"), ("tensordesc<fp16[8]>",), ("i32",) * 1000])
 async def test_types_that_a_guest_made_up_are_not_built(tmp_path: Path, types: tuple[str, ...]) -> None:
     builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
-    launchers.want([types])
+    launchers.want("sm_90", [types])
     await launchers.build(server(builder), GPU)
     assert builder.asked == [()]
 
 
 async def test_no_guest_has_more_built_than_a_pool_needs(tmp_path: Path) -> None:
     builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
-    launchers.want(("i32",) * count for count in range(1, 100))
+    launchers.want("sm_90", [("i32",) * count for count in range(1, 100)])
     await launchers.build(server(builder), GPU)
     assert len(builder.asked[0]) == MOST_KERNELS
+
+
+async def test_what_was_built_for_one_target_is_not_laid_for_another(tmp_path: Path) -> None:
+    builder, launchers = Builder(tmp_path / "builder", {"A/launcher.so": b"built"}), Launchers()
+    await launchers.build(server(builder), GPU)
+    (tmp_path / "amd").mkdir()
+    launchers.lay(tmp_path / "amd", AMD)
+    assert not (tmp_path / "amd" / FOLDER).exists()
+    await launchers.build(server(builder), AMD)
+    assert len(builder.asked) == 2
 
 
 async def test_a_builder_that_ends_early_is_told_and_not_asked_again(tmp_path: Path) -> None:
@@ -126,6 +137,6 @@ async def test_a_builder_that_ends_early_is_told_and_not_asked_again(tmp_path: P
 @pytest.mark.judge
 async def test_the_role_answers_where_there_is_no_gpu() -> None:
     launchers = Launchers()
-    launchers.want([("*fp32", "i32")])
+    launchers.want("sm_90", [("*fp32", "i32")])
     async with ForkServer(interpret=False, furnish=launchers.lay) as real:
         await launchers.build(real, GPU)

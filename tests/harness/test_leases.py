@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import Device
+from harness import Device, DevicePool
 from harness.errors import LeaseUnavailable
 from harness.leases import VARIABLE, Holder, Lease, holders, lease, lease_folder, take
+from harness.pool import Slot
 
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")
 PARTITION = Device(name="1", kind="hip", address="0000:0a:00.3", package="0000:0a:00")
@@ -23,7 +24,7 @@ OTHER = Device(name="2", kind="cuda", address="0000:0b:00.0", package="0000:0b:0
 
 OTHER_ENGINE = """
 import asyncio, sys
-from harness import Device
+from harness import Device, DevicePool
 from harness.leases import lease
 
 async def hold(exclusive):
@@ -286,3 +287,23 @@ def test_a_folder_that_is_there_goes_before_one_that_could_be_made(
     assert lease_folder() == tmp_path / "tmp"
     (tmp_path / "tmp").rmdir()
     assert lease_folder() == tmp_path / "run"
+
+
+async def test_an_engine_is_not_told_that_it_waits_for_itself() -> None:
+    """Timers of the evaluation before are still ending when the next one asks."""
+    gpu = Device(name="0", kind="cuda", target="sm_90", address=GPU.address, package=GPU.package)
+    told: list[object] = []
+    pool = DevicePool(session="mine", on_device=told.append)
+    slot = Slot(gpu, pool.compiling)
+    ended = asyncio.Event()
+
+    async def end() -> None:
+        await asyncio.sleep(0)
+        ended.set()
+
+    async with pool.timing(slot):
+        pool.release_after(slot, end())
+    assert not ended.is_set()
+    async with pool.using(slot):
+        assert ended.is_set(), "never beside the timers of before"
+    assert told == []

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import select
+import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
 from harness.device import Device
+from harness.evaluating import Evaluating
 from harness.servers import ForkServer
 from harness.spares import COUNTS, GUEST, TIMER, Spares, Worker
 from harness.worker.serving import linux
@@ -88,3 +93,27 @@ async def test_another_gpus_are_left_alone(spares: Spares) -> None:
     assert not taken.child.ended.done()
     assert has_spoken(taken)
     await let_go(taken)
+
+
+async def test_a_guest_that_cannot_be_laid_out_is_ended(tmp_path: Path) -> None:
+    """Whoever takes one from the spares answers for it from then on."""
+    ended: list[bool] = []
+    ours, theirs = socket.socketpair()
+    child = SimpleNamespace(scratch=tmp_path, end=lambda: ended.append(True))
+
+    class OneSpare:
+        async def take(self, *_: object) -> Worker:
+            return Worker(cast(Any, child), 1, ours)
+
+    class Full:
+        def lay(self, *_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+    one = cast(Any, Evaluating.__new__(Evaluating))
+    one._slot, one._source = SimpleNamespace(device=GPU), "import triton"
+    one._pool = SimpleNamespace(spares=OneSpare(), kernels=Full())
+    with pytest.raises(OSError, match="No space"):
+        await one._guest(1)
+    assert ended == [True]
+    assert ours.fileno() == -1
+    theirs.close()

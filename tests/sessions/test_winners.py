@@ -138,7 +138,7 @@ def timed(speedup: float | None, **by_case: float | None) -> Evaluation:
         (timed(2.0, a=1.0, b=3.0), timed(1.5, a=1.0, b=2.0), (2.0, 1.5, None)),
         (timed(5.56, a=1.0, b=10.12), timed(10.0, a=None, b=10.0), (10.12, 10.0, 1)),
         (timed(10.0, a=None, b=10.0), timed(5.5, a=1.0, b=10.0), (10.0, 10.0, 1)),
-        (timed(4.0, a=4.0, b=None), timed(3.0, a=None, b=3.0), None),
+        (timed(4.0, a=4.0, b=None), timed(3.0, a=None, b=3.0), (None, 3.0, None)),
         (timed(2.0), timed(1.5), (2.0, 1.5, None)),
         (timed(None, a=3.0), timed(1.5, a=1.0, b=2.0), (None, 1.5, None)),
         (timed(2.0, a=1.0, b=3.0), timed(None, b=7.9), None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from harness.targets import target as find_target
 from harness.worker.guest.candidate import broken, close_doors, failed, import_candidate
 from harness.worker.sandbox import sandbox
 from harness.worker.serving import linux, trace
-from harness.worker.serving.channel import Channel
+from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
     GUEST_REQUESTS,
@@ -46,6 +47,10 @@ def main(channel: Channel, spawn: Spawn) -> None:
     except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
         report = broken(request.nonce, error)
     channel.send(ENCODER.encode(report))
+    with suppress(
+        ChannelClosed
+    ):  # the engine takes files out of the scratch folder, which goes with this process
+        channel.receive()
 
 
 def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import time
 from pathlib import Path
 
 import msgspec
@@ -144,11 +145,11 @@ class Judge:
 
     def enter(self, stage: str) -> None:
         """A stage begins."""
-        self.tell(Entered(stage=stage))
+        self.tell(Entered(stage=stage, at_s=time.monotonic()))
 
     def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
         """A stage is over."""
-        self.tell(Left(stage=stage, ok=ok, detail=detail))
+        self.tell(Left(stage=stage, at_s=time.monotonic(), ok=ok, detail=detail))
 
     def alive(self) -> None:
         """Work goes on."""

@@ -16,7 +16,7 @@ from harness.worker.guest.candidate import close_doors
 from harness.worker.sandbox import sandbox
 
 from . import linux
-from .channel import Channel
+from .channel import Channel, ChannelClosed
 from .messages import Spawn
 
 WANTED: msgspec.msgpack.Decoder[tuple[tuple[str, ...], ...]] = msgspec.msgpack.Decoder(
@@ -36,9 +36,13 @@ def main(channel: Channel, spawn: Spawn) -> None:
     wanted = WANTED.decode(channel.receive().payload)
     gpu.warm(spawn.device)
     for types in wanted:
-        with suppress(Exception):  # types of a compiler's mood; who needs such a launcher builds it
+        with suppress(
+            Exception
+        ):  # whatever Triton says of types that it does not launch with; who needs such a launcher builds it
             _build(types)
     channel.send(b"built")
+    with suppress(ChannelClosed):  # the scratch folder goes with this process
+        channel.receive()
 
 
 def _build(types: tuple[str, ...]) -> None:

@@ -135,12 +135,16 @@ class Entered(msgspec.Struct, frozen=True, tag="entered"):
     """The judge begins a stage."""
 
     stage: str
+    at_s: float
+    """By `time.monotonic`, which all processes of a machine share."""
 
 
 class Left(msgspec.Struct, frozen=True, tag="left"):
     """The judge is done with a stage."""
 
     stage: str
+    at_s: float
+    """As `Entered`'s."""
     ok: bool | None
     """`None`: this device cannot say."""
     detail: str

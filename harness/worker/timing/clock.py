@@ -236,9 +236,10 @@ class Clock:
         self._spent("samples")
         if not self._measure.effort.rough:
             first = processes[0].link.pair
-            short = self._is_short([process.samples for process in processes])
+            short = self._is_short([(one.link.side, one.samples) for one in processes])
             for process in self._shuffled([one for one in processes if one.link.pair == first]):
-                process.watch(launches_alone=short)
+                # That it is short is the candidate's own word.
+                process.watch(launches_alone=short and process.link.side != CANDIDATE)
                 self._engine.alive()
             self._spent("the clock's own watch")
             if check and self._measure.energy_s and not short and time.monotonic() < self._until:
@@ -260,7 +261,7 @@ class Clock:
         """Rounds of blocks, one of each process, until more would change nothing."""
         tried = [(process, process.block(LEAST_IN_BLOCK)) for process in self._shuffled(processes)]
         self._engine.alive()
-        if self._is_short([block.samples_ms for _, block in tried], of=PLAINLY):
+        if self._is_short([(one.link.side, block.samples_ms) for one, block in tried], of=PLAINLY):
             for process, block in tried:
                 process.blocks.append(block)
             return
@@ -270,7 +271,7 @@ class Clock:
             for process in self._shuffled(processes):
                 process.blocks.append(process.block(count))
             self._engine.alive()
-            if self._is_short([process.samples for process in processes]):
+            if self._is_short([(one.link.side, one.samples) for one in processes]):
                 break
             if number + 1 < effort.least_rounds:
                 continue
@@ -414,14 +415,24 @@ class Clock:
             ]
             for side in (BASELINE, CANDIDATE)
         }
-        if self._is_short([samples for processes in by_side.values() for samples in processes]):
+        if self._is_short([(side, samples) for side, every in by_side.items() for samples in every]):
             return True
         return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).half_width <= ratios.RESOLVED
 
-    def _is_short(self, by_process: Sequence[Sequence[float]], *, of: float = 1.0) -> bool:
-        """No ratio will be given, whatever more is measured; `of`: of the time below which there is none."""
-        least = min(statistics.median(samples) for samples in by_process)
-        return self._floor is not None and least < of * ratios.FLOORS * self._floor.empty_ms
+    def _is_short(self, by_process: Sequence[tuple[str, Sequence[float]]], *, of: float = 1.0) -> bool:
+        """No ratio will be given, whatever more is measured; `of`: of the time below which there is none.
+
+        By side and samples of each process; a rival's time decides nothing.
+        """
+        if self._floor is None:
+            return False
+        medians = [
+            statistics.median(
+                statistics.median(samples) for of_side, samples in by_process if of_side == side
+            )
+            for side in (BASELINE, CANDIDATE)
+        ]
+        return min(medians) < of * ratios.FLOORS * self._floor.empty_ms
 
     def _shuffled(self, processes: Sequence[TimedProcess]) -> list[TimedProcess]:
         return self._random.sample(processes, len(processes))
