@@ -16,7 +16,8 @@ from harness.targets import target
 from harness.worker.guest import operators, record, watch
 from harness.worker.guest.candidate import import_candidate
 from harness.worker.interpreter import interpreter
-from harness.worker.judge.replays import with_elements_read
+from harness.worker.judge.host_reads import with_elements_read
+from harness.worker.judge.vault import Given
 from harness.worker.serving.records import Record, Table
 from harness.worker.verifier.kernels_only import NotAKernel
 from harness.worker.verifier.replay import Diverged, Refused, Replayer
@@ -128,8 +129,8 @@ def main():
                 for size, made in zip(SIZES * 2, found.records, strict=True):
                     x = given(size, size + 1)
                     if made is not None:
-                        kept = with_elements_read(made, {"x": given(size, size)}, {"x": x})
-                        x = x if kept is None else kept["x"]
+                        called, other = (Given(None, None, {"x": one}) for one in (given(size, size), x))
+                        x = with_elements_read(made, called, other).inputs["x"]
                     replays.append(
                         {"refused": "no record"} if made is None else outcome(replayer, made, name, x)
                     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
-import torch
 
 from harness.evaluation import ErrorReport, Mismatch
 from harness.worker.serving.arena import Arena
@@ -22,21 +21,25 @@ from harness.worker.serving.messages import (
     Study,
     VerifierReport,
 )
-from harness.worker.serving.records import HostRead, Record, Table, View, fits
+from harness.worker.serving.records import Record, Table
 from suites.task import Task
 from suites.tolerances import dtype_of
 
-from . import bounds, replay_findings
+from . import bounds, host_reads, replay_findings
 from .answers import judged_by
 from .caller import Run, tensor_of
 from .compare import compare
 from .link import GuestGone, GuestLied, GuestSlow, VerifierLink
 from .plan import PATIENCE, Plan, Step
-from .problem import Inputs, torch_dtype
+from .problem import torch_dtype
 from .seeds import POOL, derive
 from .vault import Given
 
 OWN_VALUES = "Python reads what kernels made, and goes on by it, so that they can be made again with the call's own values alone"
+WORKED_OUT = (
+    "Python reads so much of the inputs, and goes on by it, that it could have worked the answer out itself; read sizes and scales, "
+    "and leave the work to kernels"
+)
 
 
 @dataclass(slots=True)
@@ -68,6 +71,10 @@ class _Waiting:
     """Programs from the last to the first, which must make no difference."""
     doubted: ErrorReport | None = None
     """What was wrong when programs were run backwards: it is their order's doing if nothing is wrong now."""
+    reads: bool = True
+    """What Python read was what these inputs give; where it was not, right answers prove as much, but wrong ones nothing."""
+    why: str = ""
+    """Why the call is not made again on other values that Python would have read alike."""
 
 
 class Replays:
@@ -117,12 +124,7 @@ class Replays:
         if run.returned.record.excess:
             self._finding = replay_findings.incomplete(run, run.returned.record.excess)
             return
-        step = dataclasses.replace(run.step, place=self._other(run.step))
-        other = self._given(step)
-        kept = with_elements_read(run.returned.record, run.given.inputs, other.inputs)
-        if kept is not None:
-            other = Given(other.problem, other.case, kept)
-        self._send(run, run.returned.record, other, other_values=True, backwards=True)
+        self._start(run, run.returned.record)
 
     def finish(self) -> ErrorReport | None:
         """What is wrong with the first call whose replay showed something; `None` when all is well."""
@@ -154,10 +156,25 @@ class Replays:
             self._waiting.arena.close()
             self._waiting = None
 
-    def _other(self, step: Step) -> int:
-        """Another place of the pool, which the guest cannot know."""
-        away = 1 + derive(self._begin.seed, self._begin.source, step.case.name, "replay") % (POOL - 1)
-        return (step.place + away) % POOL
+    def _start(self, run: Run, record: Record) -> None:
+        """The first replay of a call."""
+        places = self._others(run.step)
+        first = self._given(dataclasses.replace(run.step, place=next(places)))
+        if not host_reads.reads_inputs(record):
+            self._send(run, record, first, other_values=True, backwards=True)
+            return
+        others = [first, *(self._given(dataclasses.replace(run.step, place=place)) for place in places)]
+        pairs = [(host_reads.with_elements_read(record, run.given, other), other) for other in others]
+        if host_reads.leaves_the_work(record, self._task, run.given, pairs):
+            self._send(run, record, pairs[0][0], other_values=True, backwards=True)
+        else:
+            self._send(run, record, first, other_values=True, backwards=True, reads=False, why=WORKED_OUT)
+
+    def _others(self, step: Step) -> Iterator[int]:
+        """The other places of the pool, in an order that the guest cannot know."""
+        away = derive(self._begin.seed, self._begin.source, step.case.name, "replay")
+        for further in range(POOL - 1):
+            yield (step.place + 1 + (away + further) % (POOL - 1)) % POOL
 
     def _send(
         self,
@@ -170,9 +187,13 @@ class Replays:
         exact: bool = False,
         backwards: bool = False,
         doubted: ErrorReport | None = None,
+        reads: bool = True,
+        why: str = "",
     ) -> None:
         arena = Arena(given.inputs)
-        self._waiting = _Waiting(run, given, arena, other_values, time.monotonic(), exact, backwards, doubted)
+        self._waiting = _Waiting(
+            run, given, arena, other_values, time.monotonic(), exact, backwards, doubted, reads, why
+        )
         request = Replay(
             case=run.case.name,
             record=record,
@@ -180,6 +201,7 @@ class Replays:
             arena_bytes=arena.size_bytes,
             again=again or not other_values,
             backwards=backwards,
+            reads=reads,
             gap=any(outcome.replayed is None for outcome in self.outcomes),
         )
         assert self._link is not None
@@ -193,12 +215,20 @@ class Replays:
             try:
                 report = self._receive()
                 self._judge(waiting, report, time.monotonic() - asked)
-            except GuestSlow as error:
-                self._finding = self._finding or replay_findings.slow(waiting.run, error.seconds)
-            except (GuestGone, GuestLied):
-                self._finding = self._finding or replay_findings.lost(waiting.run)
+            except (GuestSlow, GuestGone, GuestLied) as error:
+                self._lost(waiting, error)
             finally:
                 waiting.arena.close()
+
+    def _lost(self, waiting: _Waiting, error: GuestSlow | GuestGone | GuestLied) -> None:
+        """There is no verifier any more: the call's doing, but for a replay in which Python did not go by the values."""
+        if not waiting.reads:
+            self._link = None
+            self.outcomes.append(Outcome(waiting.run, why_not=waiting.why))
+        elif isinstance(error, GuestSlow):
+            self._finding = self._finding or replay_findings.slow(waiting.run, error.seconds)
+        else:
+            self._finding = self._finding or replay_findings.lost(waiting.run)
 
     def _receive(self) -> VerifierReport:
         assert self._link is not None
@@ -216,6 +246,9 @@ class Replays:
                     self._finding = self._finding or replay_findings.other_bytes(run)
                 return
             error = self._wrong(waiting, report)
+            if error is not None and not waiting.reads:
+                self._own_values(waiting, record)
+                return
             if error is None and waiting.doubted is not None:
                 self._finding = self._finding or replay_findings.by_order(run, waiting.doubted)
                 return
@@ -225,7 +258,7 @@ class Replays:
             if error is None and waiting.other_values and any(run.step is step for step in self._exact):
                 self._send(run, record, run.given, other_values=False, exact=True)
             if error is None:
-                why = "" if waiting.other_values else OWN_VALUES
+                why = "" if waiting.other_values else waiting.why
                 self.outcomes.append(Outcome(run, report, waiting.other_values, why, seconds))
             elif waiting.other_values and error.kind == "not_replayed":
                 self._send(run, record, run.given, other_values=False)
@@ -237,10 +270,21 @@ class Replays:
         match report.kind:
             case "in_order" if waiting.backwards:
                 self._forwards(waiting, record)
+            case "refused" if not waiting.reads:
+                self._own_values(waiting, record)
             case "refused" if waiting.backwards and report.finding == "not_replayed":
                 self._forwards(waiting, record, doubted=replay_findings.refused(run, report))
             case "diverged" if waiting.other_values:
-                self._send(run, record, run.given, other_values=False)
+                self._send(
+                    run,
+                    record,
+                    waiting.given,
+                    other_values=True,
+                    again=True,
+                    backwards=True,
+                    reads=False,
+                    why=OWN_VALUES,
+                )
             case "unknown":
                 self.outcomes.append(Outcome(run, why_not=report.message))
             case _:
@@ -255,7 +299,13 @@ class Replays:
             other_values=waiting.other_values,
             again=True,
             doubted=doubted,
+            reads=waiting.reads,
+            why=waiting.why,
         )
+
+    def _own_values(self, waiting: _Waiting, record: Record) -> None:
+        """Once more as the call was, which Python's reading has a part in."""
+        self._send(waiting.run, record, waiting.run.given, other_values=False, why=waiting.why)
 
     def _keep_values_only(self, waiting: _Waiting, error: ErrorReport) -> None:
         """The call's own values are tried for the sake of the message alone: the finding stands."""
@@ -299,42 +349,3 @@ class Replays:
             if compared.mismatch is not None:
                 return compared.mismatch
         return None
-
-
-def with_elements_read(record: Record, before: Inputs, other: Inputs) -> Inputs | None:
-    """`other` with the elements that Python read of `before`, so that host code would go the same way.
-
-    `None` where it read no input.
-    """
-    names = {number: name for name, number in record.inputs.items()}
-    reads = [step.view for step in record.steps if isinstance(step, HostRead) and step.view.storage in names]
-    if not reads:
-        return None
-    kept = dict(other)
-    for view in reads:
-        name = names[view.storage]
-        source, target = before.get(name), kept.get(name)
-        if isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor):
-            if target is other[name]:
-                kept[name] = target = _copied(target)
-            _copy(view, source, target)
-    return kept
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor in a storage of its own that is laid out alike."""
-    storage: torch.UntypedStorage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
-    empty = torch.empty(0, dtype=tensor.dtype)
-    return empty.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
-
-
-def _copy(view: View, source: torch.Tensor, target: torch.Tensor) -> None:
-    dtype = torch_dtype(view.dtype)
-    size_bytes = min(source.untyped_storage().nbytes(), target.untyped_storage().nbytes())
-    if not fits(view, dtype.itemsize, size_bytes):
-        return
-    parts = [
-        torch.empty(0, dtype=dtype).set_(one.untyped_storage(), view.offset, view.shape, view.strides)
-        for one in (source, target)
-    ]
-    parts[1].copy_(parts[0])

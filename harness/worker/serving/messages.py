@@ -417,6 +417,8 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     """Calls between this one and the one replayed last were not replayed: memory that they left is not known."""
     backwards: bool = False
     """The programs of each launch are run from the last to the first."""
+    reads: bool = True
+    """What Python read in the call must be what it would read now."""
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):

@@ -77,7 +77,12 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
     try:
         observation = replayer.run(
-            request.record, inputs, again=request.again, gap=request.gap, backwards=request.backwards
+            request.record,
+            inputs,
+            again=request.again,
+            gap=request.gap,
+            backwards=request.backwards,
+            reads=request.reads,
         )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
