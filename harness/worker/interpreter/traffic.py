@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from harness.worker.serving.arena import span_bytes
 
 from .lines import candidate_line
+from .past import LEFT, NOTHING, Past
 from .races import Access, Races
 
 Addresses = NDArray[np.uint64]
@@ -60,6 +61,8 @@ class Allocation:
     """For each byte at which a store of the running launch began, its epoch (`races`); else 0."""
     adders: NDArray[np.int32] | None = None
     """Likewise for atomics; negative where that was one for its own program alone."""
+    past: Past | None = None
+    """What it holds of inputs and of earlier calls; `None` where nobody asks."""
 
 
 @dataclass(slots=True)
@@ -102,6 +105,12 @@ class Observation:
     """The first divisor that a kernel told a compiler of and that does not hold, in a line."""
     bent_promises: list[str] = field(default_factory=list)
     """The first promise of neighbourhood that lanes break, which then get other values, in a line."""
+    pasts: dict[int, Past] = field(default_factory=dict)
+    """By the address of the storage; empty where nobody asks."""
+    read_past: int = NOTHING
+    """The most that the running launch has read of them."""
+    left_reads: list[str] = field(default_factory=list)
+    """The first read of what an earlier call left of its inputs, in a line."""
     launching: bool = False
     """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
     unsupported: str | None = None
@@ -136,6 +145,7 @@ class Observation:
         """Note a launch whose programs are about to run."""
         self.launches.append(record)
         self.programs.begin_launch(lockstep=record.arguments.get("num_warps") == 1)
+        self.read_past = NOTHING
         for known in self.allocations.values():
             known.writers = known.adders = None
         if self.on_launch is not None:
@@ -236,7 +246,7 @@ class Observation:
                 found = self.programs.meets(kind, access)
                 if found and not self.races:
                     self.races.append(self._told(found.format(_named(origin))))
-            _mark(home, kind, places, item_bytes)
+            self._mark(home, kind, places, item_bytes, origin)
             return None
         return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
 
@@ -249,7 +259,19 @@ class Observation:
             np.zeros(size, dtype=np.uint8),
             np.zeros(size, dtype=np.uint8),
             known[1] if known is not None and known[1].size == size else None,
+            past=self.pasts.get(address),
         )
+
+    def _mark(
+        self, known: Allocation, kind: str, places: Places, item_bytes: int, origin: Origin | None
+    ) -> None:
+        _mark(known, kind, places, item_bytes)
+        if known.past is None:
+            return
+        if kind != "store":
+            self.read_past = max(self.read_past, known.past.level)
+        if known.past.meets(kind, places, item_bytes) and not self.left_reads:
+            self.left_reads.append(self._told(LEFT.format(_named(origin))))
 
     def _discover(self) -> None:
         """Admit every live tensor: kernels may be given addresses as integers, which no launch argument names."""
@@ -279,7 +301,7 @@ class Observation:
             start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and known.span.end - known.span.start >= item_bytes:
-                _mark(known, kind, _places(known, flat[inside], item_bytes), item_bytes)
+                self._mark(known, kind, _places(known, flat[inside], item_bytes), item_bytes, origin)
                 good |= inside
         missed = wanted & ~good
         if missed.any():

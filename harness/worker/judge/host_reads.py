@@ -73,13 +73,15 @@ def _reads(record: Record) -> Iterator[tuple[str, View]]:
 
 
 def _fractions(record: Record, inputs: Inputs) -> tuple[int, int]:
-    """How many fractions Python read, and how many there are; whole numbers, of inputs that hold no fractions.
+    """How many fractions Python read, and how many there are; of all numbers, where whole ones are the more.
 
-    Whole numbers beside fractions are lengths, offsets and places, which host code may go by.
+    Few whole numbers beside fractions are lengths, offsets and places, which host code may go by.
     """
     tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
-    floating = {name: value for name, value in tensors.items() if value.is_floating_point() and value.numel()}
-    counted = floating or tensors
+    floating = {name: value for name, value in tensors.items() if value.is_floating_point()}
+    fractions = sum(value.numel() for value in floating.values())
+    whole = sum(value.numel() for value in tensors.values()) - fractions
+    counted = floating if fractions >= whole else tensors
     marks = {
         name: torch.zeros(value.untyped_storage().nbytes(), dtype=torch.uint8)
         for name, value in counted.items()

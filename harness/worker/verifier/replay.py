@@ -21,6 +21,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.guest import operators
 from harness.worker.guest.record import digest, tensors
+from harness.worker.interpreter.past import INPUTS
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.poison import poison
 from harness.worker.serving.records import (
@@ -46,6 +47,7 @@ from harness.worker.serving.records import (
 
 from . import shadow
 from .kernels_only import Kernels, NotAKernel, language
+from .lasting import Lasting
 
 MAX_STORAGE_BYTES = 4 << 30
 PART_COPIES = 64
@@ -108,6 +110,7 @@ class Replayer:
         self._part_copies = 0
         self._given: tuple[bytes, ...] = ()
         self.shadows = shadow.Shadows()
+        self._lasting = Lasting()
         for table in tables:
             self._contents(table.storage, len(table.data), table.data)
 
@@ -135,10 +138,13 @@ class Replayer:
         for number in (*record.forgotten, *self._inputs):
             self._storages.pop(number, None)
             self.shadows.forget(number)
+            self._lasting.forget(number)
         self._inputs = tuple(record.inputs.values())
         self._moved, self._copied_to, self._part_copies = set(), set(), 0
         self._given = tuple(_flat_bytes(tensor.contiguous()) for tensor in inputs.values())
         self._keep()
+        if not again:
+            self._lasting.begin(self._before[0])
         for name, number in record.inputs.items():
             if name not in inputs:
                 raise Refused(f"the record names an input `{name}` that there is not")
@@ -147,6 +153,13 @@ class Replayer:
         with self._device.observe(inputs) as observation:
             self._observation = observation
             observation.programs.backwards = backwards
+            for number, storage in self._storages.items():
+                observation.pasts[storage.data_ptr()] = self._lasting.past(number)
+            for number in self._inputs:
+                address = self._storages[number].data_ptr()
+                if address in observation.allocations:
+                    observation.allocations[address].past = observation.pasts[address]
+                self._lasting.past(number).level = INPUTS
             totals: dict[int, np.ndarray[Any, Any]] = {}
             for step in record.steps:
                 self._step(step, observation, totals)
@@ -160,6 +173,8 @@ class Replayer:
         Kernels that copy what host operators had put in its place add nothing: such elements count as moved.
         """
         tensor = self._tensor(view).contiguous()
+        if self._is_left(view):
+            raise Refused("an output holds what an earlier call left there", kind="kept_state")
         origins = self.shadows.count(view, tensor.element_size())
         if origins.get("stored") and self._was_moved_before(_flat_bytes(tensor)):
             origins["moved"] = origins.get("moved", 0) + origins.pop("stored")
@@ -265,6 +280,8 @@ class Replayer:
             raise Refused(self._observation.races[0], kind="race")
         if self._observation is not None and self._observation.false_promises:
             raise Refused(self._observation.false_promises[0], kind="false_promise")
+        if self._observation is not None and self._observation.left_reads:
+            raise Refused(self._observation.left_reads[0], kind="kept_state")
 
     def _note_stores(self, observation: Observation, totals: dict[int, Any]) -> None:
         """What the launch stored is its own now; counted anew for the next one, as a host copy may come between."""
@@ -276,6 +293,8 @@ class Replayer:
             if number is not None:
                 first = known.span.start - address
                 self.shadows.store(number, first, torch.from_numpy(known.writes))
+                now = _flat(self._storages[number]).cpu().numpy()
+                self._lasting.store(number, first, known.writes, observation.read_past, now)
             seen = totals.get(address)
             totals[address] = known.writes.copy() if seen is None else seen | known.writes
             known.writes[:] = 0
@@ -322,9 +341,18 @@ class Replayer:
         item_bytes = tensor.element_size()
         if step.name in operators.ALLOCATING:
             poison(tensor)
-        elif step.name in operators.MOVING or (step.name in operators.SETTING and _values_of(step)):
-            source = _values_of(step)[-1]
-            self.shadows.copy(view, item_bytes, source, _dtype(source.dtype).itemsize)
+            return
+        sources = _values_of(step) if step.name in operators.FREE else _views_of(step)
+        if step.name not in operators.FREE and any(map(self._is_left, sources)):
+            raise Refused(
+                f"line {step.line}: `{step.name}` reads what an earlier call left; no answer may hang on the calls before",
+                kind="kept_state",
+            )
+        self._lasting.write(view, item_bytes, sources, _flat(self._storages[view.storage]).cpu().numpy())
+        if step.name in operators.MOVING or (step.name in operators.SETTING and sources):
+            source, source_bytes = sources[-1], _dtype(sources[-1].dtype).itemsize
+            self._lasting.copy(view, item_bytes, source, source_bytes)
+            self.shadows.copy(view, item_bytes, source, source_bytes)
             self._copied_to.add(view.storage)
             self._count_copy(step, view, source)
         elif step.name in operators.FILLING:
@@ -342,6 +370,9 @@ class Replayer:
                 kind="moved_by_host",
                 line=step.line,
             )
+
+    def _is_left(self, view: View) -> bool:
+        return self._lasting.is_left(view, _dtype(view.dtype).itemsize)
 
     def _is_part(self, view: View) -> bool:
         return math.prod(view.shape) * _dtype(view.dtype).itemsize < self._storages[view.storage].nbytes()
@@ -365,6 +396,8 @@ class Replayer:
             word = torch.tensor([self._address(address)], dtype=torch.int64)
             memory[place : place + 8].copy_(word.view(torch.uint8))
         self._bind(number, memory.untyped_storage(), shadow.UNWRITTEN if data is None else shadow.HOST)
+        if data is not None:
+            self._lasting.hold(number, memory.cpu().numpy())
 
     def _address(self, address: Address) -> int:
         storage = self._storages.get(address.storage)
@@ -389,6 +422,9 @@ class Replayer:
     def _bind(self, number: int, storage: torch.UntypedStorage, mark: int) -> None:
         self._storages[number] = storage
         self.shadows.add(number, storage.nbytes(), mark)
+        past = self._lasting.add(number, storage.nbytes())
+        if self._observation is not None:
+            self._observation.pasts[storage.data_ptr()] = past
 
     def _keep(self) -> None:
         """Remembers the memory that outlives calls."""
@@ -402,6 +438,7 @@ class Replayer:
             if held[number]:
                 _flat(storage).copy_(torch.frombuffer(bytearray(held[number]), dtype=torch.uint8))
         self.shadows.restore(marks)
+        self._lasting.rewind(self._storages)
 
 
 def _flat(storage: torch.UntypedStorage) -> torch.Tensor:
@@ -428,3 +465,10 @@ def _values_of(step: Operator) -> list[View]:
         first = 1 if step.name.startswith("new_") else 0
     given = (*step.arguments[first:], *step.named.values())
     return [value for value in given if isinstance(value, View)]
+
+
+def _views_of(step: Operator) -> list[View]:
+    """All tensors that an operator is given."""
+    given = [*step.arguments, *step.named.values()]
+    parts = [part for value in given if isinstance(value, Items) for part in value.items]
+    return [value for value in (*given, *parts) if isinstance(value, View)]

@@ -54,7 +54,7 @@ class Shadows:
     def fill(self, view: View, item_bytes: int, mark: int) -> None:
         """Every element of a view has this mark now."""
         if 0 not in view.shape:
-            self._bytes(view, item_bytes).fill_(mark)
+            bytes_of(self._marks[view.storage], view, item_bytes).fill_(mark)
 
     def copy(self, target: View, target_bytes: int, source: View, source_bytes: int) -> None:
         """A host operator copied `source` to `target`, broadcast as torch does."""
@@ -62,13 +62,14 @@ class Shadows:
             return
         marks = self.elements(source, source_bytes)
         marks = torch.where(marks == ORIGINAL, MOVED, marks)
-        self._bytes(target, target_bytes)[...] = marks.expand(target.shape).unsqueeze(-1)
+        found = bytes_of(self._marks[target.storage], target, target_bytes)
+        found[...] = marks.expand(target.shape).unsqueeze(-1)
 
     def elements(self, view: View, item_bytes: int) -> torch.Tensor:
         """The mark of each element of a view."""
         if 0 in view.shape:
             return torch.empty(view.shape, dtype=torch.uint8)
-        return self._bytes(view, item_bytes).amin(dim=-1)
+        return bytes_of(self._marks[view.storage], view, item_bytes).amin(dim=-1)
 
     def count(self, view: View, item_bytes: int) -> dict[str, int]:
         """How many elements have which mark, by its name."""
@@ -83,9 +84,11 @@ class Shadows:
         """Whether every byte of a storage has a mark."""
         return bool((self._marks[storage] == mark).all())
 
-    def _bytes(self, view: View, item_bytes: int) -> torch.Tensor:
-        return self._marks[view.storage].as_strided(
-            (*view.shape, item_bytes),
-            (*(stride * item_bytes for stride in view.strides), 1),
-            view.offset * item_bytes,
-        )
+
+def bytes_of(marks: torch.Tensor, view: View, item_bytes: int) -> torch.Tensor:
+    """Of marks for all bytes of a storage those of a view, the bytes of an element along the last axis."""
+    return marks.as_strided(
+        (*view.shape, item_bytes),
+        (*(stride * item_bytes for stride in view.strides), 1),
+        view.offset * item_bytes,
+    )
