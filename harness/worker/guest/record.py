@@ -42,6 +42,8 @@ which would look the method up again."""
 _LOWEST_ADDRESS = noted.LOWEST_ADDRESS
 """Below it an integer is taken for a number."""
 
+TWO_NAMES = "two tensors lie in the same memory and share no storage, so that what is stored by one name and read by another is not seen"
+
 NOT_TOLD = frozenset({"device", "pin_memory"})
 """Arguments of operators that say where they run."""
 
@@ -57,6 +59,9 @@ class Recorder:
         self._held: dict[int, torch.UntypedStorage] = {}
         self._numbers: dict[int, int] = {}
         self._weak: dict[int, StorageWeakRef] = {}
+        self._spans: dict[int, tuple[int, int]] = {}
+        """Addresses of the numbered storages."""
+        self._two_names = ""
         self._next = 0
         self._forgotten: tuple[int, ...] = ()
         self._inputs: dict[str, int] = {}
@@ -97,7 +102,7 @@ class Recorder:
             forgotten=self._forgotten,
             excess=self._excess,
         )
-        why = self._why if _installed else "launches on this device are not recorded"
+        why = (self._why or self._two_names) if _installed else "launches on this device are not recorded"
         self._let_go()
         self._reset()
         return (None, why) if why else (record, "")
@@ -220,6 +225,8 @@ class Recorder:
             self._steps.append(step)
 
     def _contents(self, storage: torch.UntypedStorage, number: int, tensor: torch.Tensor) -> None:
+        for other in _plain_tensors(gc.get_objects()):
+            self._compare_spans(storage, other.untyped_storage())
         elements = storage.nbytes() // tensor.element_size()
         small = self._elements + elements <= limits.HOST_ELEMENTS
         data: bytes | None = None
@@ -262,14 +269,31 @@ class Recorder:
         if key not in self._numbers:
             self._numbers[key] = self._next
             self._next += 1
+            self._note_span(key, storage)
         self._held.setdefault(key, storage)
         return self._numbers[key]
+
+    def _note_span(self, key: int, storage: torch.UntypedStorage) -> None:
+        """A storage gets its number: those that are numbered must lie elsewhere."""
+        start, end = self._spans[key] = _span(storage)
+        for other, (first, last) in self._spans.items():
+            if other != key and start < last and first < end and self._is_alive(other):
+                self._two_names = TWO_NAMES
+
+    def _compare_spans(self, storage: torch.UntypedStorage, other: torch.UntypedStorage) -> None:
+        (start, end), (first, last) = _span(storage), _span(other)
+        if start < last and first < end and storage._cdata != other._cdata:
+            self._two_names = TWO_NAMES
+
+    def _is_alive(self, key: int) -> bool:
+        return key in self._held or (key in self._weak and not self._weak[key].expired())  # type: ignore[no-untyped-call]
 
     def _hold_all(self) -> None:
         """Storages that lived on stay known; those that are gone are forgotten."""
         gone = [key for key, weak in self._weak.items() if weak.expired()]  # type: ignore[no-untyped-call]
         self._forgotten = tuple(self._numbers.pop(key) for key in gone)
         self._weak = {key: weak for key, weak in self._weak.items() if key in self._numbers}
+        self._spans = {key: span for key, span in self._spans.items() if key in self._numbers}
 
     def _let_go(self) -> None:
         for key, storage in self._held.items():
@@ -352,6 +376,10 @@ def _plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
         # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
         if issubclass(type(one), torch.Tensor) and one.layout is torch.strided and not one.is_meta:
             yield one
+
+
+def _span(storage: torch.UntypedStorage) -> tuple[int, int]:
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
 def _bytes(storage: torch.UntypedStorage) -> bytes:

@@ -275,16 +275,7 @@ class Replays:
             case "refused" if waiting.backwards and report.finding == "not_replayed":
                 self._forwards(waiting, record, doubted=replay_findings.refused(run, report))
             case "diverged" if waiting.other_values:
-                self._send(
-                    run,
-                    record,
-                    waiting.given,
-                    other_values=True,
-                    again=True,
-                    backwards=True,
-                    reads=False,
-                    why=OWN_VALUES,
-                )
+                self._send(run, record, run.given, other_values=False, why=waiting.why or OWN_VALUES)
             case "unknown":
                 self.outcomes.append(Outcome(run, why_not=report.message))
             case _:

@@ -418,7 +418,7 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     backwards: bool = False
     """The programs of each launch are run from the last to the first."""
     reads: bool = True
-    """What Python read in the call must be what it would read now."""
+    """What Python read of the inputs must be what it would read now; what it read of other memory must be in any case."""
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):
