@@ -121,6 +121,7 @@ def main():
     report = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in sys.argv[2:]:
+            gc.freeze()  # what replays hold is no candidate's either
             file = Path(folder) / "kernel.py"
             found = in_a_fork(lambda name=name, file=file: recorded(file, source, name))
             replays = []

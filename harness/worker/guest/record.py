@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import gc
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,8 +60,8 @@ class Recorder:
         self._held: dict[int, torch.UntypedStorage] = {}
         self._numbers: dict[int, int] = {}
         self._weak: dict[int, StorageWeakRef] = {}
-        self._spans: dict[int, tuple[int, int]] = {}
-        """Addresses of the numbered storages."""
+        self._spans: list[tuple[int, int, int]] = []
+        """Addresses of the numbered storages, in order."""
         self._two_names = ""
         self._next = 0
         self._forgotten: tuple[int, ...] = ()
@@ -102,6 +103,8 @@ class Recorder:
             forgotten=self._forgotten,
             excess=self._excess,
         )
+        with self._unseen():
+            self._look_for_names()
         why = (self._why or self._two_names) if _installed else "launches on this device are not recorded"
         self._let_go()
         self._reset()
@@ -225,8 +228,7 @@ class Recorder:
             self._steps.append(step)
 
     def _contents(self, storage: torch.UntypedStorage, number: int, tensor: torch.Tensor) -> None:
-        for other in _plain_tensors(gc.get_objects()):
-            self._compare_spans(storage, other.untyped_storage())
+        self._entered.append(storage)
         elements = storage.nbytes() // tensor.element_size()
         small = self._elements + elements <= limits.HOST_ELEMENTS
         data: bytes | None = None
@@ -275,25 +277,36 @@ class Recorder:
 
     def _note_span(self, key: int, storage: torch.UntypedStorage) -> None:
         """A storage gets its number: those that are numbered must lie elsewhere."""
-        start, end = self._spans[key] = _span(storage)
-        for other, (first, last) in self._spans.items():
-            if other != key and start < last and first < end and self._is_alive(other):
+        start, end = _span(storage)
+        if start == end:
+            return
+        at = bisect.bisect(self._spans, (start, end, key))
+        at -= at > 0 and self._spans[at - 1][1] > start
+        while at < len(self._spans) and self._spans[at][0] < end:
+            other = self._spans[at][2]
+            weak = self._weak.get(other)
+            if other in self._held or (weak is not None and not weak.expired()):  # type: ignore[no-untyped-call]
                 self._two_names = TWO_NAMES
+            del self._spans[at]
+        self._spans.insert(at, (start, end, key))
 
-    def _compare_spans(self, storage: torch.UntypedStorage, other: torch.UntypedStorage) -> None:
-        (start, end), (first, last) = _span(storage), _span(other)
-        if start < last and first < end and storage._cdata != other._cdata:
-            self._two_names = TWO_NAMES
-
-    def _is_alive(self, key: int) -> bool:
-        return key in self._held or (key in self._weak and not self._weak[key].expired())  # type: ignore[no-untyped-call]
+    def _look_for_names(self) -> None:
+        """Memory that entered in this call may be that of a tensor which no call has named."""
+        if not self._entered:
+            return
+        entered = [(storage._cdata, *_span(storage)) for storage in self._entered]
+        for tensor in _plain_tensors(gc.get_objects()):
+            storage = tensor.untyped_storage()
+            first, last = _span(storage)
+            if any(start < last and first < end and key != storage._cdata for key, start, end in entered):
+                self._two_names = TWO_NAMES
 
     def _hold_all(self) -> None:
         """Storages that lived on stay known; those that are gone are forgotten."""
         gone = [key for key, weak in self._weak.items() if weak.expired()]  # type: ignore[no-untyped-call]
         self._forgotten = tuple(self._numbers.pop(key) for key in gone)
         self._weak = {key: weak for key, weak in self._weak.items() if key in self._numbers}
-        self._spans = {key: span for key, span in self._spans.items() if key in self._numbers}
+        self._spans = [span for span in self._spans if span[2] in self._numbers]
 
     def _let_go(self) -> None:
         for key, storage in self._held.items():
@@ -305,10 +318,9 @@ class Recorder:
         self._steps: list[Step] = []
         self._functions: dict[Function, FunctionNotes] = {}
         self._forgotten = ()
-        self._elements = 0
-        self._why = ""
-        self._excess = ""
-        self._read = 0
+        self._elements = self._read = 0
+        self._entered: list[torch.UntypedStorage] = []
+        self._why = self._excess = ""
         self._paused = False
 
     def _attempt(self, make: Callable[..., Any], *args: Any) -> Any:

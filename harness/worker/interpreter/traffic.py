@@ -15,15 +15,12 @@ from harness.worker.serving.arena import span_bytes
 
 from .lines import candidate_line
 from .past import LEFT, NOTHING, Past
+from .places import Addresses, Places, counted, indices_told, mark, places_of
 from .races import Access, Races
 
-Addresses = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
-Places = slice | NDArray[np.int64]
-"""Bytes at which accesses begin, counted from an allocation's start."""
 
 MAX_REPORTS = 8
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class Span(NamedTuple):
@@ -238,7 +235,7 @@ class Observation:
             self._discover()
             home = self._home(low, high, origin)
         if home is not None:
-            places = _places(home, live, item_bytes)
+            places = places_of(home.span.start, live, item_bytes)
             if kind != "store":
                 self._look_for_unwritten(kind, home, places, item_bytes, origin)
             if kind != "load" or home.writers is not None or home.adders is not None:
@@ -265,7 +262,10 @@ class Observation:
     def _mark(
         self, known: Allocation, kind: str, places: Places, item_bytes: int, origin: Origin | None
     ) -> None:
-        _mark(known, kind, places, item_bytes)
+        if kind != "store":
+            mark(known.reads, places, item_bytes)
+        if kind != "load":
+            mark(known.writes, places, item_bytes)
         if known.past is None:
             return
         if kind != "store":
@@ -301,7 +301,9 @@ class Observation:
             start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and known.span.end - known.span.start >= item_bytes:
-                self._mark(known, kind, _places(known, flat[inside], item_bytes), item_bytes, origin)
+                self._mark(
+                    known, kind, places_of(known.span.start, flat[inside], item_bytes), item_bytes, origin
+                )
                 good |= inside
         missed = wanted & ~good
         if missed.any():
@@ -328,8 +330,8 @@ class Observation:
         start = origin.pointer if origin is not None else home.span.start
         missing = (first[~written] + home.span.start - start) // item_bytes
         self.uninitialised.append(
-            f"{file} line {line}: {kind} of {_elements(missing.size)} of {name} that nothing had written "
-            f"({_indices(missing)}) in program {self.position}"
+            f"{file} line {line}: {kind} of {counted(missing.size)} of {name} that nothing had written "
+            f"({indices_told(missing)}) in program {self.position}"
         )
 
     def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
@@ -346,10 +348,10 @@ class Observation:
             before = int(missed[0]) < known.span.start
             indices = (missed.astype(np.int64) - origin.pointer) // item_bytes
             # A pointer before its tensor wraps around as an unsigned address; indices are signed.
-            what = f"{'before the start' if before else 'past the end'} of {name} ({_indices(indices)}, size {size})"
+            what = f"{'before the start' if before else 'past the end'} of {name} ({indices_told(indices)}, size {size})"
         how = "narrow its mask" if self.masked else "it has no mask"
         self.out_of_bounds.append(
-            f"{file} line {line}: {kind} of {_elements(missed.size)} {what} in program {self.position}; {how}"
+            f"{file} line {line}: {kind} of {counted(missed.size)} {what} in program {self.position}; {how}"
         )
 
 
@@ -359,51 +361,7 @@ def _named(origin: Origin | None) -> str:
     return " or ".join(f"`{name}`" for name in names) or "its tensor"
 
 
-def _elements(count: int) -> str:
-    return f"{count} element{'s' if count > 1 else ''}"
-
-
-def _indices(indices: NDArray[np.int64]) -> str:
-    """The first, and how far the others reach."""
-    first, least, most = int(indices[0]), int(indices.min()), int(indices.max())
-    if least == most:
-        return f"index {first}"
-    return f"index {least} to {most}" if first == least else f"index {first}, within {least} to {most}"
-
-
 def extent(tensor: torch.Tensor) -> Span:
     """The addresses from a tensor's first element to its last, whatever its strides."""
     start = tensor.data_ptr()
     return Span(start, start + span_bytes(tensor))
-
-
-def _places(known: Allocation, addresses: Addresses, item_bytes: int) -> Places:
-    """Where accesses begin in an allocation; as a slice where lanes are neighbours."""
-    offsets = addresses.view(np.int64) - known.span.start
-    first, last = int(offsets[0]), int(offsets[-1])
-    if last - first == (offsets.size - 1) * item_bytes and (offsets[1:] - offsets[:-1] == item_bytes).all():
-        return slice(first, last + 1, item_bytes)
-    return offsets
-
-
-def _mark(known: Allocation, kind: str, places: Places, item_bytes: int) -> None:
-    touched = (
-        [known.reads]
-        if kind == "load"
-        else [known.writes]
-        if kind == "store"
-        else [known.reads, known.writes]
-    )
-    if isinstance(places, slice):
-        for marks in touched:
-            marks[places.start : places.stop - 1 + item_bytes] = 1
-        return
-    word = _WORDS.get(item_bytes)
-    if word is not None and known.reads.size % item_bytes == 0 and not (places & (item_bytes - 1)).any():
-        words = places >> (item_bytes.bit_length() - 1)
-        for marks in touched:
-            marks.view(word)[words] = int.from_bytes(b"\1" * item_bytes, "little")
-        return
-    for marks in touched:
-        for byte in range(item_bytes):
-            marks[places + byte] = 1

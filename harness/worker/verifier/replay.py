@@ -46,15 +46,11 @@ from harness.worker.serving.records import (
 )
 
 from . import shadow
+from .host_copies import PART_COPIES, HostCopies, elements_of, flat
 from .kernels_only import Kernels, NotAKernel, language
 from .lasting import Lasting
 
 MAX_STORAGE_BYTES = 4 << 30
-PART_COPIES = 64
-"""Host copies into or out of parts of a storage, in one call: more of them move elements, which is the kernels' work."""
-MOVED_BYTES = 16
-MOVED_PARTS = 256
-"""What host copies put together is remembered in parts of so many bytes and more, and so many of them."""
 _CONSTANTS = frozenset(
     {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided", "device"}
 )
@@ -105,10 +101,7 @@ class Replayer:
         self._observation: Observation | None = None
         self._functions: dict[Function, Any] = {}
         self._before: tuple[dict[int, bytes], dict[int, torch.Tensor]] = ({}, {})
-        self._moved: set[bytes] = set()
-        self._copied_to: set[int] = set()
-        self._part_copies = 0
-        self._given: tuple[bytes, ...] = ()
+        self._copies = HostCopies()
         self.shadows = shadow.Shadows()
         self._lasting = Lasting()
         for table in tables:
@@ -140,8 +133,7 @@ class Replayer:
             self.shadows.forget(number)
             self._lasting.forget(number)
         self._inputs = tuple(record.inputs.values())
-        self._moved, self._copied_to, self._part_copies = set(), set(), 0
-        self._given = tuple(_flat_bytes(tensor.contiguous()) for tensor in inputs.values())
+        self._copies = HostCopies(tuple(elements_of(tensor.contiguous()) for tensor in inputs.values()))
         self._keep()
         if not again:
             self._lasting.begin(self._before[0])
@@ -176,34 +168,13 @@ class Replayer:
         if self._is_left(view):
             raise Refused("an output holds what an earlier call left there", kind="kept_state")
         origins = self.shadows.count(view, tensor.element_size())
-        if origins.get("stored") and self._was_moved_before(_flat_bytes(tensor)):
+        if origins.get("stored") and self._copies.held(elements_of(tensor)):
             origins["moved"] = origins.get("moved", 0) + origins.pop("stored")
         return tensor, origins
 
     def touched(self) -> tuple[int, ...]:
         """Inputs that anything was written to, be it what stood there before."""
         return tuple(number for number in self._inputs if not self.shadows.is_all(number, shadow.ORIGINAL))
-
-    def _was_moved_before(self, output: bytes) -> bool:
-        """Whether host copies held more than half of the output, in its order, before a kernel stored it."""
-        found = 0
-        for moved in self._moved:
-            if (
-                len(moved) >= MOVED_BYTES
-                and not any(moved in given for given in self._given)
-                and moved in output
-            ):
-                found += len(moved)
-        return 2 * found > len(output)
-
-    def _note_copies(self) -> None:
-        """What host copies have put together by now, before a kernel may store it."""
-        for number in self._copied_to:
-            storage = self._storages.get(number)
-            if storage is not None and len(self._moved) < MOVED_PARTS:
-                kept = self.shadows.where(number, shadow.MOVED).numpy()
-                self._moved.add(_flat(storage).cpu().numpy()[kept].tobytes())
-        self._copied_to = set()
 
     def value(self, value: Value) -> Any:
         """What a record's value stands for."""
@@ -266,7 +237,7 @@ class Replayer:
                 raise Refused("the record holds a step of no known kind")
 
     def _launch(self, step: Launch) -> None:
-        self._note_copies()
+        self._copies.look(self._storages, self.shadows)
         kernel = self.value(step.kernel)
         if min(step.grid) < 0:
             raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
@@ -295,7 +266,7 @@ class Replayer:
             if number is not None:
                 first = known.span.start - address
                 self.shadows.store(number, first, torch.from_numpy(known.writes))
-                now = _flat(self._storages[number]).cpu().numpy()
+                now = flat(self._storages[number]).cpu().numpy()
                 self._lasting.store(number, first, known.writes, observation.read_past, now)
             seen = totals.get(address)
             totals[address] = known.writes.copy() if seen is None else seen | known.writes
@@ -350,28 +321,22 @@ class Replayer:
                 f"line {step.line}: `{step.name}` reads what an earlier call left; no answer may hang on the calls before",
                 kind="kept_state",
             )
-        self._lasting.write(view, item_bytes, sources, _flat(self._storages[view.storage]).cpu().numpy())
+        self._lasting.write(view, item_bytes, sources, flat(self._storages[view.storage]).cpu().numpy())
         if step.name in operators.MOVING or (step.name in operators.SETTING and sources):
             source, source_bytes = sources[-1], _dtype(sources[-1].dtype).itemsize
             self._lasting.copy(view, item_bytes, source, source_bytes)
             self.shadows.copy(view, item_bytes, source, source_bytes)
-            self._copied_to.add(view.storage)
-            self._count_copy(step, view, source)
+            if self._copies.add(view.storage, part=self._is_part(view) or self._is_part(source)):
+                raise Refused(
+                    f"more than {PART_COPIES} copies by `{step.name}` into or out of parts of tensors move elements outside the "
+                    "Triton kernels; move them in a kernel",
+                    kind="moved_by_host",
+                    line=step.line,
+                )
         elif step.name in operators.FILLING:
             self.shadows.fill(view, item_bytes, shadow.FILLED)
         else:
             self.shadows.fill(view, item_bytes, shadow.OPERATED)
-
-    def _count_copy(self, step: Operator, *views: View) -> None:
-        """Elements that host copies set one by one are the host's work, whatever a kernel does to them after."""
-        self._part_copies += any(self._is_part(view) for view in views)
-        if self._part_copies > PART_COPIES:
-            raise Refused(
-                f"more than {PART_COPIES} copies by `{step.name}` into or out of parts of tensors move elements outside the "
-                "Triton kernels; move them in a kernel",
-                kind="moved_by_host",
-                line=step.line,
-            )
 
     def _is_left(self, view: View) -> bool:
         return self._lasting.is_left(view, _dtype(view.dtype).itemsize)
@@ -406,7 +371,7 @@ class Replayer:
         if storage is None or not 0 <= address.offset_bytes <= storage.nbytes():
             raise Refused("the record holds an address of no memory")
         if self._observation is not None:
-            self._observation.origin(_flat(storage))  # no launch argument will name it
+            self._observation.origin(flat(storage))  # no launch argument will name it
         return int(storage.data_ptr()) + address.offset_bytes
 
     def _tensor(self, view: View) -> torch.Tensor:
@@ -430,7 +395,7 @@ class Replayer:
 
     def _keep(self) -> None:
         """Remembers the memory that outlives calls."""
-        held = {number: _flat(storage).cpu().numpy().tobytes() for number, storage in self._storages.items()}
+        held = {number: flat(storage).cpu().numpy().tobytes() for number, storage in self._storages.items()}
         self._before = (held, self.shadows.snapshot())
 
     def _restore(self) -> None:
@@ -438,19 +403,9 @@ class Replayer:
         self._storages = {number: storage for number, storage in self._storages.items() if number in held}
         for number, storage in self._storages.items():
             if held[number]:
-                _flat(storage).copy_(torch.frombuffer(bytearray(held[number]), dtype=torch.uint8))
+                flat(storage).copy_(torch.frombuffer(bytearray(held[number]), dtype=torch.uint8))
         self.shadows.restore(marks)
         self._lasting.rewind(self._storages)
-
-
-def _flat(storage: torch.UntypedStorage) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-
-
-def _flat_bytes(tensor: torch.Tensor) -> bytes:
-    if tensor.numel() == 0:
-        return b""
-    return bytes(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
 def _dtype(name: str) -> torch.dtype:

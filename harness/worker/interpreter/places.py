@@ -1,0 +1,47 @@
+"""Where accesses lie in an allocation, as slices where lanes are neighbours, and how elements are told of."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Addresses = NDArray[np.uint64]
+Places = slice | NDArray[np.int64]
+"""Bytes at which accesses begin, counted from an allocation's start."""
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def places_of(start: int, addresses: Addresses, item_bytes: int) -> Places:
+    """Where accesses begin, counted from `start`; as a slice where lanes are neighbours."""
+    offsets = addresses.view(np.int64) - start
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first == (offsets.size - 1) * item_bytes and (offsets[1:] - offsets[:-1] == item_bytes).all():
+        return slice(first, last + 1, item_bytes)
+    return offsets
+
+
+def mark(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> None:
+    """1 for each byte of elements that begin at `places`."""
+    if isinstance(places, slice):
+        marks[places.start : places.stop - 1 + item_bytes] = 1
+        return
+    word = _WORDS.get(item_bytes)
+    if word is not None and marks.size % item_bytes == 0 and not (places & (item_bytes - 1)).any():
+        words = places >> (item_bytes.bit_length() - 1)
+        marks.view(word)[words] = int.from_bytes(b"\1" * item_bytes, "little")
+        return
+    for byte in range(item_bytes):
+        marks[places + byte] = 1
+
+
+def counted(count: int) -> str:
+    """Elements in words."""
+    return f"{count} element{'s' if count > 1 else ''}"
+
+
+def indices_told(indices: NDArray[np.int64]) -> str:
+    """The first, and how far the others reach."""
+    first, least, most = int(indices[0]), int(indices.min()), int(indices.max())
+    if least == most:
+        return f"index {first}"
+    return f"index {least} to {most}" if first == least else f"index {first}, within {least} to {most}"
