@@ -1,5 +1,5 @@
 """
-`and`, `or`, conditional expressions, `min`, `max` and returned constants of interpreted kernels, as a compiler takes them.
+`and`, `or`, `not`, conditional expressions, `min`, `max` and returned constants of interpreted kernels, as a compiler takes them.
 
 The interpreter leaves them to Python, which gives one operand back as it is: a number stays a number, whose quotients round down,
 `two and four` is four, and what stands behind `and` is not looked at. A compiler gives a tensor where any operand is one, and
@@ -26,6 +26,7 @@ def install() -> None:
     """Once a process, before a kernel is interpreted."""
     semantic = interpreter.interpreter_semantic
     semantic.combined, semantic.chosen, semantic.called = _combined, _chosen, _called
+    semantic.negated = _negated
     transformer, assign = interpreter.ASTTransformer, interpreter.ASTTransformer.visit_Assign
 
     def visit_assign(self: Any, node: ast.Assign) -> ast.Assign:
@@ -35,6 +36,7 @@ def install() -> None:
 
     transformer.visit_Assign = visit_assign
     transformer.visit_BoolOp = _visit_bool_op
+    transformer.visit_UnaryOp = _visit_unary_op
     transformer.visit_IfExp = _visit_if_exp
     transformer.visit_Call = _visit_call
     transformer.visit_FunctionDef = _visit_function
@@ -45,6 +47,11 @@ def _visit_bool_op(self: Any, node: ast.BoolOp) -> ast.expr:
     self.generic_visit(node)
     method = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
     return _call("combined", node, [ast.Constant(method), *map(_later, node.values)])
+
+
+def _visit_unary_op(self: Any, node: ast.UnaryOp) -> ast.expr:
+    self.generic_visit(node)
+    return _call("negated", node, [node.operand]) if isinstance(node.op, ast.Not) else node
 
 
 def _visit_if_exp(self: Any, node: ast.IfExp) -> ast.expr:
@@ -124,6 +131,10 @@ def _combined(method: str, *operands: Callable[[], Any]) -> Any:
     if not tensors:
         return value
     return functools.reduce(lambda right, left: getattr(left, method)(right), reversed(tensors))
+
+
+def _negated(value: Any) -> Any:
+    return value.__not__() if isinstance(value, tl.tensor) else not value
 
 
 def _chosen(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:

@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -14,6 +14,7 @@ from harness.device import Target
 
 from . import (
     accesses,
+    arithmetic,
     bfloat16,
     expressions,
     float8,
@@ -43,6 +44,7 @@ def prepare(target: Target) -> None:
     shim.install(target)
     # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
     np.seterr(all="ignore")
+    arithmetic.install()
     quick.install()
     reductions.install()
     bfloat16.install(cannot)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .tracing import Trace
 
 PLACE = "create_get_program_id"
+GRID = "create_get_num_programs"
 
 
 class Operation(NamedTuple):
@@ -58,6 +59,8 @@ class Tape:
             tier = max((tiers.get(at, 0) for at in places), default=0)
             if one.name == PLACE or (one.name and not one.pure and one.name not in idle):
                 tier = 2
+            if one.name == GRID:
+                tier = max(tier, 1)
             if tier == 0:
                 continue
             for at in one.outputs:

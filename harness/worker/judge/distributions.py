@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -61,11 +62,12 @@ def inject_extremes(
     *,
     moved: bool,
 ) -> None:
-    """Put a large finite value of each sign into each named input that holds floats, in place, in two rows where it has them.
+    """Put a large finite value of each sign and a zero into each named input that holds floats, in place, in rows apart where it has them.
 
     Where values are only `moved`, they are the largest there are, with the smallest one and a negative zero beside them.
-    Inputs of one shape get them in the same places, so that none cancels another.
+    Inputs of one shape get them in the same places, so that none cancels another, but for the zero: that stands alone.
     """
+    zeros: Counter[tuple[int, ...]] = Counter()
     drawn: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
     for name in names:
         tensor = inputs[name]
@@ -86,6 +88,11 @@ def inject_extremes(
         for at, value in enumerate(values[: max(len(rows), columns)]):
             row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
             tensor[(*row, places[at % columns])] = value
+        alone = len(values) + zeros[tensor.shape]
+        if not moved and alone < max(len(rows), columns):
+            row = torch.unravel_index(rows[alone % len(rows)], outer) if outer else ()
+            tensor[(*row, places[alone % columns])] = 0.0
+            zeros[tensor.shape] += 1
 
 
 def _places(elements: int, columns: int, generator: torch.Generator) -> torch.Tensor:

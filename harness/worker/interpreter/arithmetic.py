@@ -1,0 +1,43 @@
+"""
+Arithmetic that Triton's interpreter (3.6 and 3.7) does otherwise than a compiler: sums of single bits, the larger of a number
+and NaN, the upper half of products of negative integers.
+
+A kernel could ask for the difference, and do its work here alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from triton.runtime import interpreter
+
+
+def install() -> None:
+    """Once a process, before the other modules that wrap these methods."""
+    builder = interpreter.InterpreterBuilder
+    builder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmax)
+    builder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
+    builder.create_add = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _sum)
+    builder.create_umulhi = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _upper_half)
+
+
+def _sum(lhs: Any, rhs: Any) -> Any:
+    """Single bits are added modulo 2, as all integers are modulo their range."""
+    return np.logical_xor(lhs, rhs) if np.result_type(lhs, rhs) == np.bool_ else np.add(lhs, rhs)
+
+
+def _upper_half(lhs: Any, rhs: Any) -> Any:
+    """Of the product of the operands' bits as unsigned numbers."""
+    dtype = lhs.dtype
+    bits = dtype.itemsize * 8
+    unsigned = np.dtype(f"uint{bits}")
+    a, b = lhs.view(unsigned), rhs.view(unsigned)
+    if bits < 64:
+        wide = np.dtype(f"uint{2 * bits}")
+        return ((a.astype(wide) * b.astype(wide)) >> wide.type(bits)).astype(unsigned).view(dtype)
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a_high, a_low, b_high, b_low = a >> half, a & low, b >> half, b & low
+    middle = a_high * b_low + ((a_low * b_low) >> half)
+    rest = a_low * b_high + (middle & low)
+    return (a_high * b_high + (middle >> half) + (rest >> half)).view(dtype)
