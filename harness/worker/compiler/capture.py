@@ -27,8 +27,9 @@ from triton.runtime.errors import OutOfResources
 from harness.device import Target
 from harness.targets import hardware
 from harness.worker.guest import naming
+from harness.worker.guest.record import holder
 from harness.worker.interpreter import shim
-from harness.worker.serving.records import Function, FunctionNotes, Value, View
+from harness.worker.serving.records import Address, Function, FunctionNotes, Value, View
 
 from . import files, noted
 from .options import dropped, refusal, unknown
@@ -73,7 +74,7 @@ functions: dict[Function, FunctionNotes] = {}
 """What jit functions of the launches of this recording leave open, where launches are noted alone."""
 told: dict[str, tuple[str, float]] = {}
 """Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
-noting = SimpleNamespace(only=False, memories=noted.Memories(), held=[])
+noting = SimpleNamespace(only=False, memories=noted.Memories(), held={})
 """Whether launches are noted alone, and nothing is compiled; then how memory is told, and what of it is kept alive for that."""
 tuning = SimpleNamespace(index=None)
 """Place of the config that an autotuned kernel is launched with; `None` outside of one."""
@@ -105,13 +106,13 @@ def record() -> Iterator[list[Launch]]:
 def note(inputs: Iterable[torch.Tensor]) -> Iterator[list[Launch]]:
     """As `record`, of a call with these inputs, with nothing compiled."""
     with record() as made:
-        noting.only, noting.held = True, []
+        noting.only, noting.held = True, {}
         noting.memories = noted.Memories([_memory(tensor) for tensor in inputs])
         functions.clear()
         try:
             yield made
         finally:
-            noting.only, noting.held = False, []
+            noting.only, noting.held = False, {}
 
 
 def _compile_launches(target: Target) -> None:
@@ -177,6 +178,10 @@ def _values(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -
 
 def value(given: Any) -> Value:
     """An argument of a launch or an operator, where launches are noted alone."""
+    if isinstance(given, int) and not isinstance(given, bool) and given >= noted.LOWEST_ADDRESS:
+        held = holder(given, noting.held.values())
+        if held is not None:
+            return Address(storage=int(held._cdata), offset_bytes=given - held.data_ptr())
     try:
         return naming.value(given, view, _function)
     except naming.CannotName:
@@ -199,7 +204,7 @@ def view(tensor: torch.Tensor) -> View:
 def _memory(tensor: torch.Tensor) -> int:
     """Another number for each storage; it is kept alive, so that none has that of another."""
     storage = tensor.untyped_storage()
-    noting.held.append(storage)
+    noting.held.setdefault(storage._cdata, storage)
     return int(storage._cdata)
 
 

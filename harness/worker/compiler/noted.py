@@ -28,7 +28,7 @@ from harness.worker.serving.records import (
 )
 
 LOWEST_ADDRESS = 1 << 32
-"""Integers from here on may be addresses, which differ from process to process."""
+"""Integers from here on may be addresses, which differ from process to process; those below are numbers."""
 MOST = 256
 """Launches of a case that are told in full."""
 
@@ -71,10 +71,12 @@ class Memories:
 
     def told(self, view: View) -> str:
         """A tensor in words that are equal for equal memory of equal calls."""
-        number = len(self._known) - self._inputs
-        memory = self._known.setdefault(view.storage, f"memory {number}")
         start = f" from {view.offset}" if view.offset else ""
-        return f"{view.dtype}{list(view.shape)}{list(view.strides)} in {memory}{start}"
+        return f"{view.dtype}{list(view.shape)}{list(view.strides)} in {self.name(view.storage)}{start}"
+
+    def name(self, storage: int) -> str:
+        """What a storage is called in this call."""
+        return self._known.setdefault(storage, f"memory {len(self._known) - self._inputs}")
 
 
 def launched(case: str, record: Record | None) -> Launched | None:
@@ -190,9 +192,7 @@ def _told(value: Value, memories: Memories) -> str:
             return f"{module}.{member}"
         case Function(name=name, line=line):
             return f"{name}:{line}"
-        case Address():
-            return "an address"
-        case int() if not isinstance(value, bool) and value >= LOWEST_ADDRESS:
-            return "an address"
+        case Address(storage=storage, offset_bytes=offset):
+            return f"the address {offset} bytes into {memories.name(storage)}"
         case _:
             return repr(value)

@@ -259,12 +259,11 @@ class Recorder:
             self._paused = before
 
     def _address(self, value: int) -> Address | None:
-        """The storage that holds an address. One that no launch has named yet is looked for among live tensors."""
-        for storage in list(self._held.values()):
-            start = storage.data_ptr()
-            if start and start <= value < start + max(storage.nbytes(), 1):
-                return Address(storage=self._number(storage), offset_bytes=value - start)
-        return None
+        """An integer as an address in a storage that this call has named; `None` for any other."""
+        storage = holder(value, self._held.values())
+        if storage is None:
+            return None
+        return Address(storage=self._number(storage), offset_bytes=value - storage.data_ptr())
 
     def _number(self, storage: torch.UntypedStorage) -> int:
         key = storage._cdata
@@ -369,6 +368,15 @@ def digest(tensor: torch.Tensor) -> bytes:
     with torch._C.DisableTorchFunction():
         flat = _NUMPY(tensor.cpu().reshape(-1).view(torch.uint8))
     return hashlib.blake2b(flat.tobytes(), digest_size=16).digest()
+
+
+def holder(address: int, storages: Iterable[torch.UntypedStorage]) -> torch.UntypedStorage | None:
+    """The first storage that an integer is an address in."""
+    for storage in storages:
+        start = storage.data_ptr()
+        if start and start <= address < start + max(storage.nbytes(), 1):
+            return storage
+    return None
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
