@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
 import msgspec
@@ -51,7 +51,7 @@ class Launched(msgspec.Struct, frozen=True):
     """At most `MOST`."""
     count: int
     names: tuple[str, ...]
-    """Values of the names that jit functions use and do not define, in order."""
+    """What jit functions' texts leave open: values of names that they do not define, defaults, kinds of parameters; in order."""
     reads: bool
     """Python read tensors' elements, on which launches may depend."""
     moves: tuple[str, ...] = ()
@@ -107,15 +107,23 @@ def launched(case: str, record: Record | None) -> Launched | None:
 
 
 def names(functions: Iterable[FunctionNotes]) -> tuple[str, ...]:
-    """Values of the names that jit functions use and do not define, in words that are equal for equal values."""
+    """What jit functions' texts leave open, in words that are equal for equal values."""
     nothing = Memories()  # no jit function names a tensor
     return tuple(
         sorted(
-            f"{name}={_told(value, nothing)} in `{one.function.name}` (line {one.function.line})"
+            f"{name}={told} in `{one.function.name}` (line {one.function.line})"
             for one in functions
-            for name, value in one.names.items()
+            for name, told in _left_open(one, nothing)
         )
     )
+
+
+def _left_open(one: FunctionNotes, memories: Memories) -> Iterator[tuple[str, str]]:
+    for name, value in one.names.items():
+        yield name, _told(value, memories)
+    yield "defaults", _told(Items(one.defaults), memories)
+    yield "constexprs", f"({', '.join(one.constexprs)})"
+    yield "computes constants", repr(one.computes_constants)
 
 
 def values(
