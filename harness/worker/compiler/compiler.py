@@ -195,21 +195,17 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
             with work:
                 result = getattr(module, entry_point)(**arguments)
             returned = tuple(capture.noting.memories.told(capture.view(one)) for one in tensors(result))
-        launches = [one for one in made if one.grid is not None]
-        first = tuple(
-            Noted(one.kernel, one.line, one.grid, one.values)
-            for one in launches[:MOST]
-            if one.grid is not None
-        )
+        launches = [Noted(one.kernel, one.line, one.grid, one.values) for one in made if one.grid is not None]
         found.append(
             Launched(
                 case=case.case,
-                first=first,
+                first=tuple(launches[:MOST]),
                 count=len(launches),
                 names=noted.names(capture.functions.values()),
                 reads=work.reads,
                 moves=tuple(work.moves[:MOST]),
                 returned=returned,
+                digest=noted.digest(launches, work.moves),
             )
         )
     return tuple(found)

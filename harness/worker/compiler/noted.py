@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
@@ -30,7 +31,7 @@ from harness.worker.serving.records import (
 LOWEST_ADDRESS = 1 << 32
 """Integers from here on may be addresses, which differ from process to process; those below are numbers."""
 MOST = 256
-"""Launches of a case that are told in full."""
+"""Launches of a case that are told in full, and moves."""
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -58,6 +59,8 @@ class Launched(msgspec.Struct, frozen=True):
     """Tensor operators that fill or copy, in order, each with how many launches came before it; at most `MOST`."""
     returned: tuple[str, ...] = ()
     """The tensors that it returned, as arguments are told."""
+    digest: str = ""
+    """Of all launches and moves, in order."""
 
 
 class Memories:
@@ -84,26 +87,35 @@ def launched(case: str, record: Record | None) -> Launched | None:
     if record is None or record.excess:
         return None
     memories = Memories(record.inputs.values())
-    first: list[Noted] = []
+    launches: list[Noted] = []
     moves: list[str] = []
-    count = 0
     for step in record.steps:
         match step:
             case Launch(kernel=kernel, grid=grid):
                 told = values(step.arguments, step.options, memories)
-                first.append(Noted(kernel.name, kernel.line, grid, told))
-                count += 1
+                launches.append(Noted(kernel.name, kernel.line, grid, told))
             case Operator(name=name) if name not in ALLOCATING:
-                moves.append(moved(name, count, (*step.arguments, *step.results), step.named, memories))
+                moves.append(
+                    moved(name, len(launches), (*step.arguments, *step.results), step.named, memories)
+                )
     return Launched(
         case=case,
-        first=tuple(first[:MOST]),
-        count=count,
+        first=tuple(launches[:MOST]),
+        count=len(launches),
         names=names(record.functions),
         reads=any(isinstance(step, HostRead) for step in record.steps),
         moves=tuple(moves[:MOST]),
         returned=tuple(memories.told(view) for view in record.returned),
+        digest=digest(launches, moves),
     )
+
+
+def digest(launches: Iterable[Noted], moves: Iterable[str]) -> str:
+    """Of a call's launches and moves, those that are not told in full too."""
+    found = hashlib.blake2b(digest_size=16)
+    for one in (*launches, *moves):
+        found.update(msgspec.msgpack.encode(one))
+    return found.hexdigest()
 
 
 def names(functions: Iterable[FunctionNotes]) -> tuple[str, ...]:
@@ -171,6 +183,8 @@ def difference(ran: Launched, compiled: Launched) -> str:
         )
     if ran.count != compiled.count:
         return f"there are {ran.count} launches where kernels are interpreted and {compiled.count} where they are compiled"
+    if ran.digest != compiled.digest:
+        return f"a launch, fill or copy after the first {MOST} is another one where kernels are compiled"
     return ""
 
 
