@@ -186,6 +186,7 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
     call alone. What a call raises it raises again where it is compiled, or the comparison tells.
     """
     found = []
+    capture.begin()
     for case in cases:
         arguments = zero_arguments(case)
         inputs = [one for one in arguments.values() if isinstance(one, torch.Tensor)]
@@ -206,6 +207,7 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
                 moves=tuple(work.moves[:MOST]),
                 returned=returned,
                 digest=noted.digest(launches, work.moves),
+                tables=capture.noting.memories.tables(capture.contents),
             )
         )
     return tuple(found)

@@ -52,10 +52,11 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _move(
         self, name: str, args: tuple[Any, ...], named: Mapping[str, Any], result: Any, launches: int
     ) -> None:
-        given = [capture.value(one) for one in (*args, *tensors(result))]
+        given = [capture.value(one) for one in args]
         kept = {
             key: capture.value(one) for key, one in named.items() if key not in NOT_TOLD and one is not None
         }
+        given += [capture.made(one) for one in tensors(result)]
         if name not in operators.ALLOCATING:  # the others' memory may be named by its address
             self.moves.append(noted.moved(name, launches, given, kept, capture.noting.memories))
 
