@@ -8,6 +8,7 @@ must not interpret, and serves one target: Triton keeps compiled kernels by devi
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import io
 import os
@@ -21,14 +22,17 @@ from typing import Any
 
 import torch
 import triton
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import _disable_current_modes
 from triton.runtime import jit
 from triton.runtime.errors import OutOfResources
 
 from harness.device import Target
 from harness.targets import hardware
 from harness.worker.guest import naming
+from harness.worker.guest.record import WORDS, addresses, holder, plain_tensors, stored
 from harness.worker.interpreter import shim
-from harness.worker.serving.records import Function, FunctionNotes, Value, View
+from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Value, View
 
 from . import files, noted
 from .options import dropped, refusal, unknown
@@ -73,8 +77,12 @@ functions: dict[Function, FunctionNotes] = {}
 """What jit functions of the launches of this recording leave open, where launches are noted alone."""
 told: dict[str, tuple[str, float]] = {}
 """Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
-noting = SimpleNamespace(only=False, memories=noted.Memories(), held=[])
+noting = SimpleNamespace(only=False, memories=noted.Memories(), held={})
 """Whether launches are noted alone, and nothing is compiled; then how memory is told, and what of it is kept alive for that."""
+_weak: dict[int, StorageWeakRef] = {}
+"""Of each storage that was told of since `begin`: as long as one is here, no other storage gets its number."""
+contents: dict[int, Contents] = {}
+"""What Python put into small storages, as they were first told of; where launches are noted alone."""
 tuning = SimpleNamespace(index=None)
 """Place of the config that an autotuned kernel is launched with; `None` outside of one."""
 
@@ -101,17 +109,26 @@ def record() -> Iterator[list[Launch]]:
         _recording = None
 
 
+def begin() -> None:
+    """The calls that are noted begin. What the import left is none of their contents: kernels may have written there."""
+    _weak.clear()
+    contents.clear()
+    for tensor in plain_tensors(gc.get_objects()):
+        _memory(tensor, fresh=True)
+    noting.held = {}
+
+
 @contextlib.contextmanager
 def note(inputs: Iterable[torch.Tensor]) -> Iterator[list[Launch]]:
     """As `record`, of a call with these inputs, with nothing compiled."""
     with record() as made:
-        noting.only, noting.held = True, []
-        noting.memories = noted.Memories([_memory(tensor) for tensor in inputs])
+        noting.only, noting.held = True, {}
+        noting.memories = noted.Memories([_memory(tensor, fresh=True) for tensor in inputs])
         functions.clear()
         try:
             yield made
         finally:
-            noting.only, noting.held = False, []
+            noting.only, noting.held = False, {}
 
 
 def _compile_launches(target: Target) -> None:
@@ -177,6 +194,10 @@ def _values(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -
 
 def value(given: Any) -> Value:
     """An argument of a launch or an operator, where launches are noted alone."""
+    if isinstance(given, int) and not isinstance(given, bool) and given >= noted.LOWEST_ADDRESS:
+        address = _address(given)
+        if address is not None:
+            return address
     try:
         return naming.value(given, view, _function)
     except naming.CannotName:
@@ -196,11 +217,32 @@ def view(tensor: torch.Tensor) -> View:
     )
 
 
-def _memory(tensor: torch.Tensor) -> int:
-    """Another number for each storage; it is kept alive, so that none has that of another."""
+def made(tensor: torch.Tensor) -> Value:
+    """An operator's result, where launches are noted alone: memory not seen before was the operator's to fill."""
+    _memory(tensor, fresh=True)
+    return value(tensor)
+
+
+def _memory(tensor: torch.Tensor, *, fresh: bool = False) -> int:
+    """Another number for each storage; it is kept alive, so that none has that of another. Python filled it if not `fresh`."""
     storage = tensor.untyped_storage()
-    noting.held.append(storage)
-    return int(storage._cdata)
+    number = int(storage._cdata)
+    noting.held.setdefault(number, storage)
+    if number not in _weak:
+        _weak[number] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+        if not fresh and storage.nbytes() <= noted.TABLE_BYTES and storage.device.type == "cpu":
+            with _disable_current_modes():
+                data = stored(storage)
+            held = addresses(data, _address) if tensor.dtype in WORDS else ()
+            contents[number] = Contents(number, storage.nbytes(), data, held)
+    return number
+
+
+def _address(given: int) -> Address | None:
+    storage = holder(given, noting.held.values())
+    if storage is None:
+        return None
+    return Address(storage=int(storage._cdata), offset_bytes=given - storage.data_ptr())
 
 
 def _function(kernel: Any) -> Function:

@@ -186,6 +186,7 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
     call alone. What a call raises it raises again where it is compiled, or the comparison tells.
     """
     found = []
+    capture.begin()
     for case in cases:
         arguments = zero_arguments(case)
         inputs = [one for one in arguments.values() if isinstance(one, torch.Tensor)]
@@ -195,21 +196,18 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
             with work:
                 result = getattr(module, entry_point)(**arguments)
             returned = tuple(capture.noting.memories.told(capture.view(one)) for one in tensors(result))
-        launches = [one for one in made if one.grid is not None]
-        first = tuple(
-            Noted(one.kernel, one.line, one.grid, one.values)
-            for one in launches[:MOST]
-            if one.grid is not None
-        )
+        launches = [Noted(one.kernel, one.line, one.grid, one.values) for one in made if one.grid is not None]
         found.append(
             Launched(
                 case=case.case,
-                first=first,
+                first=tuple(launches[:MOST]),
                 count=len(launches),
                 names=noted.names(capture.functions.values()),
                 reads=work.reads,
                 moves=tuple(work.moves[:MOST]),
                 returned=returned,
+                digest=noted.digest(launches, work.moves),
+                tables=capture.noting.memories.tables(capture.contents),
             )
         )
     return tuple(found)

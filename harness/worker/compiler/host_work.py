@@ -45,22 +45,20 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
         elif not func.is_view and not self.operator and not operators.is_allowed(name, self._allowed):
             self.operator, self.line = name, self._own_line()
         result = func(*args, **(kwargs or {}))
-        if (
-            self._noted is not None
-            and not func.is_view
-            and name not in operators.ALLOCATING | operators.LOOKING
-        ):
+        if self._noted is not None and not func.is_view and name not in operators.LOOKING:
             self._move(name, args, kwargs or {}, result, len(self._noted))
         return result
 
     def _move(
         self, name: str, args: tuple[Any, ...], named: Mapping[str, Any], result: Any, launches: int
     ) -> None:
-        given = [capture.value(one) for one in (*args, *tensors(result))]
+        given = [capture.value(one) for one in args]
         kept = {
             key: capture.value(one) for key, one in named.items() if key not in NOT_TOLD and one is not None
         }
-        self.moves.append(noted.moved(name, launches, given, kept, capture.noting.memories))
+        given += [capture.made(one) for one in tensors(result)]
+        if name not in operators.ALLOCATING:  # the others' memory may be named by its address
+            self.moves.append(noted.moved(name, launches, given, kept, capture.noting.memories))
 
     def _own_line(self) -> int | None:
         frame = sys._getframe(1)

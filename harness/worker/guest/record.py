@@ -43,6 +43,9 @@ which would look the method up again."""
 _LOWEST_ADDRESS = noted.LOWEST_ADDRESS
 """Below it an integer is taken for a number."""
 
+WORDS = (torch.int64, torch.uint64)
+"""Types of elements that may be addresses."""
+
 TWO_NAMES = "two tensors lie in the same memory and share no storage, so that what is stored by one name and read by another is not seen"
 
 NOT_TOLD = frozenset({"device", "pin_memory"})
@@ -73,12 +76,12 @@ class Recorder:
         """The tensors that the candidate's import left; from here on they are known by number."""
         self._hold_all()
         found, size_bytes = [], 0
-        for tensor in _plain_tensors(gc.get_objects()):
+        for tensor in plain_tensors(gc.get_objects()):
             storage = tensor.untyped_storage()
             if storage._cdata in self._numbers or size_bytes + storage.nbytes() > TABLE_BYTES:
                 continue
             size_bytes += storage.nbytes()
-            found.append(Table(storage=self._number(storage), data=_bytes(storage)))
+            found.append(Table(storage=self._number(storage), data=stored(storage)))
         self._let_go()
         return tuple(found)
 
@@ -232,22 +235,13 @@ class Recorder:
         elements = storage.nbytes() // tensor.element_size()
         small = self._elements + elements <= limits.HOST_ELEMENTS
         data: bytes | None = None
-        addresses: tuple[tuple[int, Address], ...] = ()
+        held: tuple[tuple[int, Address], ...] = ()
         if small:
             self._elements += elements
             with self._unseen():
-                data = _bytes(storage)
-            addresses = self._addresses(data) if tensor.dtype in (torch.int64, torch.uint64) else ()
-        self._step(Contents(storage=number, size_bytes=storage.nbytes(), data=data, addresses=addresses))
-
-    def _addresses(self, data: bytes) -> tuple[tuple[int, Address], ...]:
-        """The words that are addresses of other memory, by their place."""
-        found = []
-        for place, word in enumerate(np.frombuffer(data, dtype=np.int64).tolist()):
-            address = self._address(word) if word >= _LOWEST_ADDRESS else None
-            if address is not None:
-                found.append((place * 8, address))
-        return tuple(found)
+                data = stored(storage)
+            held = addresses(data, self._address) if tensor.dtype in WORDS else ()
+        self._step(Contents(storage=number, size_bytes=storage.nbytes(), data=data, addresses=held))
 
     @contextmanager
     def _unseen(self) -> Iterator[None]:
@@ -259,12 +253,11 @@ class Recorder:
             self._paused = before
 
     def _address(self, value: int) -> Address | None:
-        """The storage that holds an address. One that no launch has named yet is looked for among live tensors."""
-        for storage in list(self._held.values()):
-            start = storage.data_ptr()
-            if start and start <= value < start + max(storage.nbytes(), 1):
-                return Address(storage=self._number(storage), offset_bytes=value - start)
-        return None
+        """An integer as an address in a storage that this call has named; `None` for any other."""
+        storage = holder(value, self._held.values())
+        if storage is None:
+            return None
+        return Address(storage=self._number(storage), offset_bytes=value - storage.data_ptr())
 
     def _number(self, storage: torch.UntypedStorage) -> int:
         key = storage._cdata
@@ -295,7 +288,7 @@ class Recorder:
         if not self._entered:
             return
         entered = [(storage._cdata, *_span(storage)) for storage in self._entered]
-        for tensor in _plain_tensors(gc.get_objects()):
+        for tensor in plain_tensors(gc.get_objects()):
             storage = tensor.untyped_storage()
             first, last = _span(storage)
             if any(start < last and first < end and key != storage._cdata for key, start, end in entered):
@@ -371,6 +364,25 @@ def digest(tensor: torch.Tensor) -> bytes:
     return hashlib.blake2b(flat.tobytes(), digest_size=16).digest()
 
 
+def addresses(data: bytes, find: Callable[[int], Address | None]) -> tuple[tuple[int, Address], ...]:
+    """The words that are addresses of other memory, by their place in bytes."""
+    found = []
+    for place, word in enumerate(np.frombuffer(data[: len(data) & -8], dtype=np.int64).tolist()):
+        address = find(word) if word >= _LOWEST_ADDRESS else None
+        if address is not None:
+            found.append((place * 8, address))
+    return tuple(found)
+
+
+def holder(address: int, storages: Iterable[torch.UntypedStorage]) -> torch.UntypedStorage | None:
+    """The first storage that an integer is an address in."""
+    for storage in storages:
+        start = storage.data_ptr()
+        if start and start <= address < start + max(storage.nbytes(), 1):
+            return storage
+    return None
+
+
 def tensors(value: Any) -> Iterator[torch.Tensor]:
     """The tensors in an operator's arguments or result that have a storage: sparse ones have none."""
     if isinstance(value, torch.Tensor):
@@ -383,7 +395,8 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors(list(value.values()))
 
 
-def _plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
+def plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among any objects that have memory."""
     for one in found:
         # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
         if issubclass(type(one), torch.Tensor) and one.layout is torch.strided and not one.is_meta:
@@ -394,7 +407,8 @@ def _span(storage: torch.UntypedStorage) -> tuple[int, int]:
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
-def _bytes(storage: torch.UntypedStorage) -> bytes:
+def stored(storage: torch.UntypedStorage) -> bytes:
+    """What a storage holds."""
     with torch._C.DisableTorchFunction():
         flat: torch.Tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
         return bytes(_NUMPY(flat).tobytes())

@@ -9,7 +9,7 @@ import torch
 
 from harness import limits, signatures
 from harness.evaluation import Basis, ErrorReport, Fact, Layer, Verdict
-from harness.worker.compiler.noted import Launched, launched
+from harness.worker.compiler.noted import Launched, entered, launched
 from harness.worker.serving import place
 from harness.worker.serving.messages import (
     Begin,
@@ -21,6 +21,7 @@ from harness.worker.serving.messages import (
     Load,
     Loaded,
 )
+from harness.worker.serving.records import Contents
 
 from . import findings, wording
 from .answers import Answers
@@ -267,8 +268,13 @@ class Trial:
         return msgspec.Raw(msgspec.msgpack.encode(found))
 
     def _launched(self) -> tuple[Launched, ...]:
-        declared = (run for run in self._runs if not run.step.case.hidden)
-        told = (launched(run.case.name, run.returned.record) for run in declared)
+        contents: dict[int, Contents] = {}
+        told: list[Launched | None] = []
+        for run in self._runs:
+            record = run.returned.record
+            contents |= entered(record) if record is not None else {}
+            if not run.step.case.hidden:
+                told.append(launched(run.case.name, record, contents))
         return tuple(one for one in told if one is not None)
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
