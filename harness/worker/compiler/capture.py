@@ -30,7 +30,7 @@ from triton.runtime.errors import OutOfResources
 from harness.device import Target
 from harness.targets import hardware
 from harness.worker.guest import naming
-from harness.worker.guest.record import WORDS, addresses, holder, plain_tensors, stored
+from harness.worker.guest.storages import WORDS, addresses, holder, plain_tensors, stored
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Value, View
 

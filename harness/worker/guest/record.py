@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from triton.runtime import interpreter
@@ -34,17 +33,12 @@ from harness.worker.serving.records import (
 
 from . import naming, operators
 from .naming import CannotName
+from .storages import NUMPY, WORDS, addresses, holder, plain_tensors, stored
 
 TABLE_BYTES = 16 << 20
 """Of all that an import leaves; more than that is not told, and replays as poison."""
-_NUMPY = torch.Tensor.numpy
-"""Before the guest counts who reads: what the recorder reads is not the candidate's doing. Called past torch's modes only,
-which would look the method up again."""
 _LOWEST_ADDRESS = noted.LOWEST_ADDRESS
 """Below it an integer is taken for a number."""
-
-WORDS = (torch.int64, torch.uint64)
-"""Types of elements that may be addresses."""
 
 TWO_NAMES = "two tensors lie in the same memory and share no storage, so that what is stored by one name and read by another is not seen"
 
@@ -360,27 +354,8 @@ def digest(tensor: torch.Tensor) -> bytes:
     if tensor.numel() == 0:
         return b""
     with torch._C.DisableTorchFunction():
-        flat = _NUMPY(tensor.cpu().reshape(-1).view(torch.uint8))
+        flat = NUMPY(tensor.cpu().reshape(-1).view(torch.uint8))
     return hashlib.blake2b(flat.tobytes(), digest_size=16).digest()
-
-
-def addresses(data: bytes, find: Callable[[int], Address | None]) -> tuple[tuple[int, Address], ...]:
-    """The words that are addresses of other memory, by their place in bytes."""
-    found = []
-    for place, word in enumerate(np.frombuffer(data[: len(data) & -8], dtype=np.int64).tolist()):
-        address = find(word) if word >= _LOWEST_ADDRESS else None
-        if address is not None:
-            found.append((place * 8, address))
-    return tuple(found)
-
-
-def holder(address: int, storages: Iterable[torch.UntypedStorage]) -> torch.UntypedStorage | None:
-    """The first storage that an integer is an address in."""
-    for storage in storages:
-        start = storage.data_ptr()
-        if start and start <= address < start + max(storage.nbytes(), 1):
-            return storage
-    return None
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -395,20 +370,5 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors(list(value.values()))
 
 
-def plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among any objects that have memory."""
-    for one in found:
-        # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
-        if issubclass(type(one), torch.Tensor) and one.layout is torch.strided and not one.is_meta:
-            yield one
-
-
 def _span(storage: torch.UntypedStorage) -> tuple[int, int]:
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-
-
-def stored(storage: torch.UntypedStorage) -> bytes:
-    """What a storage holds."""
-    with torch._C.DisableTorchFunction():
-        flat: torch.Tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
-        return bytes(_NUMPY(flat).tobytes())

@@ -1,0 +1,52 @@
+"""What lies in storages, and which of them an address is in. Told of a record and of a compile run alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.worker.compiler import noted
+from harness.worker.serving.records import Address
+
+NUMPY = torch.Tensor.numpy
+"""Before the guest counts who reads: what the recorder reads is not the candidate's doing. Called past torch's modes only,
+which would look the method up again."""
+WORDS = (torch.int64, torch.uint64)
+"""Types of elements that may be addresses."""
+
+
+def addresses(data: bytes, find: Callable[[int], Address | None]) -> tuple[tuple[int, Address], ...]:
+    """The words that are addresses of other memory, by their place in bytes."""
+    found = []
+    for place, word in enumerate(np.frombuffer(data[: len(data) & -8], dtype=np.int64).tolist()):
+        address = find(word) if word >= noted.LOWEST_ADDRESS else None
+        if address is not None:
+            found.append((place * 8, address))
+    return tuple(found)
+
+
+def holder(address: int, storages: Iterable[torch.UntypedStorage]) -> torch.UntypedStorage | None:
+    """The first storage that an integer is an address in."""
+    for storage in storages:
+        start = storage.data_ptr()
+        if start and start <= address < start + max(storage.nbytes(), 1):
+            return storage
+    return None
+
+
+def plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among any objects that have memory."""
+    for one in found:
+        # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
+        if issubclass(type(one), torch.Tensor) and one.layout is torch.strided and not one.is_meta:
+            yield one
+
+
+def stored(storage: torch.UntypedStorage) -> bytes:
+    """What a storage holds."""
+    with torch._C.DisableTorchFunction():
+        flat: torch.Tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
+        return bytes(NUMPY(flat).tobytes())
