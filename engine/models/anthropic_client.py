@@ -173,7 +173,8 @@ def translate(error: BaseException, *, began: bool, secrets: Sequence[str], conn
 async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
     """Pieces and the end of an SDK stream. Usage is summed up from its start and its last delta.
 
-    Once the model has told why it stopped, a stream that goes no further does not unmake its reply.
+    Once the model has told why it stopped, a stream that goes no further does not unmake its reply. After the protocol's last event
+    it is read to its end: only so is the connection free for the next call.
     """
     stop_reason = ""
     counted: dict[str, int] = {}
@@ -193,7 +194,7 @@ async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
                 yield Beat()
             case "message_stop":
                 stop_reason = stop_reason or "end_turn"
-                break
+                yield Beat()
             case _:
                 yield Beat()
     if stop_reason:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
+from engine.errors import ModelError
 from sessions.events import Usage
 
 from .access import Access
@@ -55,10 +56,16 @@ def cache_key(key: CallKey) -> str:
 
 
 async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerator[StreamItem, None]:
-    """Pieces and the end of an SDK stream. Parts of a summary, and of a text in several parts, are paragraphs."""
+    """Pieces and the end of an SDK stream. Parts of a summary, and of a text in several parts, are paragraphs.
+
+    After the protocol's last event the stream is read to its end: only so is the connection free for the next call.
+    """
     spoken: set[str] = set()
+    ending: Ending | ModelError | None = None
     events = aiter(stream)
-    while event := await next_event(events, finished=False, broken=BROKEN):
+    while event := await next_event(events, finished=ending is not None, broken=BROKEN):
+        if ending is not None:
+            continue
         match event.type:
             case "response.reasoning_summary_part.added" if "reasoning" in spoken:
                 yield Piece("reasoning", "\n\n")
@@ -70,22 +77,31 @@ async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerato
             case "response.output_text.delta" | "response.refusal.delta":
                 spoken.add("text")
                 yield Piece("text", event.delta)
-            case "response.completed":
-                yield Ending("end", usage_of(event.response.usage))
-                return
-            case "response.incomplete":
-                reason = getattr(event.response.incomplete_details, "reason", None) or "incomplete"
-                yield Ending(STOP_REASONS.get(reason, reason), usage_of(event.response.usage))
-                return
-            case "response.failed":
-                error = event.response.error
-                raise in_stream(
-                    getattr(error, "code", None), None, getattr(error, "message", "no reason given"), secrets
-                )
-            case "error":
-                raise in_stream(event.code, None, event.message or "no reason given", secrets)
             case _:
+                ending = ending_of(event, secrets)
                 yield Beat()
+    if isinstance(ending, ModelError):
+        raise ending
+    if ending is not None:
+        yield ending
+
+
+def ending_of(event: Any, secrets: Sequence[str]) -> Ending | ModelError | None:
+    """How the stream ends, where this event is its last."""
+    match event.type:
+        case "response.completed":
+            return Ending("end", usage_of(event.response.usage))
+        case "response.incomplete":
+            reason = getattr(event.response.incomplete_details, "reason", None) or "incomplete"
+            return Ending(STOP_REASONS.get(reason, reason), usage_of(event.response.usage))
+        case "response.failed":
+            error = event.response.error
+            message = getattr(error, "message", "no reason given")
+            return in_stream(getattr(error, "code", None), None, message, secrets)
+        case "error":
+            return in_stream(event.code, None, event.message or "no reason given", secrets)
+        case _:
+            return None
 
 
 def usage_of(usage: Any) -> Usage:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +55,6 @@ def constant(file: Path, name: str, default: Any = None) -> Any:
     return default
 
 
-if not os.environ.get("WAVEDECK_SOAK"):
-    FILES = [file for file in FILES if not constant(file, "LONG", False)]
 ON_GPU = [file for file in FILES if constant(file, "DEVICE", "any") == "gpu"]
 ON_CPU_ALONE = [file for file in FILES if constant(file, "DEVICE", "any") == "cpu"]
 ON_CPU = [file for file in FILES if file not in ON_GPU]

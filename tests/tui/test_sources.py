@@ -35,6 +35,12 @@ def drain_until(feed: Feed, condition: Callable[[], bool]) -> None:
         time.sleep(POLL_S)
 
 
+def decided(events: list[AnyEvent]) -> DecisionMade:
+    return DecisionMade(
+        attempt="softmax#1/3", accepted=True, by="ada", seq=len(events) + 1, wall=events[-1].wall + 1
+    )
+
+
 def test_what_is_written_later_arrives_and_nothing_twice(home: Home) -> None:
     events = finished()
     journal = write_live(home, events[:40])
@@ -90,9 +96,7 @@ def test_a_torn_last_line_is_waited_for(home: Home) -> None:
 
 def test_a_decision_that_only_the_store_knows_is_found(home: Home) -> None:
     events: list[AnyEvent] = finished()
-    decision = DecisionMade(
-        attempt="softmax#1/3", accepted=True, by="ada", seq=len(events) + 1, wall=events[-1].wall + 1
-    )
+    decision = decided(events)
     write_live(home, events)
     with watching(home, stored=lambda *_: [*events, decision]) as feed:
         drain_until(feed, lambda: feed.state.finished)
@@ -100,3 +104,39 @@ def test_a_decision_that_only_the_store_knows_is_found(home: Home) -> None:
         feed.live.look_again()
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
         assert feed.state.last_seq == decision.seq
+
+
+def test_a_store_that_could_not_be_read_is_read_again(home: Home) -> None:
+    events: list[AnyEvent] = finished()
+    whole = [*events, decided(events)]
+    answers: list[list[AnyEvent] | Exception] = [OSError(5, "Input/output error"), whole]
+
+    def stored(*_: object) -> list[AnyEvent]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    write_live(home, events)
+    with watching(home, stored=stored) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        assert feed.live is not None
+        feed.live.look_again()
+        drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
+
+
+def test_a_decision_asked_for_while_another_one_holds_the_session_is_found_after_it(home: Home) -> None:
+    events: list[AnyEvent] = finished()
+    write_live(home, events)
+    lock = FileLock(home.live(SESSION).lock)
+    assert lock.acquire()
+    with watching(home, stored=lambda *_: [*events, decided(events)]) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        assert feed.live is not None
+        assert feed.live.health.running
+        feed.live.look_again()
+        time.sleep(10 * POLL_S)
+        feed.drain(time.monotonic())
+        assert feed.state.attempt("softmax#1/3").decision is None
+        lock.release()
+        drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)

@@ -247,7 +247,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
                 clean(str(error)), title=f"{attempt}: not decided", severity="error", timeout=15, markup=False
             )
             return
-        if feed.live is not None and not feed.live.health.running:
+        if feed.live is not None:
             feed.live.look_again()
 
     # Keys that work everywhere

@@ -108,7 +108,11 @@ class LiveTail:
         return Batch(taken)
 
     def look_again(self) -> None:
-        """A decision was made on a session without an engine: it may stand in the store alone."""
+        """A decision was made: where no engine wrote it into the journal, it stands in the store alone.
+
+        Who writes a decision holds the session as an engine does, so what looks like an engine may be gone at the next look: the
+        store is read once nothing runs.
+        """
         self._look_in_store.set()
 
     def close(self) -> None:
@@ -128,9 +132,13 @@ class LiveTail:
                 error = ""
                 try:
                     self._put(tail.read_new(), tail.skipped)
-                    if self._look_in_store.is_set() and self._stored is not None:
+                    if self._stored is not None and not running and self._look_in_store.is_set():
                         self._look_in_store.clear()
-                        self._put(self._stored(self._home, self._session), [])
+                        try:
+                            self._put(self._stored(self._home, self._session), [])
+                        except (OSError, SessionsError):
+                            self._look_in_store.set()  # what was asked for was not seen
+                            raise
                 except OSError as problem:
                     error = f"cannot read the journal: {problem.strerror or problem}"
                 except SessionsError as problem:
