@@ -102,7 +102,9 @@ async def test_filling_that_is_called_off_leaves_none_that_is_not_ready(spares: 
     begun = [worker for workers in spares._waiting.values() for worker in workers]
     filling.cancel()
     await asyncio.wait([filling])
-    assert all(worker.pid not in spares._starting for workers in spares._waiting.values() for worker in workers)
+    assert all(
+        worker.pid not in spares._starting for workers in spares._waiting.values() for worker in workers
+    )
     for worker in begun:
         if worker.end.fileno() == -1:
             await worker.child.wait(30)
