@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import secrets
-import signal
 from collections.abc import Sequence
 
 import msgspec
@@ -31,6 +29,7 @@ from suites.task import Task
 
 from . import limits
 from .device import Target
+from .endings import status_words
 from .errors import WorkerDied
 from .evaluation import ErrorReport, KernelResources, Layer, Verdict
 from .frames import AsyncChannel
@@ -224,7 +223,7 @@ class Compiler:
                 if not self._pool.compiling.alive:
                     raise WorkerDied("the compiling server died and took the candidate along") from None
                 ended = await child.wait(_LEAVE_S)
-                how = f"it had {ended.why}" if ended.why else _how(ended.status)
+                how = f"it had {ended.why}" if ended.why else status_words(ended.status)
                 return TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
             finally:
                 channel.close()
@@ -289,9 +288,3 @@ def _on_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
 def last_line(child: Child) -> str:
     """The last line that a worker printed."""
     return child.printed.text().strip().rpartition("\n")[2]
-
-
-def _how(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
-    return f"exit code {os.waitstatus_to_exitcode(status)}"

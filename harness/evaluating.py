@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import signal
 import socket
 from collections.abc import Awaitable
 
@@ -35,6 +33,7 @@ from .baselines import Against
 from .compilation import Compiler, TargetReport, last_line, never_run, only_compiled
 from .device import Target
 from .effort import Effort
+from .endings import verdict_of
 from .errors import WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
@@ -317,37 +316,11 @@ class Evaluating:
         return ended.leftover
 
     def _how_it_ended(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
-        """A crash in the words of the signal; the kernel's CPU limit is a timeout; a dead server is our fault."""
+        """See `verdict_of`; `WorkerDied` where it was our server that died."""
         assert judged.error is not None
         if not self._slot.server.alive:
             raise WorkerDied(f"the {self._slot.server.name} server died and took the candidate along")
-        ended = guest.ended.result()
-        if ended.killed:
-            return Verdict.REJECTED, ErrorReport(
-                kind="tampering", message="the candidate closed the judge's channel"
-            )
-        if ended.why:
-            message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
-            return Verdict.CRASH, ErrorReport(kind="limit", message=message)
-        status = ended.status
-        where = judged.error.message.removeprefix("the process ended ")
-        if not os.WIFSIGNALED(status):
-            code = os.waitstatus_to_exitcode(status)
-            message = (
-                f"the candidate ended its process {where} (exit code {code}); an entry point must return"
-            )
-            return Verdict.CRASH, ErrorReport(kind="exit", message=message)
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name
-        if number == signal.SIGXCPU:
-            return Verdict.TIMEOUT, ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
-        hint = {
-            signal.SIGKILL: "the machine may have run out of memory",
-            signal.SIGSEGV: "an access outside its memory",
-            signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
-        }.get(signal.Signals(number), "")
-        message = f"the process was killed by {name} {where}" + (f": {hint}" if hint else "")
-        return Verdict.CRASH, ErrorReport(kind=name, message=message)
+        return verdict_of(guest.ended.result(), judged.error.message.removeprefix("the process ended "))
 
     async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""

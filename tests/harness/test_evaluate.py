@@ -221,11 +221,13 @@ async def test_a_slow_scan_of_the_interpreter_is_unsupported(hasty_pool: DeviceP
     assert "tl.sort" in found.error.message
 
 
-async def test_a_crash_names_the_signal(pool: DevicePool) -> None:
-    source = adding(before="[torch][0].os.kill([torch][0].os.getpid(), 11)")
+@pytest.mark.parametrize(("number", "name"), [(11, "SIGSEGV"), (40, "signal 40")])
+async def test_a_crash_names_the_signal(pool: DevicePool, number: int, name: str) -> None:
+    source = adding(before=f"[torch][0].os.kill([torch][0].os.getpid(), {number})")
     found = await judge(pool, source)
     assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.CRASH, "SIGSEGV")
+    assert (found.verdict, found.error.kind) == (Verdict.CRASH, name)
+    assert f"killed by {name}" in found.error.message
     assert "case fp32" in found.error.message
 
 
