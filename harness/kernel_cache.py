@@ -127,8 +127,9 @@ def _key(source: str) -> bytes:
 
 
 def files_of(top: Path) -> Iterator[tuple[str, bytes]]:
-    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link. None where nothing was compiled."""
-    with suppress(FileNotFoundError):  # nothing was compiled, or the process ends and its folder goes
+    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link. None where none can be read."""
+    # Nothing was compiled; or the process ends and its folder goes; or foreign code made a link of the folder, or shut it.
+    with suppress(OSError):
         for folder, _, names, descriptor in os.fwalk(top, follow_symlinks=False):
             inner = Path(folder).relative_to(top)
             if len(inner.parts) != 1:

@@ -80,6 +80,13 @@ def test_a_folder_that_goes_while_it_is_read_is_no_error(
     assert not cache.holds(SOURCE)
 
 
+def test_a_folder_that_a_candidate_made_a_link_of_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).symlink_to(FOLDER)
+    cache = KernelCache()
+    cache.keep(SOURCE, tmp_path)
+    assert not cache.holds(SOURCE)
+
+
 def test_libraries_of_a_candidate_stay_where_they_are(compiled: Path, tmp_path: Path) -> None:
     (compiled / FOLDER / "KEY" / "cuda_utils.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
     cache = KernelCache()
