@@ -7,7 +7,7 @@ import contextlib
 import gc
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,12 +97,17 @@ def times(case: str = "fp32", *, pairs: int = 3, **by_side: float) -> tuple[Proc
     return tuple(process(side, pair, ms, case=case) for pair in range(pairs) for side, ms in by_side.items())
 
 
-def told(*found: ProcessTimes, product: str = "", **changes: Any) -> Timing:
+def told(
+    *found: ProcessTimes,
+    product: str = "",
+    left_out: Mapping[tuple[str, str], int] | None = None,
+    **changes: Any,
+) -> Timing:
     measured = msgspec.structs.replace(Measured(times=found, floor=None), **changes)
     known = find_product(product) if product else None
     sides = {one.side for one in found if one.side != TAPE} | {BASELINE, CANDIDATE}
     measure = msgspec.structs.replace(MEASURE, sources=dict.fromkeys(sorted(sides), "x"))
-    return concluded(GPU, known, measure, measured, QUIET, Counter())
+    return concluded(GPU, known, measure, measured, QUIET, Counter(left_out or {}))
 
 
 @pytest.mark.parametrize(
@@ -229,6 +234,16 @@ def test_a_problem_after_every_case_was_timed_takes_nothing_from_them() -> None:
     assert timing.notes == (
         "timing was not finished, though every case has a latency: the rival could not be timed: boom",
     )
+
+
+def test_why_a_case_was_not_timed_is_told_by_its_own_samples() -> None:
+    first, second = (case.name for case in TASK.open_cases[:2])
+    left_out = {(first, CANDIDATE): 900, (second, BASELINE): 7, (second, CANDIDATE): 5}
+    disturbed = "12 samples were disturbed by a drop of the clock or by others on the device"
+    timing = told(*times(first, baseline=1.0, candidate=0.5), left_out=left_out)
+    assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: {disturbed}",)
+    timing = told(left_out={(second, BASELINE): 7, (second, CANDIDATE): 5})
+    assert timing.detail == f"not timed: {disturbed}"
 
 
 def test_a_candidate_that_is_refused_has_no_latency() -> None:
