@@ -24,7 +24,8 @@ from harness.worker.timing.messages import (
 )
 
 from .fake_timers import FakeTimer, bench
-from .test_performance import GPU, MEASURE, Pool, ScriptedClock, timed, times
+from .scripted_clock import Pool, ScriptedClock, timed
+from .timings import GPU, MEASURE, times
 
 ROUGHLY = msgspec.structs.replace(MEASURE, effort=ROUGH[0])
 
