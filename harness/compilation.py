@@ -64,6 +64,21 @@ class TargetReport(msgspec.Struct, frozen=True):
     noted: tuple[Launched, ...] = ()
     argument_types: tuple[tuple[str, ...], ...] = ()
 
+    def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
+        """The verdict where it was not compiled for the target of this report; `None` where it was."""
+        if self.timed_out:
+            verdict, kind = Verdict.TIMEOUT, "timeout"
+        elif self.error is not None:
+            verdict, kind = Verdict.COMPILE_ERROR, "compile"
+        elif self.unsupported is not None:
+            verdict, kind = Verdict.UNSUPPORTED, "unsupported"
+        else:
+            return None
+        said = self.error or self.unsupported or ""
+        first_line = said.partition("\n")[0]
+        message = f"{target}: {first_line}"
+        return verdict, ErrorReport(kind=kind, message=message, trace=self.trace or said, line=self.line)
+
     def refusal(self, launched: Sequence[Launched]) -> tuple[Verdict, ErrorReport] | None:
         """
         Why what is compiled is not what ran and `launched` that, as the compiling worker tells; `None` when it is.
