@@ -130,10 +130,11 @@ def files_of(top: Path) -> Iterator[tuple[str, bytes]]:
     """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link. None where none can be read."""
     # Nothing was compiled; or the process ends and its folder goes; or foreign code made a link of the folder, or shut it.
     with suppress(OSError):
-        for folder, _, names, descriptor in os.fwalk(top, follow_symlinks=False):
+        for folder, deeper, names, descriptor in os.fwalk(top, follow_symlinks=False):
             inner = Path(folder).relative_to(top)
-            if len(inner.parts) != 1:
+            if not inner.parts:
                 continue
+            deeper.clear()  # what lies there is not Triton's
             for name in names:
                 content = _read(name, descriptor)
                 if content is not None:
