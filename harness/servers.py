@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -22,10 +21,9 @@ from .device import Device
 from .environment import worker_environment
 from .errors import WorkerDied
 from .frames import AsyncChannel, Tail
+from .removal import remove
 
 _ROOT = Path(__file__).resolve().parent.parent
-_REMOVALS = 5
-"""Of one folder: each fails at most for what came into it meanwhile."""
 
 
 class Child:
@@ -277,7 +275,7 @@ class ForkServer:
     def _remove(self, scratch: Path | None) -> None:
         if scratch is not None:
             loop = asyncio.get_running_loop()
-            removal = loop.run_in_executor(None, _removed, scratch)
+            removal = loop.run_in_executor(None, remove, scratch)
             self._removals.add(removal)
             removal.add_done_callback(self._removals.discard)
 
@@ -302,11 +300,3 @@ class ForkServer:
         self._process = self._reader = self._complaints = None
         for removal in list(self._removals):
             await removal
-
-
-def _removed(folder: Path) -> None:
-    """Removes it, though a thread, which nobody can cancel, may still put a file into it."""
-    for _ in range(_REMOVALS):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return

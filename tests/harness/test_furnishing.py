@@ -8,11 +8,9 @@ import signal
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness import servers
 from harness.device import Device
 from harness.errors import WorkerDied
 from harness.servers import ForkServer
@@ -59,25 +57,6 @@ async def test_cancelling_leaves_no_folder() -> None:
         with pytest.raises(asyncio.CancelledError):
             await starting
         await until_gone(before)
-
-
-async def test_a_folder_that_is_still_written_to_goes_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As by a thread that lays files for an evaluation which was cancelled."""
-    emptied = servers.shutil.rmtree
-    late = ["one", "another"]
-
-    def meanwhile(folder: Path, **options: Any) -> None:
-        emptied(folder, **options)
-        if late:
-            (folder / late.pop()).mkdir(parents=True)
-
-    monkeypatch.setattr(servers.shutil, "rmtree", meanwhile)
-    folder = tmp_path / "wavedeck-guest-1"
-    folder.mkdir()
-    servers._removed(folder)
-    assert not folder.exists()
 
 
 async def test_a_full_disk_is_told_and_leaves_no_folder() -> None:
