@@ -134,9 +134,11 @@ def test_a_decision_asked_for_while_another_one_holds_the_session_is_found_after
         drain_until(feed, lambda: feed.state.finished)
         assert feed.live is not None
         assert feed.live.health.running
-        feed.live.look_again()
-        time.sleep(10 * POLL_S)
-        feed.drain(time.monotonic())
+        live = feed.live
+        live.look_again()
+        for _ in range(3):
+            before = live.health
+            drain_until(feed, lambda before=before: live.health is not before)  # type: ignore[misc]
         assert feed.state.attempt("softmax#1/3").decision is None
         lock.release()
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
