@@ -86,7 +86,7 @@ def _is_whole(name: str, content: bytes, files: Mapping[str, bytes]) -> bool:
         return True
     try:
         children = msgspec.json.decode(content, type=_Group).child_paths
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # a candidate may have written it
         return False
     return all(f"{folder}/{child}" in files for child in children)
 
