@@ -11,7 +11,7 @@ import msgspec
 
 from harness.worker.compiler.noted import Launched, difference
 from harness.worker.judge.replay_findings import UNPROVEN
-from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import (
     ENCODER,
     GUEST_REPORTS,
@@ -234,7 +234,7 @@ class Compiler:
                 return report
             except TimeoutError:
                 return TargetReport(error=patience.told(), timed_out=True)
-            except (EOFError, BadFrame, msgspec.DecodeError):
+            except (EOFError, BadFrame):
                 if not self._pool.compiling.alive:
                     raise WorkerDied("the compiling server died and took the candidate along") from None
                 ended = await child.wait(_LEAVE_S)
@@ -253,7 +253,7 @@ class Compiler:
         patience: _Patience,
     ) -> TargetReport:
         try:
-            hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+            hello = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         except EOFError:
             hello = None
         if not isinstance(hello, Hello):
@@ -270,17 +270,17 @@ class Compiler:
             once=once,
         )
         await channel.send(ENCODER.encode(request))
-        report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         while isinstance(report, Compiling) and report.nonce == nonce:
             patience.extend()
-            report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+            report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         if isinstance(report, Failed) and report.nonce == nonce:
             return TargetReport(error=report.message, trace=report.trace, line=report.line)
         if isinstance(report, Broken) and report.nonce == nonce:
             raise WorkerDied(f"the compiling worker failed: {report.message}")
         if not isinstance(report, Compiled) or report.nonce != nonce:
             raise EOFError("the compiler's answer is none")
-        found = _TARGET_REPORTS.decode(report.report)
+        found = decoded(_TARGET_REPORTS, report.report)
         wrong = {one.binary for one in found.resources if one.binary} - {target.name}
         if wrong:
             raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")

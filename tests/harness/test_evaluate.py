@@ -231,6 +231,31 @@ async def test_a_crash_names_the_signal(pool: DevicePool, number: int, name: str
     assert "case fp32" in found.error.message
 
 
+FORGED = """
+def forge(message):
+    system = [torch][0].os
+    for one in range(3, 64):
+        try:
+            if system.readlink("/proc/self/fd/%d" % one).startswith("socket"):
+                system.write(one, len(message).to_bytes(8, "little") + message)
+        except OSError:
+            pass
+
+"""
+NO_TEXT = b"\x82\xa4type\xa6failed\xa5nonce\xa1\xff"
+NESTED = b"\x82\xa4type\xa6failed\xa1z" + b"\x91" * 2000
+
+
+@pytest.mark.parametrize("message", [NO_TEXT, NESTED], ids=["text that is none", "nested without end"])
+async def test_a_forged_message_harms_the_forger_alone(pool: DevicePool, message: bytes) -> None:
+    while_called = await judge(pool, adding(top=FORGED, before=f"forge({message!r})"))
+    assert while_called.error is not None
+    assert (while_called.verdict, while_called.error.kind) == (Verdict.REJECTED, "tampering")
+    compiling = "if 'TRITON_INTER' + 'PRET' not in [torch][0].os.environ: "
+    while_compiled = await judge(pool, adding(top=FORGED, before=f"{compiling}forge({message!r})"))
+    assert while_compiled.verdict is Verdict.COMPILE_ERROR
+
+
 async def test_leaving_the_process_is_a_crash(pool: DevicePool) -> None:
     found = await judge(pool, adding(before="raise SystemExit(3)"))
     assert found.error is not None
