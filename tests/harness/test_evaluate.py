@@ -118,6 +118,14 @@ async def test_an_error_inside_a_kernel_is_told_with_its_true_cause_and_line(poo
     assert found.error.line == wanted
 
 
+async def test_an_error_whose_words_are_no_text_is_told_with_its_line(pool: DevicePool) -> None:
+    found = await judge(pool, adding(before="raise OSError(chr(0xDC80) + ' is no file')"))
+    assert found.error is not None
+    assert (found.verdict, found.error.kind) == (Verdict.CALL_ERROR, "exception")
+    assert "OSError: \\udc80 is no file" in found.error.message
+    assert found.error.line is not None
+
+
 async def test_an_error_in_a_later_case_names_the_case(pool: DevicePool) -> None:
     found = await judge(pool, adding(before="assert x.numel() != 9973, 'only whole blocks'"))
     assert (found.verdict, found.call, found.execution) == (Verdict.CALL_ERROR, False, False)
