@@ -52,6 +52,8 @@ FILE_BYTES = 64 << 20
 OPEN_FILES = 256
 SCRATCH_BYTES = 1 << 30
 SCRATCH_FILES = 20_000
+SCRATCH_PATH_BYTES = 3000
+"""Of the longest path in a worker's folder: what lies deeper than 4096 cannot be looked at by name."""
 PROCESSES = 64
 """Of one worker's tree; compilers start a few, one after the other."""
 WATCH_S = 0.2

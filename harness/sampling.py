@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from harness.worker.sampler.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
-from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import ENCODER, CaseTraffic
 from suites.costs import task_cost
 from suites.task import Case, Task
@@ -61,7 +61,7 @@ class Sampler:
                     found[report.case] = report
         except TimeoutError:
             why = f"not sampled within {SAMPLE_S:g} s"
-        except (EOFError, BadFrame, msgspec.DecodeError, WorkerDied) as error:
+        except (EOFError, BadFrame, WorkerDied) as error:
             why = f"the sampling process ended: {error}" if str(error) else "the sampling process ended"
         return tuple(
             found.get(name, CaseSampled(nonce=nonce, case=name, seconds=0.0, why=why)) for name in names
@@ -75,7 +75,7 @@ class Sampler:
             await channel.receive(_MAX_REPORT_BYTES)  # the worker's hello
             await channel.send(ENCODER.encode(request))
             for name in names:
-                report = SAMPLE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+                report = decoded(SAMPLE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
                 if report.nonce != request.nonce or report.case != name:
                     raise EOFError("its answer is none")
                 yield report

@@ -19,7 +19,8 @@ from tui.measured import energy_words
 from tui.measured import timing as plain_timing
 
 from .fake_timers import bench
-from .test_performance import Pool, ScriptedClock, timed, times
+from .scripted_clock import Pool, ScriptedClock, timed
+from .timings import times
 
 PERIOD_S = 0.015
 

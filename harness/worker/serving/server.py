@@ -12,7 +12,6 @@ import gc
 import os
 import platform
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -28,6 +27,7 @@ import msgspec
 from harness import limits
 from harness.device import Device
 from harness.devices import VISIBLE
+from harness.removal import remove
 
 from . import linux, warden
 from .channel import Channel
@@ -217,7 +217,7 @@ class Server:
     def _conclude(self, ended: Ended, folder: Path | None) -> None:
         """In a warden, when the tree is gone: removes its folder, which nobody else does when the engine is gone."""
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
         self._report(ended)
 
     def _report(self, report: ServerReport) -> None:
