@@ -78,7 +78,7 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
     """
     declared = [case for case in cases if not case.hidden]
     one = draw.one_of(declared, "repeated case")
-    others = [case for case in cases if case.case.cpu != one.case.cpu]
+    others = [case for case in cases if case.case.cpu != one.case.cpu and not case.twice]
     other = draw.one_of(others, "case between") if others else one
     again, new, newer, *_ = _others(first[one.name], draw, one.name)
     steps = [
@@ -91,7 +91,11 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
         Step(one, POOL + first[one.name], again=True),
     ]
     # A case of one element has too few answers to tell one call's from another's.
-    plain = [case for case in cases if case.layout is Layout.DENSE and not case.special and not case.extreme]
+    plain = [
+        case
+        for case in cases
+        if case.layout is Layout.DENSE and not (case.special or case.extreme or case.twice)
+    ]
     small = min(plain, key=lambda case: (_elements(case) < MANY, _elements(case)))
     places = (draw.places("many", small.name) * MANY)[:MANY]
     steps += [

@@ -67,7 +67,7 @@ class Trial:
         self._caller = Caller(link, begin.task, begin.limits, self._given)
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
-        """Cases and places of the pool where a neighbour is no input of the task's."""
+        """Cases and places of the pool where a neighbour, or one tensor for two inputs, is no input of the task's."""
         self._replays = Replays(verifier, begin, self._plan, self._given)
 
     def run(self) -> Judged:
@@ -202,12 +202,12 @@ class Trial:
                 continue
             try:
                 given = self._given(step)
-                if step.place >= POOL and not _all_finite(given.expected):
+                if (step.place >= POOL or step.case.twice) and not _all_finite(given.expected):
                     self._unfit.add((step.case.name, step.place))
                 if step.case.hidden:
                     _ = given.expected
             except BadProblem as error:
-                if step.place >= POOL:
+                if step.place >= POOL or step.case.twice:
                     self._unfit.add((step.case.name, step.place))
                 elif step.case.hidden:
                     self._left_out[step.case.name] = str(error)
