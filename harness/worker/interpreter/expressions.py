@@ -35,12 +35,24 @@ def install() -> None:
         return changed
 
     transformer.visit_Assign = visit_assign
+    transformer.visit_AugAssign = _visit_aug_assign
     transformer.visit_BoolOp = _visit_bool_op
     transformer.visit_UnaryOp = _visit_unary_op
     transformer.visit_IfExp = _visit_if_exp
     transformer.visit_Call = _visit_call
     transformer.visit_FunctionDef = _visit_function
     semantic.Paths = Paths
+
+
+def _visit_aug_assign(self: Any, node: ast.AugAssign) -> ast.stmt:
+    """`n -= 2` makes a tensor of a constant too."""
+    if not isinstance(node.target, ast.Name):
+        self.generic_visit(node)
+        return node
+    before = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node.target)
+    value = ast.copy_location(ast.BinOp(before, node.op, node.value), node)
+    changed: ast.stmt = self.visit(ast.copy_location(ast.Assign([node.target], value), node))
+    return changed
 
 
 def _visit_bool_op(self: Any, node: ast.BoolOp) -> ast.expr:

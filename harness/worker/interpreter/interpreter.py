@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `constants`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -16,6 +16,7 @@ from . import (
     accesses,
     arithmetic,
     bfloat16,
+    constants,
     expressions,
     float8,
     gaps,
@@ -53,6 +54,7 @@ def prepare(target: Target) -> None:
     launches.install(target)
     loops.install()
     expressions.install()
+    constants.install()
     accesses.install()
     gaps.install()
     programs.install()

@@ -150,6 +150,8 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     """Parameters that are compile-time constants."""
     defaults: tuple[Value, ...]
     """Of the last parameters."""
+    unspecialised: tuple[str, ...] = ()
+    """Parameters that an argument of one makes no constant of."""
     computes_constants: bool = False
     """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
 
