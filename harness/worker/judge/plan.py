@@ -30,7 +30,8 @@ class Step:
     again: bool = False
     """The tensors of the step before, where that is possible."""
     config: int = 0
-    """Of autotuned kernels: declared cases are judged with the first, each later call with the next."""
+    """Of autotuned kernels: declared cases are judged with the first, and so is one tensor twice, which may not come about; each other call
+    with the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
     first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
     hidden = itertools.count(1)
     execution = tuple(
-        Step(case, first[case.name], config=next(hidden) if case.hidden else 0) for case in cases
+        Step(case, first[case.name], config=next(hidden) if case.hidden and not case.twice else 0)
+        for case in cases
     )
     repeats = _repeats(cases, first, draw)
     numbered = zip(repeats, hidden, strict=False)
