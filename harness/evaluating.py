@@ -96,7 +96,8 @@ class Evaluating:
         self._rival = asked.rival
         self._against = asked.against
         self._effort = asked.effort
-        self._limits = pool.limits(slot.device)
+        allowed = pool.limits(slot.device)
+        self._limits = allowed.for_source(asked.source) if slot.device.kind == "cpu" else allowed
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
         self._compiled: TargetReport | None = None

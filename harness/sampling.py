@@ -123,6 +123,7 @@ def extrapolated(
                 flops=cost.flops,
                 out_of_bounds=report.out_of_bounds,
                 remarks=report.remarks,
+                moved_bytes=report.moved_bytes,
                 **msgspec.structs.asdict(report.flow),
             )
         )
@@ -151,14 +152,15 @@ def missed(sampled: Sequence[SampledTraffic]) -> list[str]:
 
 def untouched(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
     """
-    What cannot be right at `gpu` sizes, as its kernels touch less than inputs and outputs hold; and notes on what may not be.
+    What cannot be right at `gpu` sizes, as its kernels touch less than inputs and outputs hold, with what the host copies for
+    them to work on in place; and notes on what may not be.
 
     An error only where the bound holds: no address depends on loaded values, and every program was sampled or all that
     were, of each place in the grid, ask for equally much.
     """
     error, notes = None, []
     for one in sampled:
-        if one.unique_high_bytes >= TOUCHED * one.minimal_bytes:
+        if one.unique_high_bytes + one.moved_bytes >= TOUCHED * one.minimal_bytes:
             continue
         text = (
             f"case {one.case} at its gpu sizes: kernels touch at most {one.unique_high_bytes:,} distinct bytes, "

@@ -176,6 +176,7 @@ def _left_open(one: FunctionNotes, memories: Memories) -> Iterator[tuple[str, st
         yield name, _told(value, memories)
     yield "defaults", _told(Items(one.defaults), memories)
     yield "constexprs", f"({', '.join(one.constexprs)})"
+    yield "parameters that stay tensors", repr(one.unspecialised)
     yield "computes constants", repr(one.computes_constants)
 
 

@@ -108,7 +108,8 @@ class GpuRunner:
         else:
             _poison_free_memory(call.arena_bytes)
             self._inputs = torch.empty(call.arena_bytes, dtype=torch.uint8, device=HERE).copy_(self._shared)
-            self._arguments = {one.name: view(self._inputs, one) for one in call.arguments}
+            inputs = self._inputs
+            self._arguments = arena.open_each(call.arguments, lambda one: view(inputs, one))
         return dict(self._arguments)
 
     @contextmanager

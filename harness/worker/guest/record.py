@@ -15,6 +15,7 @@ from triton.runtime import interpreter
 
 from harness import limits
 from harness.worker.compiler import noted
+from harness.worker.interpreter import tuning
 from harness.worker.serving.records import (
     MAX_STEPS,
     Address,
@@ -180,7 +181,7 @@ class Recorder:
                 self.give_up("a launch failed half-way")
             elif arguments is not None and kept is not None and function is not None:
                 x, y, z = grid
-                self._step(Launch(kernel=function, grid=(x, y, z), arguments=arguments, options=kept))
+                self._step(Launch(function, (x, y, z), arguments, kept, trial=tuning.trial.runs))
 
         return done
 

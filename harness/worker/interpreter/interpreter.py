@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `constants`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `indices`, `reductions`, `unpromised`, `arithmetic`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -16,9 +16,11 @@ from . import (
     accesses,
     arithmetic,
     bfloat16,
+    constants,
     expressions,
     float8,
     gaps,
+    indices,
     launches,
     loops,
     programs,
@@ -50,9 +52,11 @@ def prepare(target: Target) -> None:
     bfloat16.install(cannot)
     float8.install(cannot)
     unpromised.install()
+    indices.install()
     launches.install(target)
     loops.install()
     expressions.install()
+    constants.install()
     accesses.install()
     gaps.install()
     programs.install()

@@ -20,7 +20,7 @@ from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
-from . import tape, tracing
+from . import constants, tape, tracing
 from .observing import is_backwards
 
 KEPT = 64
@@ -145,10 +145,7 @@ def _launch(self: Any, *given: Any, **named: Any) -> None:
     scope = interpreter._patch_lang(self.fn)
     try:
         bound = inspect.getcallargs(self.fn, *given, **named)
-        arguments = {
-            name: value if name in self.constexprs else interpreter._implicit_cvt(value)
-            for name, value in bound.items()
-        }
+        arguments = constants.arguments(self, bound)
         asked = self.grid(arguments) if callable(self.grid) else self.grid
         if len(asked) > 3:
             raise ValueError("a grid has at most 3 dimensions")

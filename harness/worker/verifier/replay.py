@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.guest import operators
 from harness.worker.guest.record import digest, tensors
+from harness.worker.interpreter import tuning
 from harness.worker.interpreter.past import INPUTS
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.poison import poison
@@ -43,6 +44,7 @@ from harness.worker.serving.records import (
     Value,
     View,
     fits,
+    trials,
 )
 
 from . import shadow
@@ -153,8 +155,10 @@ class Replayer:
                     observation.allocations[address].past = observation.pasts[address]
                 self._lasting.past(number).level = INPUTS
             totals: dict[int, np.ndarray[Any, Any]] = {}
-            for step in record.steps:
-                self._step(step, observation, totals)
+            tried = trials(record)
+            for at, step in enumerate(record.steps):
+                with tuning.uncounted(observation) if at in tried else nullcontext():
+                    self._step(step, observation, totals)
             for address, written in totals.items():
                 observation.allocations[address].writes[:] = written
         return observation
