@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `elsewhere`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -16,6 +16,7 @@ from . import (
     accesses,
     arithmetic,
     bfloat16,
+    elsewhere,
     expressions,
     float8,
     gaps,
@@ -45,6 +46,7 @@ def prepare(target: Target) -> None:
     # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
     np.seterr(all="ignore")
     arithmetic.install()
+    elsewhere.install()
     quick.install()
     reductions.install()
     bfloat16.install(cannot)

@@ -136,6 +136,7 @@ def _hook_launches(target: Target) -> None:
             launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
             launching.names = _names(launching.arguments)
             observation.launching = True
+            observation.programs.fuses = bool(kwargs.get("enable_fp_fusion", True))
         try:
             return run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
         finally:
