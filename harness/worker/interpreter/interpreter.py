@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `elsewhere`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -27,6 +27,7 @@ from . import (
     reductions,
     shim,
     unpromised,
+    whereabouts,
 )
 from .observing import UnsupportedHere, cannot, observe
 
@@ -56,5 +57,6 @@ def prepare(target: Target) -> None:
     loops.install()
     expressions.install()
     accesses.install()
+    whereabouts.install()
     gaps.install()
     programs.install()
