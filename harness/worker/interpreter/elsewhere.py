@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from triton.runtime.interpreter import TensorHandle
 from .observing import fuses, is_elsewhere
 
 Values = NDArray[Any]
-Factors = tuple[Values, Values]
 CARRYING = frozenset(
     {"create_expand_dims", "create_broadcast", "create_splat", "create_reshape", "create_trans"}
 )
@@ -34,6 +33,15 @@ _LOG2_E = 1.4426950408889634
 _WIDER = {2: np.float32, 4: np.float64, 8: np.longdouble}
 _SPLIT = 134217729.0
 """2^27 + 1: halves the digits of a float64 (T. J. Dekker 1971, A floating-point technique for extending the available precision)."""
+
+
+class Factors(NamedTuple):
+    """What a handle's values are the rounded products of."""
+
+    left: Values
+    right: Values
+    dtype: Any
+    """Of the product."""
 
 
 class Inexact:
@@ -95,7 +103,7 @@ def _lost(a: Values, b: Values, product: Values) -> Values:
 def multiplied(lhs: Any, rhs: Any, product: Any) -> Any:
     """The handle `product`, which remembers its factors where a compiler may fuse it with a sum."""
     if fuses():
-        product.factors = lhs.data, rhs.data
+        product.factors = Factors(lhs.data, rhs.data, product.dtype)
     return product
 
 
@@ -105,9 +113,9 @@ def added(lhs: Any, rhs: Any) -> Values:
     if left is right or _same(left, right):
         return np.asarray(lhs.data + rhs.data)
     if left is not None:
-        return fused(*left, rhs.data)
+        return fused(left.left, left.right, rhs.data)
     assert right is not None
-    return fused(*right, lhs.data)
+    return fused(right.left, right.right, lhs.data)
 
 
 def subtracted(lhs: Any, rhs: Any) -> Values:
@@ -116,16 +124,16 @@ def subtracted(lhs: Any, rhs: Any) -> Values:
     if left is right or _same(left, right):
         return np.asarray(lhs.data - rhs.data)
     if left is not None:
-        return fused(*left, -rhs.data)
+        return fused(left.left, left.right, -rhs.data)
     assert right is not None
-    return fused(-right[0], right[1], lhs.data)
+    return fused(-right.left, right.right, lhs.data)
 
 
 def negated(lhs: Any, rhs: Any, difference: Any) -> Any:
     """The handle `difference`, which is a product where it is one taken from zeros, as `-` is written."""
     factors = _factors(rhs)
     if factors is not None and not lhs.data.any():
-        difference.factors = -factors[0], factors[1]
+        difference.factors = factors._replace(left=-factors.left)
     return difference
 
 
@@ -151,6 +159,7 @@ def install() -> None:
         _sum,
         _difference,
     )
+    builder.create_bitcast = _seen_as_bits(builder.create_bitcast)
     for name in CARRYING:
         setattr(builder, name, _carrying(getattr(builder, name)))
 
@@ -221,24 +230,37 @@ def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
         result = method(self, *args)
         if not is_elsewhere():
             return result
-        factors = [(at, _factors(one)) for at, one in enumerate(args)]
-        for at, found in factors:
+        for at, found in enumerate(map(_factors, args)):
             if found is not None:
-                shaped = (
-                    method(self, *args[:at], TensorHandle(one, args[at].dtype), *args[at + 1 :]).data
-                    for one in found
+                left, right = (
+                    method(self, *args[:at], TensorHandle(one, found.dtype), *args[at + 1 :]).data
+                    for one in found[:2]
                 )
-                result.factors = tuple(shaped)
+                result.factors = Factors(left, right, found.dtype)
         return result
 
     return carry
 
 
+def _seen_as_bits(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Bits of a product that become a number again are that product."""
+
+    @functools.wraps(method)
+    def create_bitcast(self: Any, src: Any, dst_type: Any) -> Any:
+        result = method(self, src, dst_type)
+        found = vars(src).get("factors")
+        if found is not None and result is not src:
+            result.factors = found
+        return result
+
+    return create_bitcast
+
+
 def _factors(handle: Any) -> Factors | None:
     found: Factors | None = getattr(handle, "__dict__", {}).get("factors")
-    return found
+    return found if found is not None and found.dtype == handle.dtype else None
 
 
 def _same(left: Factors | None, right: Factors | None) -> bool:
     """Whether both are one product, which a compiler computes once."""
-    return left is not None and right is not None and all(a is b for a, b in zip(left, right, strict=True))
+    return left is not None and right is not None and left.left is right.left and left.right is right.right

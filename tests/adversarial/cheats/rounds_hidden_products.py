@@ -1,4 +1,4 @@
-"""The same with the product negated and in another shape, which does not hide it from a compiler."""
+"""The same with the product negated and in another shape, which hides nothing from a compiler."""
 
 import torch
 import triton
