@@ -72,10 +72,27 @@ def on_the_other_side(function: Callable[..., Any], *args: Any) -> Any:
     if here.dtype.kind != "f":
         return here
     true = function(*(np.asarray(one).astype(_WIDER[here.dtype.itemsize]) for one in args))
-    beyond = np.where(true > here, np.inf, -np.inf).astype(here.dtype)
-    there = np.nextafter(here, beyond)
-    moves = (true != here) & (np.abs(here) >= np.finfo(here.dtype).tiny)
-    return np.where(moves & np.isfinite(here) & np.isfinite(there), there, here)
+    return _stepped(here, np.asarray(true))
+
+
+def _stepped(values: Values, towards: Values) -> Values:
+    """Each normal number's neighbour on the way to another one: its bits, as an integer, are one more or less."""
+    dtype = values.dtype
+    whole = np.dtype(f"i{dtype.itemsize}")
+    least, most = _normal(dtype)
+    wide, bits = values.astype(towards.dtype), np.ascontiguousarray(values).view(whole)
+    size = bits & np.iinfo(whole).max
+    up = (towards > wide).astype(whole) - (towards < wide).astype(whole)
+    up *= (size >= least) & (size < most)
+    return np.asarray((bits + np.where(bits < 0, -up, up)).view(dtype))
+
+
+@functools.cache
+def _normal(dtype: Any) -> tuple[Any, Any]:
+    """The bits of the least and the largest normal number."""
+    limits = np.finfo(dtype)
+    least, most = np.array([limits.tiny, limits.max], dtype).view(f"i{dtype.itemsize}")
+    return least, most
 
 
 def fused(a: Values, b: Values, c: Values) -> Values:
@@ -84,12 +101,13 @@ def fused(a: Values, b: Values, c: Values) -> Values:
     if dtype.kind != "f":
         return np.asarray(a * b + c)
     if dtype.itemsize < 8:
-        return np.asarray(a.astype(np.float64) * b + c).astype(dtype)
+        left, right, rest = (one.astype(np.float64) for one in (a, b, c))
+        return np.asarray(left * right + rest).astype(dtype)
     product = a * b
     total = product + c
     part = total - product
-    rest = (product - (total - part)) + (c - part)
-    exact = total + (rest + _lost(a, b, product))
+    error = (product - (total - part)) + (c - part)
+    exact = total + (error + _lost(a, b, product))
     return np.where(np.isfinite(exact), exact, total)
 
 
