@@ -144,11 +144,8 @@ class Replayer:
             self._restore()
         else:
             self._settle(record)
-        self._last = (
-            _Call(record, {name: _copied(tensor) for name, tensor in inputs.items()}, gap, reads)
-            if elsewhere
-            else None
-        )
+        self._last = None
+        given = {name: _copied(tensor) for name, tensor in inputs.items()} if elsewhere else {}
         self._gap, self._reads = gap, reads
         for number in (*record.forgotten, *self._inputs):
             self._storages.pop(number, None)
@@ -180,6 +177,8 @@ class Replayer:
                 self._step(step, observation, totals)
             for address, written in totals.items():
                 observation.allocations[address].writes[:] = written
+        if elsewhere:
+            self._last = _Call(record, given, gap, reads)
         return observation
 
     def _settle(self, following: Record) -> None:
