@@ -22,7 +22,7 @@ from harness.worker.serving.device_memory import NotShared, OpenedMemory, rounde
 from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load, SharedAt
 from harness.worker.serving.warm import launch_once
 
-from . import gpu_launches
+from . import gpu_launches, storages
 from .gpu_launches import GpuObservation
 from .unrecorded import Recording, Unrecorded
 
@@ -82,6 +82,7 @@ class GpuRunner:
         """See `Runner`."""
         start(self._device)
         build_driver()
+        storages.hide_who_made_them()
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 

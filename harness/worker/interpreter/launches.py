@@ -116,6 +116,7 @@ def _hook_launches(target: Target) -> None:
             launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
             launching.names = _names(launching.arguments)
             observation.launching = True
+            observation.programs.fuses = bool(kwargs.get("enable_fp_fusion", True))
         seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:
             with seen:

@@ -74,6 +74,10 @@ class Races:
 
     backwards: bool = False
     """Programs are run from the last to the first, so that one may wait for ever for one that its author has seen come first."""
+    elsewhere: bool = False
+    """Arithmetic is another device's; see `elsewhere`."""
+    fuses: bool = True
+    """The launch lets products be fused with sums."""
     waits: bool = False
     """One did."""
     volatile: bool = False

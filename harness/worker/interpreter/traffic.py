@@ -116,6 +116,8 @@ class Observation:
     """What of the call's work still ran when it returned, in words."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
     """By the address of the storage."""
+    places: dict[int, int] = field(default_factory=dict)
+    """Where storages begin elsewhere, by their address here; see `whereabouts`."""
     on_launch: Callable[[LaunchRecord], None] | None = None
     """Told of each launch before its first program runs."""
     _reported: set[tuple[str, int, str]] = field(default_factory=set)

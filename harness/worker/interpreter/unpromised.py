@@ -2,7 +2,7 @@
 Results that Triton leaves open: integer operations without one, and the order of elements where a kernel gives it away.
 
 LLVM takes what follows from such a result for unreachable or for anything, devices differ, and numpy has one value for all.
-Here they have another value than numpy's, and numpy's where programs run backwards, so that whatever depends on them
+Here they have another value than numpy's, and numpy's where they run with another device's arithmetic, so that whatever depends on them
 shows in the outputs; lanes that no store lets out may hold them, as `tl.where(n > 0, a // n, 0)` does. Touches the
 internals of Triton's interpreter (3.6 and 3.7).
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .observing import is_backwards
+from .observing import is_elsewhere
 
 Values = NDArray[Any]
 Lanes = NDArray[np.bool_]
@@ -86,15 +86,15 @@ def _without_quotient(values: Values, by: Values) -> Lanes:
 
 
 def _without(result: Any, lanes: Lanes) -> Any:
-    """The result with other values in these lanes; programs that run backwards see numpy's."""
-    if not is_backwards() and lanes.any():
+    """The result with other values in these lanes; programs elsewhere see numpy's."""
+    if not is_elsewhere() and lanes.any():
         result.data = np.where(lanes, ~result.data, result.data)
     return result
 
 
 def _in_another_order(result: Any) -> Any:
-    """From the last to the first; programs that run backwards see the order that a careless author expects."""
-    if is_backwards():
+    """From the last to the first; programs elsewhere see the order that a careless author expects."""
+    if is_elsewhere():
         return result
     return TensorHandle(
         np.ascontiguousarray(result.data.reshape(-1)[::-1]).reshape(result.data.shape), result.dtype
