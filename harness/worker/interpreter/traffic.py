@@ -100,6 +100,8 @@ class Observation:
     """The first access whose outcome depends on who comes first, in a line."""
     false_promises: list[str] = field(default_factory=list)
     """The first divisor that a kernel told a compiler of and that does not hold, in a line."""
+    quotients: list[str] = field(default_factory=list)
+    """The first quotient of integers that there is none of, in a line."""
     bent_promises: list[str] = field(default_factory=list)
     """The first promise of neighbourhood that lanes break, which then get other values, in a line."""
     pasts: dict[int, Past] = field(default_factory=dict)
@@ -154,6 +156,11 @@ class Observation:
         """A value is not what the kernel's author told a compiler."""
         if not self.false_promises:
             self.false_promises.append(self._told(what))
+
+    def note_quotient(self, what: str) -> None:
+        """Integers were divided that have no quotient."""
+        if not self.quotients:
+            self.quotients.append(self._told(what))
 
     def note_bent_promise(self, what: str) -> None:
         """Lanes are not what the kernel's author told a compiler; whether they count, outputs show."""

@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .observing import is_elsewhere
+from .lines import candidate_line
+from .observing import current, is_elsewhere
+from .places import counted
+from .shaping import Differs
 
 Values = NDArray[Any]
 Lanes = NDArray[np.bool_]
@@ -51,6 +54,8 @@ def _binary(method: Callable[..., Any], broken: Callable[[Values, Values], Lanes
     @functools.wraps(method)
     def operate(self: Any, lhs: Any, rhs: Any) -> Any:
         lanes = broken(lhs.data, rhs.data)
+        if broken is _without_quotient and lanes.any():
+            _note_quotient(int(np.count_nonzero(lanes)))
         return _without(method(self, lhs, rhs), lanes)
 
     return operate
@@ -83,6 +88,19 @@ def _without_quotient(values: Values, by: Values) -> Lanes:
     if values.dtype.kind == "i":
         lanes = lanes | ((values == np.iinfo(values.dtype).min) & (by == -1))
     return lanes
+
+
+def _note_quotient(lanes: int) -> None:
+    """`Differs` where the kernel has to run in Python for its line."""
+    observation = current()
+    if observation is None:
+        return
+    if not candidate_line()[1]:
+        raise Differs
+    observation.note_quotient(
+        f"{counted(lanes)} divided by zero, or the least integer by -1: a compiler may leave out anything then, also where the result "
+        "is not used; divide by `tl.where(n == 0, 1, n)`"
+    )
 
 
 def _without(result: Any, lanes: Lanes) -> Any:

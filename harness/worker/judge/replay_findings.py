@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UNPROVEN = "unproven"
 """Kind of what ran and was right, and of which nobody but the guest says who computed it."""
 
-KERNEL_FINDINGS = frozenset({"race", "false_promise", "kept_state"})
+KERNEL_FINDINGS = frozenset({"race", "false_promise", "division_by_zero", "kept_state"})
 """Kinds of what is wrong in a kernel though its outputs are right, each message with its line first."""
 _LINE = re.compile(r"line (\d+)")
 

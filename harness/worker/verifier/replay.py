@@ -293,6 +293,8 @@ class Replayer:
             raise Refused(self._observation.races[0], kind="race")
         if self._observation is not None and self._observation.false_promises:
             raise Refused(self._observation.false_promises[0], kind="false_promise")
+        if self._observation is not None and self._observation.quotients:
+            raise Refused(self._observation.quotients[0], kind="division_by_zero")
         if self._observation is not None and self._observation.left_reads:
             raise Refused(self._observation.left_reads[0], kind="kept_state")
 
