@@ -83,10 +83,11 @@ def few_rows(sizes: dict[str, int]) -> dict[str, int]:
 
 
 async def judge_all(pool: DevicePool, tasks: dict[Path, Task]) -> Evaluations:
+    compiled_for = [target(pool.devices[0].target or "gfx942")]
     async with asyncio.TaskGroup() as group:
         judging = {
             file: group.create_task(
-                evaluate(SOURCES[file], task, pool=pool, targets=[target("gfx942")], seed=1), name=file.stem
+                evaluate(SOURCES[file], task, pool=pool, targets=compiled_for, seed=1), name=file.stem
             )
             for file, task in tasks.items()
         }

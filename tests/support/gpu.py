@@ -44,4 +44,5 @@ def small(task: Task) -> Task:
 
 
 async def judge_small(pool: DevicePool, source: str, task: str = "vector_add") -> Evaluation:
-    return await evaluate(source, small(load_task(task)), pool=pool, targets=[target("gfx942")], seed=1)
+    own = target(pool.devices[0].target or "")
+    return await evaluate(source, small(load_task(task)), pool=pool, targets=[own], seed=1)
