@@ -7,12 +7,15 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from harness.frames import AsyncChannel, Tail
 from harness.worker.serving.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
+from harness.worker.serving.records import MAX_DEPTH, Constexpr, Items
 
 
 @pytest.fixture
@@ -118,3 +121,21 @@ def test_a_message_that_is_none_is_a_bad_frame(payload: bytes) -> None:
 
     with pytest.raises(BadFrame):
         decoded(msgspec.msgpack.Decoder(Said), payload)
+
+
+@pytest.mark.parametrize("nested", [lambda value: Items((value,)), Constexpr], ids=["items", "constexpr"])
+def test_values_that_hold_values_without_end_are_no_message(nested: Callable[[Any], Any]) -> None:
+    value: Any = 1
+    for _ in range(MAX_DEPTH - 1):
+        value = nested(value)
+    sent = msgspec.msgpack.encode(value)
+    decoder = msgspec.msgpack.Decoder(Items | Constexpr)
+    assert decoded(decoder, sent) == value
+    for _ in range(200):
+        sent = (
+            b"\x82\xa4type\xa5items\xa5items\x91"
+            if isinstance(value, Items)
+            else b"\x82\xa4type\xa9constexpr\xa5value"
+        ) + sent
+    with pytest.raises(BadFrame, match="deep"):
+        decoded(decoder, sent)
