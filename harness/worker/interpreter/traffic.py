@@ -238,14 +238,17 @@ class Observation:
             places = places_of(home.span.start, live, item_bytes)
             if kind != "store":
                 self._look_for_unwritten(kind, home, places, item_bytes, origin)
-            if kind != "load" or home.writers is not None or home.adders is not None:
-                access = Access(home, live, addresses.shape, active)
-                found = self.programs.meets(kind, access)
-                if found and not self.races:
-                    self.races.append(self._told(found.format(_named(origin))))
+            self._look_for_races(kind, Access(home, live, addresses.shape, active), origin)
             self._mark(home, kind, places, item_bytes, origin)
             return None
-        return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
+        return self._part(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
+
+    def _look_for_races(self, kind: str, access: Access, origin: Origin | None) -> None:
+        if kind == "load" and access.home.writers is None and access.home.adders is None:
+            return
+        found = self.programs.meets(kind, access)
+        if found and not self.races:
+            self.races.append(self._told(found.format(_named(origin))))
 
     def _add(self, address: int, span: Span, holder: object) -> None:
         size = span.end - span.start
@@ -291,9 +294,10 @@ class Observation:
         return None
 
     def _part(
-        self, kind: str, flat: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
+        self, kind: str, addresses: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
     ) -> Mask:
-        """Mark lane by lane; the mask of those that hit."""
+        """The same allocation by allocation, of an access that no one holds all of; the mask of the lanes that hit."""
+        flat = addresses.ravel()
         candidates = [origin.allocation] if origin is not None else list(self.allocations.values())
         wanted = np.ones(flat.shape, dtype=bool) if active is None else active
         good = np.zeros(flat.shape, dtype=bool)
@@ -301,9 +305,12 @@ class Observation:
             start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and known.span.end - known.span.start >= item_bytes:
-                self._mark(
-                    known, kind, places_of(known.span.start, flat[inside], item_bytes), item_bytes, origin
-                )
+                live = flat[inside]
+                places = places_of(known.span.start, live, item_bytes)
+                if kind != "store":
+                    self._look_for_unwritten(kind, known, places, item_bytes, origin)
+                self._look_for_races(kind, Access(known, live, addresses.shape, inside), origin)
+                self._mark(known, kind, places, item_bytes, origin)
                 good |= inside
         missed = wanted & ~good
         if missed.any():
