@@ -14,6 +14,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
+from .lanes import Changing
 from .observing import current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
@@ -54,7 +55,7 @@ def install() -> None:
         )
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        lanes = ptrs, value, _guard("store", ptrs, mask)
+        lanes = ptrs, value, _guard("store", ptrs, mask, functools.partial(_changing, ptrs, value))
         if is_backwards():
             lanes = _with_another_last(*lanes)
         return store(self, *lanes, *rest, **named)
@@ -116,7 +117,7 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
     return access
 
 
-def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
+def _guard(kind: str, ptrs: Any, mask: Any, changing: Changing | None = None) -> Any:
     """The mask to use for an access: the kernel's own, or one without the lanes that miss their tensor.
 
     One that operators combined may hold integers, by which numpy would index.
@@ -129,8 +130,17 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     if observation is None:
         return mask
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
-    kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
+    kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None), changing)
     return mask if kept is None else TensorHandle(kept, tl.int1)
+
+
+def _changing(ptrs: Any, value: Any, active: Any) -> Any:
+    """See `Changing`."""
+    places = ptrs.data
+    values = np.ascontiguousarray(np.broadcast_to(value.data, places.shape))
+    words = values.view(f"u{values.itemsize}")
+    lanes = np.ones(places.shape, dtype=bool) if active is None else active.reshape(places.shape)
+    return (interpreter._interpreter.load(places, lanes, words, words.dtype) != words).ravel()
 
 
 def _with_another_last(ptrs: Any, value: Any, mask: Any) -> tuple[Any, Any, Any]:

@@ -8,17 +8,13 @@ lanes meet, or at which it hands over what it did, to the next.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .traffic import Allocation
-
-Places = NDArray[np.int64]
+from .lanes import OVERTAKES, Access, Changing, Lanes, Places
 
 SPINNING = 1 << 9
 """Looks at single values, with no other access between, after which a program counts as one that waits for another."""
@@ -45,27 +41,6 @@ class Order(NamedTuple):
 
 class Waits(Exception):
     """A program waits for another that, in the order in which they are run here, comes later."""
-
-
-class Access:
-    """One access as far as it matters here."""
-
-    __slots__ = ("active", "home", "places", "shape")
-
-    def __init__(
-        self,
-        home: Allocation,
-        addresses: NDArray[np.uint64],
-        shape: tuple[int, ...],
-        active: NDArray[np.bool_] | None,
-    ) -> None:
-        self.home = home
-        self.places: Places = addresses.astype(np.int64) - home.span.start
-        """First byte of each active lane's element, in the allocation."""
-        self.shape = shape if math.prod(shape) > 1 else ()
-        """Of the whole access; empty where it is of one lane."""
-        self.active = active
-        """Of all lanes; `None`: all are."""
 
 
 @dataclass(slots=True)
@@ -95,10 +70,11 @@ class Races:
     _handed: dict[int, dict[int, int]] = field(default_factory=dict)
     """What can be had by looking at an address: programs and epochs, as in `_seen`."""
     _stores: list[Access] = field(default_factory=list)
-    _lanes: dict[int, Places] = field(default_factory=dict)
+    _stored_by: dict[int, Places] = field(default_factory=dict)
     """Of the running epoch, by allocation: which lane of which shape stored each byte, 0 where none did."""
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     _looks: int = 0
+    _lanes: Lanes = field(default_factory=Lanes)
 
     def begin_launch(self, *, lockstep: bool) -> None:
         """Launches come one after the other: all is handed over."""
@@ -111,15 +87,18 @@ class Races:
         self._next_epoch()
         self._first = self._epoch
         self._seen, self._loose, self._looks = {}, False, 0
+        self._lanes.begin()
 
     def meet(self) -> None:
         """All lanes of the program meet: at a barrier, or as they must for a value that all of them make together."""
+        self._lanes.meet()
         if self._loose:
             self._next_epoch()
             self._loose = False
 
     def barrier(self) -> None:
         """All lanes meet, and what is stored is there for whoever is told."""
+        self._lanes.meet()
         self._next_epoch()
         self._loose = False
 
@@ -132,15 +111,20 @@ class Races:
             self._stores.append(access)
             self._loose = self._loose or bool(access.shape)
 
-    def meets(self, kind: str, access: Access) -> str:
-        """What is wrong with an access where memory was written in this launch, with a place for names; empty where nothing is."""
+    def meets(self, kind: str, access: Access, changing: Changing) -> str:
+        """What is wrong with an access, with a place for names; empty where nothing is."""
         if kind == "store":
+            wrong = not self.lockstep and self._lanes.overtakes(access, changing)
             self.store(access)
-            return ""
+            return OVERTAKES if wrong else ""
         return self.load(access) if kind == "load" else self.atomic(access)
 
     def load(self, access: Access) -> str:
         """See `meets`; a volatile one waits for what it finds."""
+        if not self.lockstep:
+            self._lanes.load(access)
+        if access.home.writers is None and access.home.adders is None:
+            return ""
         if self.volatile:
             self._look(access)
         elif self._is_unseen(access.home.adders, access.places) or self._is_unseen(
@@ -177,7 +161,7 @@ class Races:
     def _next_epoch(self) -> None:
         self._epoch += 1
         self._programs.append(self._program)
-        self._stores, self._lanes = [], {}
+        self._stores, self._stored_by = [], {}
 
     def _hand_over(self, access: Access) -> None:
         """Whoever acquires by these addresses sees what this program did, and what it was handed itself."""
@@ -220,11 +204,11 @@ class Races:
         """Whether lanes read what others stored since all of them last met."""
         for stored in self._stores:
             key = id(stored.home)
-            if key not in self._lanes:
-                self._lanes[key] = np.zeros(stored.home.reads.size, dtype=np.int64)
-            self._lanes[key][stored.places] = self._keys(stored)
+            if key not in self._stored_by:
+                self._stored_by[key] = np.zeros(stored.home.reads.size, dtype=np.int64)
+            self._stored_by[key][stored.places] = self._keys(stored)
         self._stores = []
-        known = self._lanes.get(id(access.home))
+        known = self._stored_by.get(id(access.home))
         if known is None:
             return False
         stored_by = known[access.places]

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from harness.worker.serving.arena import span_bytes
 
+from .lanes import Access, Changing
 from .lines import candidate_line
 from .past import LEFT, NOTHING, Past
 from .places import Addresses, Places, counted, indices_told, mark, places_of
-from .races import Access, Races
+from .races import Races
 
 Mask = NDArray[np.bool_]
 
@@ -208,10 +209,16 @@ class Observation:
         return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
 
     def touch(
-        self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
+        self,
+        kind: str,
+        addresses: Addresses,
+        mask: Mask | None,
+        item_bytes: int,
+        origin: Origin | None,
+        changing: Changing | None = None,
     ) -> Mask | None:
         """
-        Count one access of `kind` (`load`, `store` or `atomic`), a lane an address.
+        Count one access of `kind` (`load`, `store` or `atomic`), a lane an address; `changing` is a store's.
 
         Returns the mask without the lanes that miss their tensor, or `None` where no lane missed.
         """
@@ -238,15 +245,16 @@ class Observation:
             places = places_of(home.span.start, live, item_bytes)
             if kind != "store":
                 self._look_for_unwritten(kind, home, places, item_bytes, origin)
-            self._look_for_races(kind, Access(home, live, addresses.shape, active), origin)
+            access = Access(home, live, addresses, active, item_bytes, (low, high))
+            self._look_for_races(kind, access, origin, changing)
             self._mark(home, kind, places, item_bytes, origin)
             return None
-        return self._part(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
+        return self._part(kind, addresses, active, item_bytes, origin, changing).reshape(addresses.shape)
 
-    def _look_for_races(self, kind: str, access: Access, origin: Origin | None) -> None:
-        if kind == "load" and access.home.writers is None and access.home.adders is None:
-            return
-        found = self.programs.meets(kind, access)
+    def _look_for_races(
+        self, kind: str, access: Access, origin: Origin | None, changing: Changing | None
+    ) -> None:
+        found = self.programs.meets(kind, access, changing or access.all_lanes)
         if found and not self.races:
             self.races.append(self._told(found.format(_named(origin))))
 
@@ -294,7 +302,13 @@ class Observation:
         return None
 
     def _part(
-        self, kind: str, addresses: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
+        self,
+        kind: str,
+        addresses: Addresses,
+        active: Mask | None,
+        item_bytes: int,
+        origin: Origin | None,
+        changing: Changing | None,
     ) -> Mask:
         """The same allocation by allocation, of an access that no one holds all of; the mask of the lanes that hit."""
         flat = addresses.ravel()
@@ -309,7 +323,8 @@ class Observation:
                 places = places_of(known.span.start, live, item_bytes)
                 if kind != "store":
                     self._look_for_unwritten(kind, known, places, item_bytes, origin)
-                self._look_for_races(kind, Access(known, live, addresses.shape, inside), origin)
+                access = Access(known, live, addresses, inside, item_bytes)
+                self._look_for_races(kind, access, origin, changing)
                 self._mark(known, kind, places, item_bytes, origin)
                 good |= inside
         missed = wanted & ~good
