@@ -14,7 +14,6 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from .lanes import Changing
 from .observing import current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
@@ -55,7 +54,8 @@ def install() -> None:
         )
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        lanes = ptrs, value, _guard("store", ptrs, mask, functools.partial(_changing, ptrs, value))
+        _note_values(ptrs, value)
+        lanes = ptrs, value, _guard("store", ptrs, mask)
         if is_backwards():
             lanes = _with_another_last(*lanes)
         return store(self, *lanes, *rest, **named)
@@ -117,7 +117,7 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
     return access
 
 
-def _guard(kind: str, ptrs: Any, mask: Any, changing: Changing | None = None) -> Any:
+def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     """The mask to use for an access: the kernel's own, or one without the lanes that miss their tensor.
 
     One that operators combined may hold integers, by which numpy would index.
@@ -130,7 +130,7 @@ def _guard(kind: str, ptrs: Any, mask: Any, changing: Changing | None = None) ->
     if observation is None:
         return mask
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
-    kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None), changing)
+    kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
     return mask if kept is None else TensorHandle(kept, tl.int1)
 
 
@@ -176,6 +176,12 @@ def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
     observation = current()
     if observation is not None:
         observation.programs.volatile = volatile or cache_modifier == _ir.CACHE_MODIFIER.CV
+
+
+def _note_values(ptrs: Any, value: Any) -> None:
+    observation = current()
+    if observation is not None:
+        observation.programs.changing = functools.partial(_changing, ptrs, value)
 
 
 def _note_order(sem: Any, scope: Any) -> None:

@@ -53,6 +53,8 @@ class Races:
     """One did."""
     volatile: bool = False
     """The load that runs is one by which a program may wait for another."""
+    changing: Changing | None = None
+    """Of the store that runs; where nobody knows, each changes what is there."""
     order: Order = field(default_factory=Order)
     """Of the atomic that runs."""
     lockstep: bool = False
@@ -111,10 +113,10 @@ class Races:
             self._stores.append(access)
             self._loose = self._loose or bool(access.shape)
 
-    def meets(self, kind: str, access: Access, changing: Changing) -> str:
+    def meets(self, kind: str, access: Access) -> str:
         """What is wrong with an access, with a place for names; empty where nothing is."""
         if kind == "store":
-            wrong = not self.lockstep and self._lanes.overtakes(access, changing)
+            wrong = not self.lockstep and self._lanes.overtakes(access, self.changing or access.all_lanes)
             self.store(access)
             return OVERTAKES if wrong else ""
         return self.load(access) if kind == "load" else self.atomic(access)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from harness.worker.serving.arena import span_bytes
 
-from .lanes import Access, Changing
+from .lanes import Access
 from .lines import candidate_line
 from .past import LEFT, NOTHING, Past
 from .places import Addresses, Places, counted, indices_told, mark, places_of
@@ -209,16 +209,10 @@ class Observation:
         return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
 
     def touch(
-        self,
-        kind: str,
-        addresses: Addresses,
-        mask: Mask | None,
-        item_bytes: int,
-        origin: Origin | None,
-        changing: Changing | None = None,
+        self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
     ) -> Mask | None:
         """
-        Count one access of `kind` (`load`, `store` or `atomic`), a lane an address; `changing` is a store's.
+        Count one access of `kind` (`load`, `store` or `atomic`), a lane an address.
 
         Returns the mask without the lanes that miss their tensor, or `None` where no lane missed.
         """
@@ -246,15 +240,13 @@ class Observation:
             if kind != "store":
                 self._look_for_unwritten(kind, home, places, item_bytes, origin)
             access = Access(home, live, addresses, active, item_bytes, (low, high))
-            self._look_for_races(kind, access, origin, changing)
+            self._look_for_races(kind, access, origin)
             self._mark(home, kind, places, item_bytes, origin)
             return None
-        return self._part(kind, addresses, active, item_bytes, origin, changing).reshape(addresses.shape)
+        return self._part(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
 
-    def _look_for_races(
-        self, kind: str, access: Access, origin: Origin | None, changing: Changing | None
-    ) -> None:
-        found = self.programs.meets(kind, access, changing or access.all_lanes)
+    def _look_for_races(self, kind: str, access: Access, origin: Origin | None) -> None:
+        found = self.programs.meets(kind, access)
         if found and not self.races:
             self.races.append(self._told(found.format(_named(origin))))
 
@@ -302,13 +294,7 @@ class Observation:
         return None
 
     def _part(
-        self,
-        kind: str,
-        addresses: Addresses,
-        active: Mask | None,
-        item_bytes: int,
-        origin: Origin | None,
-        changing: Changing | None,
+        self, kind: str, addresses: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
     ) -> Mask:
         """The same allocation by allocation, of an access that no one holds all of; the mask of the lanes that hit."""
         flat = addresses.ravel()
@@ -324,7 +310,7 @@ class Observation:
                 if kind != "store":
                     self._look_for_unwritten(kind, known, places, item_bytes, origin)
                 access = Access(known, live, addresses, inside, item_bytes)
-                self._look_for_races(kind, access, origin, changing)
+                self._look_for_races(kind, access, origin)
                 self._mark(known, kind, places, item_bytes, origin)
                 good |= inside
         missed = wanted & ~good
