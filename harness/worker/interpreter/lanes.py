@@ -114,6 +114,9 @@ class Lanes:
     """The lanes of the program that runs."""
 
     _loads: deque[Access] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
+    _stores: deque[Access] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
+    withheld: dict[int, int] = field(default_factory=dict)
+    """By address: the bits that a store would have left there, had it come last (`unordered`)."""
     _late: dict[tuple[int, ...], Mask] = field(default_factory=dict)
     """By shape: lanes that may have loaded what a store before which they came put there."""
 
@@ -125,11 +128,25 @@ class Lanes:
     def meet(self) -> None:
         """All lanes have done what came before."""
         self._loads.clear()
+        self._stores.clear()
+        self.withheld.clear()
 
     def load(self, access: Access) -> None:
         """Note who loads."""
         self._late.pop(access.shape, None)
         self._loads.append(access)
+
+    def store(self, access: Access) -> None:
+        """Note who stores."""
+        self._stores.append(access)
+
+    def contested(self, store: Access) -> Mask:
+        """Of the active lanes of a store, or an atomic, those to whose place another warp stored, which may do so later as well."""
+        found = np.zeros(store.live.size, dtype=bool)
+        for before in self._stores:
+            if before.meets(store):
+                found |= _met(before, store, None)
+        return found
 
     def overtakes(self, store: Access, changing: Changing) -> bool:
         """
@@ -148,30 +165,34 @@ class Lanes:
             return False
         if not lone and (load.shape != store.shape or load.fastest != store.fastest):
             return False
-        lanes = _met(store, load, None)
-        if lanes.size:
-            lanes = _met(store, load, changing(store.active)[store.lanes])
-        if lone or not lanes.size:
-            return bool(lanes.size)
+        found = _met(store, load, None, by_all=lone)
+        if found.any():
+            found = _met(store, load, changing(store.active)[store.lanes], by_all=lone)
+        if lone or not found.any():
+            return bool(found.any())
+        lanes = load.lanes[found]
         stores = np.ones(math.prod(store.shape), dtype=bool) if store.active is None else store.active
         late = self._late.setdefault(store.shape, np.zeros(stores.size, dtype=bool))
         late[lanes] = True
         return bool(stores[lanes].any())
 
 
-def _met(store: Access, load: Access, chosen: Mask | None) -> Places:
-    """Lanes of the load whose element another warp stores to, by one of the `chosen` of the store's active lanes."""
-    warps = store.warps if load.shape else np.zeros(store.live.size, dtype=np.int64)
-    first = np.arange(store.item_bytes)
+def _met(store: Access, other: Access, chosen: Mask | None, *, by_all: bool = False) -> Mask:
+    """
+    Which active lanes of the other access have an element to which another warp stores, by one of the `chosen` of the store's.
+
+    `by_all`: every warp makes the other access.
+    """
     low = store.low - store.home.span.start
-    owners = np.zeros(store.high - store.low, dtype=np.int32)
     kept = slice(None) if chosen is None else chosen
-    owners[(store.places[kept, None] - low + first).ravel()] = np.repeat(warps[kept] + 1, first.size)
-    found = np.zeros(load.live.size, dtype=bool)
-    mine = load.warps + 1 if load.shape else np.zeros(load.live.size, dtype=np.int64)
-    for byte in range(load.item_bytes):
-        at = load.places + byte - low
+    first = np.arange(store.item_bytes)
+    owners = np.zeros(store.high - store.low, dtype=np.int32)
+    owners[(store.places[kept, None] - low + first).ravel()] = np.repeat(store.warps[kept] + 1, first.size)
+    found = np.zeros(other.live.size, dtype=bool)
+    mine = 0 if by_all else other.warps + 1
+    for byte in range(other.item_bytes):
+        at = other.places + byte - low
         inside = (at >= 0) & (at < owners.size)
         owner = np.where(inside, owners[np.where(inside, at, 0)], 0)
         found |= (owner != 0) & (owner != mine)
-    return load.lanes[found]
+    return found

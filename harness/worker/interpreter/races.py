@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .lanes import OVERTAKES, Access, Changing, Lanes, Places
+from .lanes import OVERTAKES, Access, Changing, Lanes, Mask, Places
 
 SPINNING = 1 << 9
 """Looks at single values, with no other access between, after which a program counts as one that waits for another."""
@@ -76,12 +76,20 @@ class Races:
     """Of the running epoch, by allocation: which lane of which shape stored each byte, 0 where none did."""
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     _looks: int = 0
-    _lanes: Lanes = field(default_factory=Lanes)
+    lanes: Lanes = field(default_factory=Lanes)
+    """Of the running program, where there is more than one warp."""
+    contested: Mask | None = None
+    """Of the access that runs, where programs run backwards: lanes to whose place another warp stored, in no order."""
+    rivals: Mask | None = None
+    """Likewise another program."""
+    disputed: set[int] = field(default_factory=set)
+    """Addresses at which programs of the launch stored one value and another in no order."""
 
     def begin_launch(self, *, lockstep: bool) -> None:
         """Launches come one after the other: all is handed over."""
         self.lockstep = lockstep
         self._handed = {}
+        self.disputed.clear()
 
     def begin_program(self) -> None:
         """The next program begins, and knows of no other."""
@@ -89,18 +97,18 @@ class Races:
         self._next_epoch()
         self._first = self._epoch
         self._seen, self._loose, self._looks = {}, False, 0
-        self._lanes.begin()
+        self.lanes.begin()
 
     def meet(self) -> None:
         """All lanes of the program meet: at a barrier, or as they must for a value that all of them make together."""
-        self._lanes.meet()
+        self.lanes.meet()
         if self._loose:
             self._next_epoch()
             self._loose = False
 
     def barrier(self) -> None:
         """All lanes meet, and what is stored is there for whoever is told."""
-        self._lanes.meet()
+        self.lanes.meet()
         self._next_epoch()
         self._loose = False
 
@@ -110,13 +118,17 @@ class Races:
             access.home.writers = np.zeros(access.home.reads.size, dtype=np.int32)
         access.home.writers[access.places] = self._epoch
         if not self.lockstep:
+            self.lanes.store(access)
             self._stores.append(access)
             self._loose = self._loose or bool(access.shape)
 
     def meets(self, kind: str, access: Access) -> str:
         """What is wrong with an access, with a place for names; empty where nothing is."""
         if kind == "store":
-            wrong = not self.lockstep and self._lanes.overtakes(access, self.changing or access.all_lanes)
+            wrong = not self.lockstep and self.lanes.overtakes(access, self.changing or access.all_lanes)
+            if self.backwards:
+                self.rivals = _either(self.rivals, access, self._unseen(access.home.writers, access.places))
+                self._contest(access)
             self.store(access)
             return OVERTAKES if wrong else ""
         return self.load(access) if kind == "load" else self.atomic(access)
@@ -124,7 +136,7 @@ class Races:
     def load(self, access: Access) -> str:
         """See `meets`; a volatile one waits for what it finds."""
         if not self.lockstep:
-            self._lanes.load(access)
+            self.lanes.load(access)
         if access.home.writers is None and access.home.adders is None:
             return ""
         if self.volatile:
@@ -140,6 +152,8 @@ class Races:
         home, order = access.home, self.order
         if home.adders is None:
             home.adders = np.zeros(home.reads.size, dtype=np.int32)
+        if self.backwards:
+            self._contest(access)
         before = home.adders[access.places]
         others = (before != 0) & (np.abs(before) < self._first)
         if (others & (before < 0) if order.wide else others).any():
@@ -193,14 +207,27 @@ class Races:
 
     def _is_unseen(self, epochs: NDArray[np.int32] | None, places: Places) -> bool:
         """Whether a program before this one wrote any of it and did not hand it over."""
+        return bool(self._unseen(epochs, places).any())
+
+    def _unseen(self, epochs: NDArray[np.int32] | None, places: Places) -> Mask:
+        """Likewise of each place."""
         if epochs is None:
-            return False
+            return np.zeros(places.size, dtype=bool)
         found = np.abs(epochs[places])
-        others = found[(found != 0) & (found < self._first)]
-        return any(
-            self._seen.get(self._programs[epoch], 0) < epoch
-            for epoch in (np.unique(others).tolist() if others.size else ())
-        )
+        others: Mask = (found != 0) & (found < self._first)
+        if not others.any():
+            return others
+        unseen = [
+            epoch
+            for epoch in np.unique(found[others]).tolist()
+            if self._seen.get(self._programs[epoch], 0) < epoch
+        ]
+        left: Mask = np.isin(found, unseen)
+        return left
+
+    def _contest(self, access: Access) -> None:
+        if not self.lockstep:
+            self.contested = _either(self.contested, access, self.lanes.contested(access))
 
     def _is_from_other_lanes(self, access: Access) -> bool:
         """Whether lanes read what others stored since all of them last met."""
@@ -221,3 +248,12 @@ class Races:
         number = 1 + self._shapes.setdefault(access.shape, len(self._shapes))
         lanes = np.arange(access.places.size) if access.active is None else np.flatnonzero(access.active)
         return (number << 40) + lanes
+
+
+def _either(known: Mask | None, access: Access, found: Mask) -> Mask | None:
+    """Of all lanes of an access, those that are known, and the active ones that were `found`; `None` where there are none."""
+    if not found.any():
+        return known
+    lanes = np.zeros(access.addresses.size, dtype=bool) if known is None else known
+    lanes[access.lanes[found]] = True
+    return lanes
