@@ -66,7 +66,7 @@ class Races:
     """Of each epoch."""
     _program: int = 0
     _loose: bool = False
-    """Lanes have stored since they last met."""
+    """Lanes have stored or added since they last met."""
     _seen: dict[int, int] = field(default_factory=dict)
     """Of each program that handed something to the running one, the last epoch that is handed over."""
     _handed: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -141,17 +141,15 @@ class Races:
             return ""
         if self.volatile:
             self._look(access)
-        elif self._is_unseen(access.home.adders, access.places) or self._is_unseen(
-            access.home.writers, access.places
-        ):
+        elif any(self._unseen(epochs, access.places).any() for epochs in access.home.epochs):
             return OTHERS
         return LANES if self._is_from_other_lanes(access) else ""
 
     def atomic(self, access: Access) -> str:
         """See `meets`."""
         home, order = access.home, self.order
-        if home.adders is None:
-            home.adders = np.zeros(home.reads.size, dtype=np.int32)
+        if home.adders is None or home.adders_before is None:
+            home.adders, home.adders_before = np.zeros((2, home.reads.size), dtype=np.int32)
         if self.backwards:
             self._contest(access)
         before = home.adders[access.places]
@@ -160,11 +158,15 @@ class Races:
             return NARROW
         if order.wide and order.acquires:
             self._look(access)
+        home.adders_before[access.places[others]] = np.abs(before[others])
         home.adders[access.places] = self._epoch if order.wide else -self._epoch
         if order.wide and order.releases and access.places.size <= MOST_FLAGS:
             self._hand_over(access)
         if not access.shape:
             self.meet()
+        elif not self.lockstep:
+            self._stores.append(access)
+            self._loose = True
         return ""
 
     def count(self, kind: str, lanes: int) -> None:
@@ -205,12 +207,8 @@ class Races:
         start = access.home.span.start
         return [start + place for place in access.places.tolist()]
 
-    def _is_unseen(self, epochs: NDArray[np.int32] | None, places: Places) -> bool:
-        """Whether a program before this one wrote any of it and did not hand it over."""
-        return bool(self._unseen(epochs, places).any())
-
     def _unseen(self, epochs: NDArray[np.int32] | None, places: Places) -> Mask:
-        """Likewise of each place."""
+        """Whether a program before this one wrote each place and did not hand it over."""
         if epochs is None:
             return np.zeros(places.size, dtype=bool)
         found = np.abs(epochs[places])

@@ -59,8 +59,19 @@ class Allocation:
     """For each byte at which a store of the running launch began, its epoch (`races`); else 0."""
     adders: NDArray[np.int32] | None = None
     """Likewise for atomics; negative where that was one for its own program alone."""
+    adders_before: NDArray[np.int32] | None = None
+    """Likewise the last atomic of another program than that one's."""
     past: Past | None = None
     """What it holds of inputs and of earlier calls; `None` where nobody asks."""
+
+    @property
+    def epochs(self) -> tuple[NDArray[np.int32] | None, ...]:
+        """Of stores and atomics."""
+        return self.writers, self.adders, self.adders_before
+
+    def begin_launch(self) -> None:
+        """All that was written is there for everybody."""
+        self.writers = self.adders = self.adders_before = None
 
 
 @dataclass(slots=True)
@@ -145,7 +156,7 @@ class Observation:
         self.programs.begin_launch(lockstep=record.arguments.get("num_warps") == 1)
         self.read_past = NOTHING
         for known in self.allocations.values():
-            known.writers = known.adders = None
+            known.begin_launch()
         if self.on_launch is not None:
             self.on_launch(record)
 
