@@ -64,24 +64,26 @@ def install() -> None:
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
         lanes = ptr, val, _guard("atomic", ptr, mask)
-        if not is_backwards():
-            return atomic_rmw(self, operation, *lanes, *rest, **named)
-        with unordered.stores_after(ptr):
-            flipped = map(unordered.flipped, lanes)
-            return unordered.flipped(atomic_rmw(self, operation, *flipped, *rest, **named))
+        found = unordered.atomic(functools.partial(atomic_rmw, self, operation), lanes, *rest, **named)
+        undefined = _undefined(ptr, lanes[-1])
+        if undefined is not None:
+            bits = lanes[-1] if isinstance(lanes[-1], np.ndarray) else lanes[-1].data
+            found.data = np.where(bits, found.data, undefined.data)
+        return found
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
         guarded = _guard("atomic", ptr, None)
+        swap = functools.partial(atomic_cas, self)
         if guarded is None:
-            return atomic_cas(self, ptr, cmp, val, *rest, **named)
+            return unordered.atomic(swap, (ptr, cmp, val), *rest, **named)
         lanes = guarded.data
         old = np.zeros(lanes.shape, dtype=val.data.dtype)
         if lanes.any():
-            parts = (
+            parts = tuple(
                 TensorHandle(np.broadcast_to(of.data, lanes.shape)[lanes], of.dtype) for of in (ptr, cmp, val)
             )
-            old[lanes] = atomic_cas(self, *parts, *rest, **named).data
+            old[lanes] = swap(*parts, *rest, **named).data
         return TensorHandle(old, cmp.dtype.scalar)
 
     def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:

@@ -67,6 +67,8 @@ class Races:
     _program: int = 0
     _loose: bool = False
     """Lanes have stored or added since they last met."""
+    _early: set[int] = field(default_factory=set)
+    """Epochs in which flags may have been stored with lanes' stores before them in the same epoch."""
     _seen: dict[int, int] = field(default_factory=dict)
     """Of each program that handed something to the running one, the last epoch that is handed over."""
     _handed: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -117,6 +119,8 @@ class Races:
         if access.home.writers is None:
             access.home.writers = np.zeros(access.home.reads.size, dtype=np.int32)
         access.home.writers[access.places] = self._epoch
+        if self._loose and access.places.size <= MOST_FLAGS:
+            self._early.add(self._epoch)
         if not self.lockstep:
             self.lanes.store(access)
             self._stores.append(access)
@@ -201,7 +205,7 @@ class Races:
             if access.home.writers is not None and access.home.writers[place]:
                 epoch = int(access.home.writers[place])
                 program = self._programs[epoch]
-                self._seen[program] = max(self._seen.get(program, 0), epoch)
+                self._seen[program] = max(self._seen.get(program, 0), epoch - (epoch in self._early))
 
     def _addresses(self, access: Access) -> list[int]:
         start = access.home.span.start

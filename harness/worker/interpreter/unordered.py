@@ -7,7 +7,7 @@ and of programs that hand nothing over. Where the value counts, it shows in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .observing import current
+from .observing import current, is_backwards
 
 Mask = NDArray[np.bool_]
 
@@ -66,8 +66,16 @@ def without_the_last(ptrs: Any, value: Any, mask: Any) -> tuple[Any, Any, Any]:
     return ptrs, TensorHandle(values, value.dtype), TensorHandle(np.ascontiguousarray(active), tl.int1)
 
 
+def atomic(change: Callable[..., Any], lanes: tuple[Any, ...], *rest: Any, **named: Any) -> Any:
+    """What an atomic finds; of pointers and what else it takes for each lane, with its last lane first where programs run backwards."""
+    with _stores_after(lanes[0]):
+        if not is_backwards():
+            return change(*lanes, *rest, **named)
+        return _flipped(change(*map(_flipped, lanes), *rest, **named))
+
+
 @contextmanager
-def stores_after(ptrs: Any) -> Iterator[None]:
+def _stores_after(ptrs: Any) -> Iterator[None]:
     """An atomic on places to which other lanes stored before it, or may store only now."""
     observation = current()
     late = observation.programs.contested if observation is not None else None
@@ -109,8 +117,8 @@ def with_another_last(ptrs: Any, value: Any, mask: Any) -> tuple[Any, Any, Any]:
     )
 
 
-def flipped(handle: Any) -> Any:
+def _flipped(handle: Any) -> Any:
     """With its lanes from the last to the first, so that of several that meet in one place another one is the last."""
     if isinstance(handle, np.ndarray):
         return np.ascontiguousarray(handle.reshape(-1)[::-1]).reshape(handle.shape)
-    return handle if handle.data.size < 2 else TensorHandle(flipped(handle.data), handle.dtype)
+    return handle if handle.data.size < 2 else TensorHandle(_flipped(handle.data), handle.dtype)
