@@ -69,6 +69,17 @@ class Access:
             self._first = self.live.astype(np.int64) - self.home.span.start
         return self._first
 
+    @property
+    def noted(self) -> Places:
+        """Where it is noted, and what it meets is: its `places`, or all bytes of the first lane, then of the next."""
+        if self.home.grain_bytes != 1:
+            return self.places
+        return (self.places[:, None] + np.arange(self.item_bytes)).reshape(-1)
+
+    def of_lanes(self, found: Mask) -> Mask:
+        """What was found of `noted` places, of each active lane."""
+        return np.asarray(found.reshape(self.live.size, -1).any(axis=1))
+
     def all_lanes(self, _: Mask | None) -> Mask:
         """See `Changing`."""
         return np.ones(self.addresses.size, dtype=bool)

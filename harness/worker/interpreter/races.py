@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .lanes import OVERTAKES, Access, Changing, Lanes, Mask, Places
+from .places import spread
 
 SPINNING = 1 << 9
 """Looks at single values, with no other access between, after which a program counts as one that waits for another."""
@@ -118,7 +119,7 @@ class Races:
         """Note who stores."""
         if access.home.writers is None:
             access.home.writers = np.zeros(access.home.reads.size, dtype=np.int32)
-        access.home.writers[access.places] = self._epoch
+        access.home.writers[access.noted] = self._epoch
         if self._loose and access.places.size <= MOST_FLAGS:
             self._early.add(self._epoch)
         if not self.lockstep:
@@ -128,10 +129,12 @@ class Races:
 
     def meets(self, kind: str, access: Access) -> str:
         """What is wrong with an access, with a place for names; empty where nothing is."""
+        self._settle(kind, access)
         if kind == "store":
             wrong = not self.lockstep and self.lanes.overtakes(access, self.changing or access.all_lanes)
             if self.backwards:
-                self.rivals = _either(self.rivals, access, self._unseen(access.home.writers, access.places))
+                unseen = access.of_lanes(self._unseen(access.home.writers, access.noted))
+                self.rivals = _either(self.rivals, access, unseen)
                 self._contest(access)
             self.store(access)
             return OVERTAKES if wrong else ""
@@ -145,7 +148,7 @@ class Races:
             return ""
         if self.volatile:
             self._look(access)
-        elif any(self._unseen(epochs, access.places).any() for epochs in access.home.epochs):
+        elif any(self._unseen(epochs, access.noted).any() for epochs in access.home.epochs):
             return OTHERS
         return LANES if self._is_from_other_lanes(access) else ""
 
@@ -156,14 +159,15 @@ class Races:
             home.adders, home.adders_before = np.zeros((2, home.reads.size), dtype=np.int32)
         if self.backwards:
             self._contest(access)
-        before = home.adders[access.places]
+        noted = access.noted
+        before = home.adders[noted]
         others = (before != 0) & (np.abs(before) < self._first)
         if (others & (before < 0) if order.wide else others).any():
             return NARROW
         if order.wide and order.acquires:
             self._look(access)
-        home.adders_before[access.places[others]] = np.abs(before[others])
-        home.adders[access.places] = self._epoch if order.wide else -self._epoch
+        home.adders_before[noted[others]] = np.abs(before[others])
+        home.adders[noted] = self._epoch if order.wide else -self._epoch
         if order.wide and order.releases and access.places.size <= MOST_FLAGS:
             self._hand_over(access)
         if not access.shape:
@@ -227,6 +231,16 @@ class Races:
         left: Mask = np.isin(found, unseen)
         return left
 
+    def _settle(self, kind: str, access: Access) -> None:
+        """Elements of one size are known by their first byte; where there are others, each byte counts."""
+        home = access.home
+        if home.grain_bytes == 0 and kind != "load":
+            home.grain_bytes = access.item_bytes
+        if home.grain_bytes not in (0, 1, access.item_bytes):
+            if id(home) in self._stored_by:
+                spread(self._stored_by[id(home)], home.grain_bytes)
+            home.spread()
+
     def _contest(self, access: Access) -> None:
         if not self.lockstep:
             self.contested = _either(self.contested, access, self.lanes.contested(access))
@@ -237,19 +251,19 @@ class Races:
             key = id(stored.home)
             if key not in self._stored_by:
                 self._stored_by[key] = np.zeros(stored.home.reads.size, dtype=np.int64)
-            self._stored_by[key][stored.places] = self._keys(stored)
+            self._stored_by[key][stored.noted] = self._keys(stored)
         self._stores = []
         known = self._stored_by.get(id(access.home))
         if known is None:
             return False
-        stored_by = known[access.places]
+        stored_by = known[access.noted]
         return bool(((stored_by != 0) & (stored_by != self._keys(access))).any())
 
     def _keys(self, access: Access) -> Places:
         """A number for each active lane, equal for the same lane of accesses of one shape."""
         number = 1 + self._shapes.setdefault(access.shape, len(self._shapes))
-        lanes = np.arange(access.places.size) if access.active is None else np.flatnonzero(access.active)
-        return (number << 40) + lanes
+        lanes = access.lanes
+        return (number << 40) + np.repeat(lanes, access.noted.size // lanes.size)
 
 
 def _either(known: Mask | None, access: Access, found: Mask) -> Mask | None:

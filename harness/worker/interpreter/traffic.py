@@ -16,7 +16,7 @@ from harness.worker.serving.arena import span_bytes
 from .lanes import Access
 from .lines import candidate_line
 from .past import LEFT, NOTHING, Past
-from .places import Addresses, Places, counted, indices_told, mark, places_of
+from .places import Addresses, Places, counted, indices_told, mark, places_of, spread
 from .races import Races
 
 Mask = NDArray[np.bool_]
@@ -59,6 +59,8 @@ class Allocation:
     """For each byte at which a store of the running launch began, its epoch (`races`); else 0."""
     adders: NDArray[np.int32] | None = None
     """Likewise for atomics; negative where that was one for its own program alone."""
+    grain_bytes: int = 0
+    """Size of all elements that were noted in these since the launch began, at whose first byte each is noted; 1: at every byte."""
     adders_before: NDArray[np.int32] | None = None
     """Likewise the last atomic of another program than that one's."""
     past: Past | None = None
@@ -72,6 +74,14 @@ class Allocation:
     def begin_launch(self) -> None:
         """All that was written is there for everybody."""
         self.writers = self.adders = self.adders_before = None
+        self.grain_bytes = 0
+
+    def spread(self) -> None:
+        """Notes every byte of what was noted at its first."""
+        for epochs in self.epochs:
+            if epochs is not None:
+                spread(epochs, self.grain_bytes)
+        self.grain_bytes = 1
 
 
 @dataclass(slots=True)
