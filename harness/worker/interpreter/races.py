@@ -50,6 +50,8 @@ class Races:
 
     backwards: bool = False
     """Programs are run from the last to the first, so that one may wait for ever for one that its author has seen come first."""
+    in_order: bool = False
+    """Programs are not, for they wait; lanes and values are as where they are."""
     waits: bool = False
     """One did."""
     volatile: bool = False
@@ -180,7 +182,7 @@ class Races:
     def count(self, kind: str, lanes: int) -> None:
         """Notes an access; `Waits` where there have been too many looks at single values since anything else."""
         self._looks = self._looks + 1 if kind != "store" and lanes == 1 else 0
-        if self.backwards and self._looks > SPINNING:
+        if self.backwards and not self.in_order and self._looks > SPINNING:
             self.waits = True
             raise Waits
 

@@ -35,7 +35,8 @@ def without_the_last(ptrs: Any, value: Any, mask: Any) -> tuple[Any, Any, Any]:
     """A store without the lanes that may as well have stored before those who did already.
 
     Lanes of one program leave what differs from the last value, so from what stays when they run forwards; of programs the
-    first that stores another value than the one that ran first, so than the one that comes last when they run forwards.
+    first that stores another value than the one that ran first, so than the one that comes last when they run forwards. Programs
+    that are run in order leave the first one's value.
     """
     observation = current()
     races = observation.programs if observation is not None else None
@@ -57,9 +58,13 @@ def without_the_last(ptrs: Any, value: Any, mask: Any) -> tuple[Any, Any, Any]:
             races.lanes.withheld[int(addresses[lane])] = int(words[lane])
         elif before is not None:
             kept[lane] = before
-    for lane in np.flatnonzero(rivals & ~contested).tolist() if races.disputed else ():
-        withheld[lane] |= int(addresses[lane]) in races.disputed
-    races.disputed.update(addresses[rivals & ~contested & (now != words)].tolist())
+    rivals = rivals & ~contested
+    if races.in_order:
+        withheld |= rivals & (now != words)
+    else:
+        for lane in np.flatnonzero(rivals).tolist() if races.disputed else ():
+            withheld[lane] |= int(addresses[lane]) in races.disputed
+        races.disputed.update(addresses[rivals & (now != words)].tolist())
     bits = mask if isinstance(mask, np.ndarray) else mask.data
     active = np.broadcast_to(bits, places.shape) & ~withheld.reshape(places.shape)
     values = kept.view(value.data.dtype).reshape(places.shape)

@@ -186,6 +186,7 @@ class Replays:
         again: bool = False,
         exact: bool = False,
         backwards: bool = False,
+        in_order: bool = False,
         doubted: ErrorReport | None = None,
         reads: bool = True,
         why: str = "",
@@ -201,6 +202,7 @@ class Replays:
             arena_bytes=arena.size_bytes,
             again=again or not other_values,
             backwards=backwards,
+            in_order=in_order,
             reads=reads,
             gap=any(outcome.replayed is None for outcome in self.outcomes),
         )
@@ -253,7 +255,7 @@ class Replays:
                 self._finding = self._finding or replay_findings.by_order(run, waiting.doubted)
                 return
             if error is not None and error.kind == "not_replayed" and waiting.backwards:
-                self._forwards(waiting, record, doubted=error)
+                self._again(waiting, record, doubted=error)
                 return
             if error is None and waiting.other_values and any(run.step is step for step in self._exact):
                 self._send(run, record, run.given, other_values=False, exact=True)
@@ -269,11 +271,11 @@ class Replays:
         assert isinstance(report, NotReplayed)
         match report.kind:
             case "in_order" if waiting.backwards:
-                self._forwards(waiting, record)
+                self._again(waiting, record, backwards=True)
             case "refused" if not waiting.reads:
                 self._own_values(waiting, record)
             case "refused" if waiting.backwards and report.finding == "not_replayed":
-                self._forwards(waiting, record, doubted=replay_findings.refused(run, report))
+                self._again(waiting, record, doubted=replay_findings.refused(run, report))
             case "diverged" if waiting.other_values:
                 self._send(run, record, run.given, other_values=False, why=waiting.why or OWN_VALUES)
             case "unknown":
@@ -281,14 +283,23 @@ class Replays:
             case _:
                 self._finding = self._finding or replay_findings.refused(run, report)
 
-    def _forwards(self, waiting: _Waiting, record: Record, *, doubted: ErrorReport | None = None) -> None:
-        """The same replay once more, programs in the order in which the interpreter takes them."""
+    def _again(
+        self,
+        waiting: _Waiting,
+        record: Record,
+        *,
+        backwards: bool = False,
+        doubted: ErrorReport | None = None,
+    ) -> None:
+        """The same replay once more, programs in the order in which the interpreter takes them; `backwards`: all but they."""
         self._send(
             waiting.run,
             record,
             waiting.given,
             other_values=waiting.other_values,
             again=True,
+            backwards=backwards,
+            in_order=backwards,
             doubted=doubted,
             reads=waiting.reads,
             why=waiting.why,
