@@ -25,6 +25,10 @@ OTHERS = (
     "loads of {} what another program of the same launch stored and did not hand over; programs run in any order and at once, so use a second "
     "launch, or a tl.debug_barrier() and an atomic that this program looks at"
 )
+OTHERS_READ = (
+    "stores to {} what another program of the same launch loaded before it, and that need not have loaded yet; let it say so after its "
+    "load, by a tl.debug_barrier() and an atomic that this program looks at"
+)
 LANES = "loads of {} what other lanes of this program stored, which go their own ways; put a tl.debug_barrier() between"
 NARROW = (
     "{} is changed by several programs and by an atomic whose scope is one program; leave `scope` as it is"
@@ -133,7 +137,11 @@ class Races:
         """What is wrong with an access, with a place for names; empty where nothing is."""
         self._settle(kind, access)
         if kind == "store":
-            wrong = not self.lockstep and self.lanes.overtakes(access, self.changing or access.all_lanes)
+            changing = self.changing or access.all_lanes
+            wrong = not self.lockstep and self.lanes.overtakes(access, changing)
+            read = access.of_lanes(self._unseen(access.home.readers, access.noted))
+            if read.any() and changing(access.active)[access.lanes[read]].any():
+                return OTHERS_READ
             if self.backwards:
                 unseen = access.of_lanes(self._unseen(access.home.writers, access.noted))
                 self.rivals = _either(self.rivals, access, unseen)
@@ -146,11 +154,13 @@ class Races:
         """See `meets`; a volatile one waits for what it finds."""
         if not self.lockstep:
             self.lanes.load(access)
+        if self.in_order:
+            self._note_reader(access)
         if access.home.writers is None and access.home.adders is None:
             return ""
-        if self.volatile:
+        if self.volatile and access.places.size <= MOST_FLAGS:
             self._look(access)
-        elif any(self._unseen(epochs, access.noted).any() for epochs in access.home.epochs):
+        elif any(self._unseen(epochs, access.noted).any() for epochs in access.home.changes):
             return OTHERS
         return LANES if self._is_from_other_lanes(access) else ""
 
@@ -236,12 +246,19 @@ class Races:
     def _settle(self, kind: str, access: Access) -> None:
         """Elements of one size are known by their first byte; where there are others, each byte counts."""
         home = access.home
-        if home.grain_bytes == 0 and kind != "load":
+        if home.grain_bytes == 0 and (self.in_order or kind != "load"):
             home.grain_bytes = access.item_bytes
         if home.grain_bytes not in (0, 1, access.item_bytes):
             if id(home) in self._stored_by:
                 spread(self._stored_by[id(home)], home.grain_bytes)
             home.spread()
+
+    def _note_reader(self, access: Access) -> None:
+        home = access.home
+        if home.readers is None:
+            home.readers = np.zeros(home.reads.size, dtype=np.int32)
+        noted = access.noted
+        home.readers[noted[~self._unseen(home.readers, noted)]] = self._epoch
 
     def _contest(self, access: Access) -> None:
         if not self.lockstep:

@@ -63,22 +63,24 @@ class Allocation:
     """Size of all elements that were noted in these since the launch began, at whose first byte each is noted; 1: at every byte."""
     adders_before: NDArray[np.int32] | None = None
     """Likewise the last atomic of another program than that one's."""
+    readers: NDArray[np.int32] | None = None
+    """Likewise loads, where programs wait: of several the first that was not handed over to the next."""
     past: Past | None = None
     """What it holds of inputs and of earlier calls; `None` where nobody asks."""
 
     @property
-    def epochs(self) -> tuple[NDArray[np.int32] | None, ...]:
-        """Of stores and atomics."""
+    def changes(self) -> tuple[NDArray[np.int32] | None, ...]:
+        """Epochs of stores and atomics."""
         return self.writers, self.adders, self.adders_before
 
     def begin_launch(self) -> None:
         """All that was written is there for everybody."""
-        self.writers = self.adders = self.adders_before = None
+        self.writers = self.adders = self.adders_before = self.readers = None
         self.grain_bytes = 0
 
     def spread(self) -> None:
         """Notes every byte of what was noted at its first."""
-        for epochs in self.epochs:
+        for epochs in (*self.changes, self.readers):
             if epochs is not None:
                 spread(epochs, self.grain_bytes)
         self.grain_bytes = 1
