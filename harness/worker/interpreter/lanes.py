@@ -9,7 +9,7 @@ is in time there.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ Changing = Callable[[Mask | None], Mask]
 WARP = 64
 """Lanes that go together, at the most of all targets."""
 MOST_KEPT = 512
-"""Accesses of a program without a point at which lanes meet; those before are forgotten."""
+"""Accesses of one allocation without a point at which lanes meet; those before are forgotten."""
 OVERTAKES = (
     "stores to {} what other lanes of this program loaded before it, or are about to, as they go their own ways; put a "
     "tl.debug_barrier() between"
@@ -113,19 +113,24 @@ class Access:
         return lanes // WARP
 
     def meets(self, other: Access) -> bool:
-        """Whether the two may touch the same bytes, each of them by another lane."""
-        if self.home is not other.home or self.low >= other.high or other.low >= self.high:
+        """Whether the two, of one allocation, may touch the same bytes, each of them by another lane."""
+        if self.low >= other.high or other.low >= self.high:
             return False
         same = self.shape == other.shape and self.live.size == other.live.size
         return not (same and np.array_equal(self.addresses, other.addresses))
+
+
+def _several() -> deque[Access]:
+    return deque(maxlen=MOST_KEPT)
 
 
 @dataclass(slots=True)
 class Lanes:
     """The lanes of the program that runs."""
 
-    _loads: deque[Access] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
-    _stores: deque[Access] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
+    _loads: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
+    _stores: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
+    """By allocation."""
     withheld: dict[int, int] = field(default_factory=dict)
     """By address: the bits that a store would have left there, had it come last (`unordered`)."""
     _late: dict[tuple[int, ...], Mask] = field(default_factory=dict)
@@ -145,16 +150,16 @@ class Lanes:
     def load(self, access: Access) -> None:
         """Note who loads."""
         self._late.pop(access.shape, None)
-        self._loads.append(access)
+        self._loads[id(access.home)].append(access)
 
     def store(self, access: Access) -> None:
         """Note who stores."""
-        self._stores.append(access)
+        self._stores[id(access.home)].append(access)
 
     def contested(self, store: Access) -> Mask:
         """Of the active lanes of a store, or an atomic, those to whose place another warp stored, which may do so later as well."""
         found = np.zeros(store.live.size, dtype=bool)
-        for before in self._stores:
+        for before in self._stores.get(id(store.home), ()):
             if before.meets(store):
                 found |= _met(before, store, None)
         return found
@@ -168,7 +173,8 @@ class Lanes:
         late = self._late.get(store.shape)
         if late is not None and bool(late[store.lanes].any()):
             return True
-        return any(self._overtakes(store, load, changing) for load in self._loads if load.meets(store))
+        loads = self._loads.get(id(store.home), ())
+        return any(self._overtakes(store, load, changing) for load in loads if load.meets(store))
 
     def _overtakes(self, store: Access, load: Access, changing: Changing) -> bool:
         lone = not load.shape

@@ -139,8 +139,7 @@ class Races:
         if kind == "store":
             changing = self.changing or access.all_lanes
             wrong = not self.lockstep and self.lanes.overtakes(access, changing)
-            read = access.of_lanes(self._unseen(access.home.readers, access.noted))
-            if read.any() and changing(access.active)[access.lanes[read]].any():
+            if self.in_order and self._overtakes_readers(access, changing):
                 return OTHERS_READ
             if self.backwards:
                 unseen = access.of_lanes(self._unseen(access.home.writers, access.noted))
@@ -252,6 +251,10 @@ class Races:
             if id(home) in self._stored_by:
                 spread(self._stored_by[id(home)], home.grain_bytes)
             home.spread()
+
+    def _overtakes_readers(self, store: Access, changing: Changing) -> bool:
+        read = store.of_lanes(self._unseen(store.home.readers, store.noted))
+        return bool(read.any()) and bool(changing(store.active)[store.lanes[read]].any())
 
     def _note_reader(self, access: Access) -> None:
         home = access.home
