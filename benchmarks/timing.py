@@ -35,6 +35,8 @@ from suites import Task, baseline_source, load_suite, load_task
 SEED = 1
 ROOT = Path(__file__).resolve().parent.parent
 SHORT_RUNS = 6
+REPLY_S = 5.0
+"""Between two evaluations: less than any model takes for a kernel."""
 HONEST = ROOT / "tests" / "adversarial" / "honest"
 ONCE = Effort(pairs=2, looks=1, least_rounds=1, most_rounds=1)
 """Of what a whole effort takes, the tape is left."""
@@ -170,16 +172,25 @@ async def short(pool: DevicePool) -> None:
     task = load_task("vector_add")
     cases = tuple(msgspec.structs.replace(case, gpu=case.cpu) for case in task.cases)
     task = msgspec.structs.replace(task, cases=cases)
-    for number in range(SHORT_RUNS):
+    took: dict[float, list[float]] = {0.0: [], REPLY_S: []}
+    for number in range(2 * SHORT_RUNS):
+        pause_s = (REPLY_S, 0.0)[number % 2]
+        await asyncio.sleep(pause_s)
         began = time.monotonic()
         found = await judged(pool, task, f"{baseline_source(task)}\nNUMBER = {number}\n")
+        seconds = time.monotonic() - began
+        took[pause_s].append(seconds)
         stages = ", ".join(f"{stage.name} {stage.seconds:.2f}" for stage in found.stages)
         spent = [fact.value for fact in found.facts if fact.name == "time of timing"]
-        CONSOLE.print(f"{found.verdict} in {time.monotonic() - began:.2f} s: {stages}")
+        CONSOLE.print(f"{found.verdict} in {seconds:.2f} s, {pause_s:g} s after the last: {stages}")
         CONSOLE.print(f"  {found.stages[-1].detail}")
         CONSOLE.print(f"  timing: {'; '.join(spent)}")
         if found.error is not None:
             CONSOLE.print(f"  {found.error.message}\n{found.error.trace}\n{found.printed}")
+    for pause_s, seconds_each in took.items():
+        later = seconds_each[1:]  # the first builds what a pool builds once
+        said = f"{statistics.median(later):.2f} s in the median, {max(later):.2f} s at most"
+        CONSOLE.print(f"{pause_s:g} s after the one before: {said} ({len(later)} evaluations)")
 
 
 async def tapes(pool: DevicePool) -> None:

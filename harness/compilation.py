@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import secrets
-import signal
 from collections.abc import Sequence
 
 import msgspec
 
 from harness.worker.compiler.noted import Launched, difference
 from harness.worker.judge.replay_findings import UNPROVEN
-from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import (
     ENCODER,
     GUEST_REPORTS,
@@ -31,6 +29,7 @@ from suites.task import Task
 
 from . import limits
 from .device import Target
+from .endings import status_words
 from .errors import WorkerDied
 from .evaluation import ErrorReport, KernelResources, Layer, Verdict
 from .frames import AsyncChannel
@@ -64,6 +63,21 @@ class TargetReport(msgspec.Struct, frozen=True):
     host_work: HostWorkFound | None = None
     noted: tuple[Launched, ...] = ()
     argument_types: tuple[tuple[str, ...], ...] = ()
+
+    def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
+        """The verdict where it was not compiled for the target of this report; `None` where it was."""
+        if self.timed_out:
+            verdict, kind = Verdict.TIMEOUT, "timeout"
+        elif self.error is not None:
+            verdict, kind = Verdict.COMPILE_ERROR, "compile"
+        elif self.unsupported is not None:
+            verdict, kind = Verdict.UNSUPPORTED, "unsupported"
+        else:
+            return None
+        said = self.error or self.unsupported or ""
+        first_line = said.partition("\n")[0]
+        message = f"{target}: {first_line}"
+        return verdict, ErrorReport(kind=kind, message=message, trace=self.trace or said, line=self.line)
 
     def refusal(self, launched: Sequence[Launched]) -> tuple[Verdict, ErrorReport] | None:
         """
@@ -220,11 +234,11 @@ class Compiler:
                 return report
             except TimeoutError:
                 return TargetReport(error=patience.told(), timed_out=True)
-            except (EOFError, BadFrame, msgspec.DecodeError):
+            except (EOFError, BadFrame):
                 if not self._pool.compiling.alive:
                     raise WorkerDied("the compiling server died and took the candidate along") from None
                 ended = await child.wait(_LEAVE_S)
-                how = f"it had {ended.why}" if ended.why else _how(ended.status)
+                how = f"it had {ended.why}" if ended.why else status_words(ended.status)
                 return TargetReport(error=f"the compiler's process ended ({how})", trace=child.printed.text())
             finally:
                 channel.close()
@@ -239,7 +253,7 @@ class Compiler:
         patience: _Patience,
     ) -> TargetReport:
         try:
-            hello = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+            hello = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         except EOFError:
             hello = None
         if not isinstance(hello, Hello):
@@ -256,17 +270,17 @@ class Compiler:
             once=once,
         )
         await channel.send(ENCODER.encode(request))
-        report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+        report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         while isinstance(report, Compiling) and report.nonce == nonce:
             patience.extend()
-            report = GUEST_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+            report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         if isinstance(report, Failed) and report.nonce == nonce:
             return TargetReport(error=report.message, trace=report.trace, line=report.line)
         if isinstance(report, Broken) and report.nonce == nonce:
             raise WorkerDied(f"the compiling worker failed: {report.message}")
         if not isinstance(report, Compiled) or report.nonce != nonce:
             raise EOFError("the compiler's answer is none")
-        found = _TARGET_REPORTS.decode(report.report)
+        found = decoded(_TARGET_REPORTS, report.report)
         wrong = {one.binary for one in found.resources if one.binary} - {target.name}
         if wrong:
             raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")
@@ -289,9 +303,3 @@ def _on_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
 def last_line(child: Child) -> str:
     """The last line that a worker printed."""
     return child.printed.text().strip().rpartition("\n")[2]
-
-
-def _how(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
-    return f"exit code {os.waitstatus_to_exitcode(status)}"

@@ -58,12 +58,13 @@ def energy_a_call(points: Sequence[Point], drawn: Drawn) -> float | None:
 
 
 def with_energy(
-    latency: Iterable[Latency], times: Iterable[ProcessTimes], points: Sequence[Point]
+    latency: Sequence[Latency], times: Iterable[ProcessTimes], points: Sequence[Point]
 ) -> tuple[tuple[Latency, ...], str]:
-    """The latencies with both sides' energy a call, and for people why some have none; nothing where none was asked for."""
+    """The latencies with both sides' energy a call, where it was asked for, and for people why some have none."""
     drawn = {(one.case, one.side): one.drawn for one in times if one.drawn is not None}
     found = {key: energy_a_call(points, one) for key, one in drawn.items()}
     untold = sorted({case for (case, _), energy in found.items() if energy is None})
+    left_out = sorted({each.case for each in latency} - {case for case, _ in drawn})
     told = tuple(
         msgspec.structs.replace(
             each,
@@ -72,12 +73,17 @@ def with_energy(
         )
         for each in latency
     )
-    why = (
+    rarely = (
         f"energy a call is not told of {', '.join(untold)}: the device's counter moved too rarely for it"
         if untold
         else ""
     )
-    return told, why
+    short = (
+        f"energy a call was not measured of {', '.join(left_out)}: too short, or the time for timing was up"
+        if left_out
+        else ""
+    )
+    return told, "; ".join(filter(None, (rarely, short)))
 
 
 def _with(

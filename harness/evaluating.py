@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import signal
 import socket
 from collections.abc import Awaitable
 
@@ -35,6 +33,7 @@ from .baselines import Against
 from .compilation import Compiler, TargetReport, last_line, never_run, only_compiled
 from .device import Target
 from .effort import Effort
+from .endings import verdict_of
 from .errors import WorkerDied
 from .evaluation import ErrorReport, Evaluation, Verdict
 from .frames import AsyncChannel
@@ -87,7 +86,7 @@ class Evaluating:
         self._pool = pool
         self._slot = slot
         self._task = asked.task
-        self._asked = asked.as_written
+        self._as_written = asked.as_written
         self._source = asked.source
         self._targets = asked.targets
         self._product = asked.product
@@ -97,7 +96,8 @@ class Evaluating:
         self._rival = asked.rival
         self._against = asked.against
         self._effort = asked.effort
-        self._limits = pool.limits(slot.device)
+        allowed = pool.limits(slot.device)
+        self._limits = allowed.for_source(asked.source) if slot.device.kind == "cpu" else allowed
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
         self._compiled: TargetReport | None = None
@@ -212,9 +212,9 @@ class Evaluating:
             "facts": (*judged.facts, *sheet.facts.get("facts", ())),
             "margins": judged.margins,
         }
-        if verdict is Verdict.CORRECT and self._slot.device.kind != "cpu" and guest.scratch is not None:
-            await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
         on_cpu = self._slot.device.kind == "cpu"
+        if verdict is Verdict.CORRECT and not on_cpu and guest.scratch is not None:
+            await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
         refusal = None
         if verdict is Verdict.CORRECT and self._compiled is not None:
             refusal = self._compiled.refusal(judged.launched) or self._compiled.empty(
@@ -317,37 +317,11 @@ class Evaluating:
         return ended.leftover
 
     def _how_it_ended(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
-        """A crash in the words of the signal; the kernel's CPU limit is a timeout; a dead server is our fault."""
+        """See `verdict_of`; `WorkerDied` where it was our server that died."""
         assert judged.error is not None
         if not self._slot.server.alive:
             raise WorkerDied(f"the {self._slot.server.name} server died and took the candidate along")
-        ended = guest.ended.result()
-        if ended.killed:
-            return Verdict.REJECTED, ErrorReport(
-                kind="tampering", message="the candidate closed the judge's channel"
-            )
-        if ended.why:
-            message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
-            return Verdict.CRASH, ErrorReport(kind="limit", message=message)
-        status = ended.status
-        where = judged.error.message.removeprefix("the process ended ")
-        if not os.WIFSIGNALED(status):
-            code = os.waitstatus_to_exitcode(status)
-            message = (
-                f"the candidate ended its process {where} (exit code {code}); an entry point must return"
-            )
-            return Verdict.CRASH, ErrorReport(kind="exit", message=message)
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name
-        if number == signal.SIGXCPU:
-            return Verdict.TIMEOUT, ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
-        hint = {
-            signal.SIGKILL: "the machine may have run out of memory",
-            signal.SIGSEGV: "an access outside its memory",
-            signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
-        }.get(signal.Signals(number), "")
-        message = f"the process was killed by {name} {where}" + (f": {hint}" if hint else "")
-        return Verdict.CRASH, ErrorReport(kind=name, message=message)
+        return verdict_of(guest.ended.result(), judged.error.message.removeprefix("the process ended "))
 
     async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
@@ -355,7 +329,7 @@ class Evaluating:
         if self._sheet.compiled is not None:
             self._sheet.leave("compile", self._sheet.compiled, ok=True)
             return None
-        compiler = Compiler(self._pool, self._asked, self._source, self._limits)
+        compiler = Compiler(self._pool, self._as_written, self._source, self._limits)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -365,9 +339,8 @@ class Evaluating:
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         reports = {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
-        self._sheet.facts["sandbox"] = (
-            compiler.layers
-        )  # until the judge's word: a candidate may fail before it
+        # Until the judge's word: a candidate may fail before it.
+        self._sheet.facts["sandbox"] = compiler.layers
         self._sheet.facts["resources"] = {name: one.resources for name, one in reports.items()}
         self._sheet.facts["compile_errors"] = {
             name: one.error or f"unsupported: {one.unsupported}"
@@ -378,12 +351,11 @@ class Evaluating:
             self._sheet.notes += [f"{name}: {note}" for note in one.notes]
         first = self._targets[0].name
         judging = reports[first]
-        if judging.timed_out:
-            return self._compile_failure(Verdict.TIMEOUT, "timeout", judging, first)
-        if judging.error is not None:
-            return self._compile_failure(Verdict.COMPILE_ERROR, "compile", judging, first)
-        if judging.unsupported is not None:
-            return self._compile_failure(Verdict.UNSUPPORTED, "unsupported", judging, first)
+        failure = judging.failure(first)
+        if failure is not None:
+            verdict, error = failure
+            self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
+            return failure
         self._compiled = judging
         self._sheet.notes += never_run(judging.resources, self._configs)
         count = {
@@ -394,19 +366,6 @@ class Evaluating:
         detail = ", ".join(f"{name}: {number} binaries" for name, number in count.items())
         self._sheet.leave("compile", detail, ok=True)
         return None
-
-    def _compile_failure(
-        self, verdict: Verdict, kind: str, report: TargetReport, target: str
-    ) -> tuple[Verdict, ErrorReport]:
-        said = report.error or report.unsupported or ""
-        message = said.partition("\n")[0]
-        self._sheet.leave(
-            "compile", f"{target}: {message}", ok=None if verdict is Verdict.UNSUPPORTED else False
-        )
-        error = ErrorReport(
-            kind=kind, message=f"{target}: {message}", trace=report.trace or said, line=report.line
-        )
-        return verdict, error
 
     async def completed(self, evaluation: Evaluation) -> Evaluation:
         """What the GPU said, with what was sampled meanwhile."""

@@ -238,6 +238,8 @@ class SampledTraffic(msgspec.Struct, frozen=True):
     """Accesses outside their tensor at these sizes, of sampled programs: offsets that overflow, for one."""
     remarks: tuple[str, ...] = ()
     """Where distinct bytes are bounds only, as addresses depend on data."""
+    moved_bytes: int = 0
+    """Results of copies that the host made: kernels may work on them in place of inputs, and in place."""
 
 
 class Estimate(msgspec.Struct, frozen=True):

@@ -86,7 +86,7 @@ def _is_whole(name: str, content: bytes, files: Mapping[str, bytes]) -> bool:
         return True
     try:
         children = msgspec.json.decode(content, type=_Group).child_paths
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # a candidate may have written it
         return False
     return all(f"{folder}/{child}" in files for child in children)
 
@@ -127,12 +127,14 @@ def _key(source: str) -> bytes:
 
 
 def files_of(top: Path) -> Iterator[tuple[str, bytes]]:
-    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link. None where nothing was compiled."""
-    with suppress(FileNotFoundError):  # nothing was compiled, or the process ends and its folder goes
-        for folder, _, names, descriptor in os.fwalk(top, follow_symlinks=False):
+    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link. None where none can be read."""
+    # Nothing was compiled; or the process ends and its folder goes; or foreign code made a link of the folder, or shut it.
+    with suppress(OSError):
+        for folder, deeper, names, descriptor in os.fwalk(top, follow_symlinks=False):
             inner = Path(folder).relative_to(top)
-            if len(inner.parts) != 1:
+            if not inner.parts:
                 continue
+            deeper.clear()  # what lies there is not Triton's
             for name in names:
                 content = _read(name, descriptor)
                 if content is not None:

@@ -67,7 +67,9 @@ class Launchers:
                 await channel.send(msgspec.msgpack.encode(tuple(sorted(wanted))))
                 await channel.receive()
             assert child.scratch is not None
-            self._files.setdefault(target, {}).update(await asyncio.to_thread(_built_in, child.scratch))
+            built = await asyncio.to_thread(_built_in, child.scratch)
+            # Not in place: another thread may be laying those of before.
+            self._files[target] = self._files.get(target, {}) | built
         except (EOFError, TimeoutError) as error:
             raise WorkerDied("the process that builds Triton's launchers ended early") from error
         finally:

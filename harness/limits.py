@@ -20,6 +20,18 @@ class TimeLimits(msgspec.Struct, frozen=True):
     compile_all_s: float = 1200.0
     """One target, all that a candidate makes the compiler do."""
 
+    def for_source(self, source: str) -> TimeLimits:
+        """Those for one candidate in the interpreter: there an autotuned kernel runs twice in the first call of each key."""
+        if "autotune" not in source:
+            return self
+        return msgspec.structs.replace(
+            self,
+            call_s=2 * self.call_s,
+            call_cpu_s=2 * self.call_cpu_s,
+            case_s=2 * self.case_s,
+            case_cpu_s=2 * self.case_cpu_s,
+        )
+
 
 ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
@@ -52,6 +64,8 @@ FILE_BYTES = 64 << 20
 OPEN_FILES = 256
 SCRATCH_BYTES = 1 << 30
 SCRATCH_FILES = 20_000
+SCRATCH_PATH_BYTES = 3000
+"""Of the longest path in a worker's folder: what lies deeper than 4096 cannot be looked at by name."""
 PROCESSES = 64
 """Of one worker's tree; compilers start a few, one after the other."""
 WATCH_S = 0.2

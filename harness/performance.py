@@ -171,7 +171,11 @@ class Performance:
         if measure.effort.rough:
             return roughly_concluded(self._slot.device, measure, measured, left_out)
         timing = concluded(self._slot.device, product, measure, measured, watched.window, left_out)
-        latency, no_energy = with_energy(timing.latency, measured.times, watched.points)
+        latency, no_energy = (
+            with_energy(timing.latency, measured.times, watched.points)
+            if measure.energy_s
+            else (timing.latency, "")
+        )
         return msgspec.structs.replace(
             timing,
             latency=latency,

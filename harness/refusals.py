@@ -71,6 +71,13 @@ _ATTRIBUTES = frozenset({
     "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "get_objects", "get_referrers", "_current_frames",
     "settrace", "setprofile", "_unsafe_update_src", "modules", "meta_path", "path_hooks", "_C",
 }) | _MODES_OFF  # fmt: skip
+_INSIDE_STORAGES = frozenset({
+    "resizable", "_cdata", "_weak_ref", "_set_cdata", "_swap_data_ptr_", "_resize_with_addr_", "_share_fd_cpu_",
+    "_share_filename_cpu_", "_share_cuda_", "_new_with_weak_ptr", "_new_with_file", "_new_shared_fd_cpu",
+    "_new_shared_filename_cpu", "_set_from_file", "_write_file", "_get_filename", "_get_shared_fd",
+})  # fmt: skip
+"""Whose memory a tensor lies in, and ways to put it elsewhere."""
+_ATTRIBUTES |= _INSIDE_STORAGES
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
 _RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})

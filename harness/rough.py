@@ -13,7 +13,7 @@ from . import ratios
 from .device import Device
 from .evaluation import Verdict
 from .latency import RoughTime
-from .timed import Timing
+from .timed import Timing, why_missing
 
 
 def roughly_concluded(
@@ -29,7 +29,8 @@ def roughly_concluded(
         for case in measure.task.open_cases
         if (found := _rough(device.name, measure, measured, case.name, ratios.FLOORS * floor_ms)) is not None
     )
-    why = measured.problem or (f"{sum(left_out.values())} samples were disturbed" if left_out else "")
+    missing = {case.name for case in measure.task.open_cases} - {one.case for one in rough}
+    why = why_missing(measured, missing, left_out)
     if not rough:
         return Timing((), f"not estimated: {why or 'no case was measured'}")
     count = sum(one.samples for one in rough)
@@ -37,7 +38,7 @@ def roughly_concluded(
     return Timing(
         (),
         words,
-        notes=(f"the estimate is not whole: {measured.problem}",) if measured.problem else (),
+        notes=(f"the estimate is not whole: {why}",) if why else (),
         rough=rough,
     )
 

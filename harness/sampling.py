@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from harness.worker.sampler.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
-from harness.worker.serving.channel import BadFrame
+from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import ENCODER, CaseTraffic
 from suites.costs import task_cost
 from suites.task import Case, Task
@@ -61,7 +61,7 @@ class Sampler:
                     found[report.case] = report
         except TimeoutError:
             why = f"not sampled within {SAMPLE_S:g} s"
-        except (EOFError, BadFrame, msgspec.DecodeError, WorkerDied) as error:
+        except (EOFError, BadFrame, WorkerDied) as error:
             why = f"the sampling process ended: {error}" if str(error) else "the sampling process ended"
         return tuple(
             found.get(name, CaseSampled(nonce=nonce, case=name, seconds=0.0, why=why)) for name in names
@@ -75,7 +75,7 @@ class Sampler:
             await channel.receive(_MAX_REPORT_BYTES)  # the worker's hello
             await channel.send(ENCODER.encode(request))
             for name in names:
-                report = SAMPLE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+                report = decoded(SAMPLE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
                 if report.nonce != request.nonce or report.case != name:
                     raise EOFError("its answer is none")
                 yield report
@@ -123,6 +123,7 @@ def extrapolated(
                 flops=cost.flops,
                 out_of_bounds=report.out_of_bounds,
                 remarks=report.remarks,
+                moved_bytes=report.moved_bytes,
                 **msgspec.structs.asdict(report.flow),
             )
         )
@@ -151,14 +152,15 @@ def missed(sampled: Sequence[SampledTraffic]) -> list[str]:
 
 def untouched(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
     """
-    What cannot be right at `gpu` sizes, as its kernels touch less than inputs and outputs hold; and notes on what may not be.
+    What cannot be right at `gpu` sizes, as its kernels touch less than inputs and outputs hold, with what the host copies for
+    them to work on in place; and notes on what may not be.
 
     An error only where the bound holds: no address depends on loaded values, and every program was sampled or all that
     were, of each place in the grid, ask for equally much.
     """
     error, notes = None, []
     for one in sampled:
-        if one.unique_high_bytes >= TOUCHED * one.minimal_bytes:
+        if one.unique_high_bytes + one.moved_bytes >= TOUCHED * one.minimal_bytes:
             continue
         text = (
             f"case {one.case} at its gpu sizes: kernels touch at most {one.unique_high_bytes:,} distinct bytes, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from .device import Device
 from .environment import worker_environment
 from .errors import WorkerDied
 from .frames import AsyncChannel, Tail
+from .removal import remove
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -275,7 +275,7 @@ class ForkServer:
     def _remove(self, scratch: Path | None) -> None:
         if scratch is not None:
             loop = asyncio.get_running_loop()
-            removal = loop.run_in_executor(None, lambda: shutil.rmtree(scratch, ignore_errors=True))
+            removal = loop.run_in_executor(None, remove, scratch)
             self._removals.add(removal)
             removal.add_done_callback(self._removals.discard)
 

@@ -33,39 +33,47 @@ class Spares:
     def __init__(self, server: ForkServer) -> None:
         self._server = server
         self._waiting: dict[tuple[str, str], list[Worker]] = {}
+        self._starting: dict[int, asyncio.Event] = {}
+        """By the process, of those that wait without being ready yet: set once they are, or are nobody's to wait for."""
 
     async def take(self, role: str, device: Device) -> Worker:
-        """One that waits, or a new one; `WorkerDied` when none can be had."""
+        """One that waits, ready before starting, or a new one; `WorkerDied` when none can be had."""
         waiting = self._waiting.get((role, device.name), [])
         while waiting:
-            worker = waiting.pop(0)
+            worker = next((one for one in waiting if one.pid not in self._starting), waiting[0])
+            waiting.remove(worker)
+            self._settle(worker)
             if not worker.child.ended.done():
                 return worker
             worker.end.close()
         return await self._start(role, device)
 
     async def fill(self, device: Device) -> None:
-        """Starts what is missing, and waits until all are ready: the GPU must be this pool's to use meanwhile."""
-        started: list[tuple[str, Worker]] = []
+        """Starts what is missing, and waits until all are ready or taken: the GPU must be this pool's to use meanwhile."""
+        started: list[Worker] = []
         try:
             for role, count in COUNTS.items():
-                for _ in range(count - len(self._waiting.get((role, device.name), ()))):
-                    started.append((role, await self._start(role, device)))  # noqa: PERF401 -- ended when one fails
+                waiting = self._waiting.setdefault((role, device.name), [])
+                for _ in range(count - len(waiting)):
+                    worker = await self._start(role, device)
+                    self._await(worker)
+                    waiting.append(worker)
+                    started.append(worker)
             async with asyncio.timeout(limits.GUEST_START_S):
-                while started:
-                    role, worker = started[0]
-                    await _readable(worker.end)
-                    self._waiting.setdefault((role, device.name), []).append(started.pop(0)[1])
+                for worker in started:
+                    if ready := self._starting.get(worker.pid):
+                        await ready.wait()
         finally:
-            for _, worker in started:
-                _end(worker)
+            for worker in started:
+                if worker.pid in self._starting:
+                    self._forget(worker)
 
     def drop(self, device: Device | None = None) -> None:
         """Ends those of one GPU, or of all: one of them may have lost its context."""
         for (_, name), waiting in self._waiting.items():
             if device is None or device.name == name:
-                while waiting:
-                    _end(waiting.pop())
+                for worker in tuple(waiting):
+                    self._forget(worker)
 
     async def _start(self, role: str, device: Device) -> Worker:
         return Worker(
@@ -74,18 +82,22 @@ class Spares:
             )
         )
 
+    def _await(self, worker: Worker) -> None:
+        """Notes when a worker's first words are there, or its end."""
+        self._starting[worker.pid] = asyncio.Event()
+        asyncio.get_running_loop().add_reader(worker.end.fileno(), self._settle, worker)
 
-def _end(worker: Worker) -> None:
-    worker.end.close()
-    worker.child.end()
+    def _settle(self, worker: Worker) -> None:
+        """It is ready, or somebody else's."""
+        ready = self._starting.pop(worker.pid, None)
+        if ready is not None:
+            asyncio.get_running_loop().remove_reader(worker.end.fileno())
+            ready.set()
 
-
-async def _readable(end: socket.socket) -> None:
-    """Until its first words are there, or its end."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(end.fileno(), ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(end.fileno())
+    def _forget(self, worker: Worker) -> None:
+        self._settle(worker)
+        for waiting in self._waiting.values():
+            if worker in waiting:
+                waiting.remove(worker)
+        worker.end.close()
+        worker.child.end()

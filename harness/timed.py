@@ -83,7 +83,7 @@ def concluded(
     measure: Measure,
     measured: Measured,
     window: Window,
-    left_out: Mapping[tuple[str, str], int],
+    left_out: Counter[tuple[str, str]],
 ) -> Timing:
     """Latencies of every case that both sides finished, and what is to be said of them."""
     cases = measure.task.open_cases
@@ -92,15 +92,14 @@ def concluded(
     if measured.verdict:
         assert measured.error is not None
         return Timing((), measured.error.message, Verdict(measured.verdict), measured.error)
-    lost = sum(left_out.values())
-    disturbed = f"{lost} samples were disturbed by a drop of the clock or by others on the device"
-    why = measured.problem or (disturbed if lost else "")
+    missing = {case.name for case in cases} - {one.case for one in latency}
+    why = why_missing(measured, missing, left_out)
     if not latency:
         return Timing((), f"not timed: {why or 'no case was measured'}")
     outcomes = [one.outcome for one in latency]
     words = ", ".join(f"{outcomes.count(one)} {one}" for one in Outcome if one in outcomes)
     notes = []
-    if not_timed(cases, latency):
+    if missing:
         count = f"{len(latency)} of {len(cases)} cases"
         notes.append(f"timing was not whole: {count}{f': {why}' if why else ''}")
     elif measured.problem:
@@ -159,7 +158,7 @@ def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
     )
 
 
-def _watched(each: Latency, window: Window, left_out: Mapping[tuple[str, str], int]) -> Latency:
+def _watched(each: Latency, window: Window, left_out: Counter[tuple[str, str]]) -> Latency:
     """With what the device told, and what was left out for it."""
     assert each.baseline is not None
     assert each.candidate is not None
@@ -256,6 +255,15 @@ def _timed(processes: Sequence[ProcessTimes]) -> Timed:
         graph_ms=statistics.median(graph) if graph else None,
         peak_bytes=max(one.peak_bytes for one in processes),
     )
+
+
+def why_missing(measured: Measured, missing: Collection[str], left_out: Mapping[tuple[str, str], int]) -> str:
+    """Why these cases have no time: what ended the clock's work, else how many of their samples were disturbed; empty where neither
+    is known.
+    """
+    lost = sum(count for (case, _), count in left_out.items() if case in missing)
+    disturbed = f"{lost} samples were disturbed by a drop of the clock or by others on the device"
+    return measured.problem or (disturbed if lost else "")
 
 
 def not_timed(cases: Sequence[Case], latency: Sequence[Latency]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The method `tune`, and `geak --tune`: what becomes an attempt, in which order, and what a resumed session makes again."""
+"""The method `tune`: what becomes an attempt, in which order, and what a resumed session makes again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import msgspec
 import pytest
 
 from engine.errors import UsageProblem
-from engine.judging import OnStage
-from engine.models import NoModel, RecordedClient, Reply, Request, ScriptedClient
+from engine.models import NoModel
 from engine.plan import RunPlan, SessionPlan, resolve
 from engine.reviewing import Decisions
 from engine.tuning import FIELD
-from harness import ROUGH, Effort, Evaluation, Latency, RoughTime, StageEntered, Verdict
-from harness.baselines import Baseline
-from harness.survey import Compiled
+from harness import ROUGH, Evaluation, Latency, Verdict
 from sessions import Home, fold, resume
 from sessions.events import (
     AnyEvent,
@@ -27,96 +24,16 @@ from sessions.events import (
     EngineStarted,
     MethodOptions,
     Origin,
-    Role,
     SessionFinished,
     SweepRung,
 )
 from sessions.journal import read_journal
-from sessions.recording import load_recording, write_recording
-from sessions.state import AttemptState, SessionState
-from suites import Task, baseline_source, load_task
-from tests.support.engines import ToldJudge, plan, play, run, shared
-from tests.support.evaluations import correct, failed
-from tests.support.surveys import ToldSurvey, compiled
+from sessions.state import SessionState
+from suites import Task
+from tests.support.engines import plan, play, run, shared
+from tests.support.surveys import ToldSurvey
+from tests.support.tuning import BASELINE, Judging, notices, only, speed
 from tui.narrate import Narrator
-
-BASELINE = baseline_source(load_task("vector_add"))
-"""BLOCK 1024 and no option given: BLOCK, num_warps and waves_per_eu can be swept."""
-
-
-def block_of(source: str) -> int:
-    return int(re.findall(r"block = (\d+)", source)[0])
-
-
-def warps_of(source: str) -> int:
-    found = re.search(r"num_warps=(\d+)", source)
-    return int(found[1]) if found else 4
-
-
-def speed(source: str) -> float:
-    """Highest with 16 warps and blocks of 4096."""
-    return 1.5 - 0.3 * (abs(warps_of(source) - 16) / 16 + abs(block_of(source) - 4096) / 4096)
-
-
-class Judging(ToldJudge):
-    """Says of each source what a function does, and lets sweeps see more occupancy with more warps and larger blocks."""
-
-    def __init__(self, verdict: str = "correct", *, timed: bool = False, wrong: Sequence[int] = ()) -> None:
-        super().__init__()
-        self.surveying = self.survey_told = ToldSurvey(self._compiled)
-        self.exam = lambda _: correct()
-        self._verdict, self._timed, self._wrong = verdict, timed, wrong
-        self.estimated: list[tuple[str, Effort]] = []
-        self.seen_by_rungs = True
-        """Whether what is wrong is seen where time is estimated already."""
-        self.known: list[bool] = []
-        """Of each estimate, whether the judge was told what it had said of the source before."""
-        self.unable = 0
-        """How many of the next estimates end with `infra_error`."""
-
-    async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
-        if rest.get("exam"):
-            return await super().evaluate(source, task, **rest)  # type: ignore[arg-type]
-        self.evaluated.append(source)
-        return self._said(source)
-
-    async def estimate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        start: Baseline,
-        effort: Effort,
-        passed: Evaluation | None,
-        on_stage: OnStage,
-    ) -> Evaluation:
-        self.estimated.append((source, effort))
-        self.known.append(passed is not None)
-        on_stage(StageEntered("call", "0"))
-        if self.unable:
-            self.unable -= 1
-            return failed(Verdict.INFRA_ERROR, "a worker died")
-        said = self._said(source) if self.seen_by_rungs else correct()
-        if said.verdict is not Verdict.CORRECT:
-            return said
-        ratio = speed(source) / speed(start.source)
-        rough = tuple(
-            RoughTime("0", case.name, ratio, 1 / ratio, 2 * effort.pairs, effort.pairs, start.name)
-            for case in task.open_cases
-        )
-        return msgspec.structs.replace(said, rough=rough, speedup=None)
-
-    def _said(self, source: str) -> Evaluation:
-        if self._verdict != "correct":
-            return failed(Verdict(self._verdict))
-        if block_of(source) in self._wrong:
-            return failed()
-        return correct(speedup=speed(source) if self._timed else None)
-
-    @staticmethod
-    def _compiled(source: str) -> Compiled:
-        return compiled(source, occupancy=min(8.0, warps_of(source) * block_of(source) / 2048))
-
 
 TUNE = plan("20260101-000000-tune-0000", method="tune", model="none", iterations=5)
 
@@ -124,14 +41,6 @@ TUNE = plan("20260101-000000-tune-0000", method="tune", model="none", iterations
 async def tuned(home: Path, judge: Judging, of: SessionPlan = TUNE) -> tuple[SessionState, list[AnyEvent]]:
     events: list[AnyEvent] = [*await play(Home(home), NoModel(), of=of, judge=judge)]  # type: ignore[list-item]
     return fold(events), events
-
-
-def notices(state: SessionState) -> str:
-    return "\n".join(words for _, words in state.notices)
-
-
-def only(state: SessionState) -> list[AttemptState]:
-    return state.instances["vector_add#1"].attempts
 
 
 async def test_it_starts_with_the_baseline_unchanged_and_derives_every_variant_from_it(
@@ -411,94 +320,6 @@ async def test_a_start_whose_timing_was_not_whole_is_tuned_as_where_nothing_is_t
     state, _ = await tuned(tmp_path, judge)
     assert not judge.estimated
     assert "vector_add#1/1: timing not whole: 1 of 2 cases;" in notices(state)
-
-
-# geak --tune
-
-GEAK = plan(iterations=3, options=MethodOptions(tune=True))
-
-
-def writing(*verdicts: str) -> ScriptedClient:
-    """A model whose candidate number n is the baseline with a mark: its number, and the verdict it is to get."""
-
-    def answer(request: Request) -> Reply:
-        key = request.key
-        if key.role is Role.REFLECTOR:
-            return Reply(text="Cause.")
-        source = f"# {verdicts[key.attempt - 1]} {key.attempt}\n{BASELINE}"
-        return Reply(text=f"## Strategy\n\nIdea {key.attempt}.\n\n```python\n{source}```\n")
-
-    return ScriptedClient(answer=answer)
-
-
-class Marked(Judging):
-    """As `Judging`, but of a source whose first line says `wrong`, and of a variant of one that says `fragile`."""
-
-    async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
-        word = source[2:].partition(" ")[0]
-        if not rest.get("exam") and (
-            word == "wrong" or (word == "fragile" and (block_of(source), warps_of(source)) != (1024, 4))
-        ):
-            self.evaluated.append(source)
-            return failed()
-        return await super().evaluate(source, task, **rest)
-
-
-async def geak(
-    home: Path, *verdicts: str, timed: bool = True, of: SessionPlan = GEAK
-) -> tuple[SessionState, ScriptedClient]:
-    client = writing(*verdicts)
-    events = await play(Home(home), client, of=of, judge=Marked(timed=timed))
-    return fold(events), client  # type: ignore[arg-type]
-
-
-def lineage(state: SessionState) -> list[tuple[str, str | None]]:
-    return [
-        (str(attempt.origin), attempt.base and attempt.base.rpartition("/")[2]) for attempt in only(state)
-    ]
-
-
-async def test_a_variant_follows_each_correct_attempt_and_is_no_iteration(tmp_path: Path) -> None:
-    state, client = await geak(tmp_path, "correct", "wrong", "correct")
-    assert lineage(state) == [
-        ("fresh", None),
-        ("tune", "1"),
-        ("optimize", "2"),
-        ("repair", "3"),
-        ("tune", "4"),
-    ], "the model goes on from the variant, and writes as many candidates as it would have"
-    plain, client_alone = await geak(tmp_path / "plain", "correct", "wrong", "correct", of=plan(iterations=3))
-    assert len(only(plain)) == 3
-    assert len(client.requests) == len(client_alone.requests), "no call more"
-    variant = only(state)[1]
-    assert not variant.calls
-    assert "num_warps=16" in client.requests[1].messages[-1].content, "the optimizer sees the variant"
-
-
-async def test_a_variant_that_fails_is_not_repaired(tmp_path: Path) -> None:
-    state, client = await geak(
-        tmp_path, "fragile", "correct", of=plan(iterations=2, options=MethodOptions(tune=True))
-    )
-    assert [attempt.verdict for attempt in only(state)][:2] == [Verdict.CORRECT, Verdict.WRONG]
-    assert lineage(state)[:3] == [("fresh", None), ("tune", "1"), ("optimize", "1")]
-    assert {request.key.role for request in client.requests} == {Role.GENERATOR, Role.OPTIMIZER}
-
-
-async def test_a_recording_plays_whether_or_not_a_sweep_finds_something(tmp_path: Path) -> None:
-    made, _ = await geak(tmp_path / "made", "correct", "wrong", "correct")
-    folder = write_recording(made, "tuned", tmp_path / "recordings")
-    recording = load_recording(folder)
-    assert recording.longest_chain() == 3, "attempts that asked a model"
-    for tune in (True, False):
-        of = plan(iterations=3, options=MethodOptions(tune=tune))
-        events = await play(
-            Home(tmp_path / f"again-{tune}"), RecordedClient(recording), of=of, judge=Marked(timed=True)
-        )
-        again = fold(events)  # type: ignore[arg-type]
-        assert again.instances["vector_add#1"].finished == "iterations"
-        assert [attempt.source for attempt in only(again) if attempt.calls] == [
-            attempt.source for attempt in only(made) if attempt.calls
-        ]
 
 
 # What may be asked for

@@ -9,9 +9,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import torch
 
 from harness.effort import WHOLE, Effort
@@ -24,6 +26,7 @@ from harness.worker.serving.messages import (
     ENCODER,
     Argument,
     CaseTraffic,
+    Failed,
     Farewell,
     Hello,
     LeftBehind,
@@ -339,3 +342,39 @@ def small(*names: str, task: str = "vector_add") -> Task:
 def bench(*names: str, candidate: float = 0.5, baseline: float = 1.0, **options: Any) -> Bench:
     """A candidate beside a baseline, in milliseconds."""
     return Bench(small(*names), {BASELINE: baseline, CANDIDATE: candidate}, **options)
+
+
+def on(kind: type[Any], answer: Callable[[FakeTimer, Any], TimerReport | None]) -> Behaviour:
+    """Answers one kind of request so."""
+
+    def behave(timer: FakeTimer, request: TimerRequest) -> TimerReport | None:
+        return answer(timer, request) if isinstance(request, kind) else None
+
+    return behave
+
+
+def raises(kind: str = "exception") -> Callable[[FakeTimer, Any], TimerReport]:
+    def answer(_timer: FakeTimer, request: Any) -> TimerReport:
+        return Failed(nonce=request.nonce, kind=kind, message="boom", trace="line 3", line=3)
+
+    return answer
+
+
+def dies(_timer: FakeTimer, _request: Any) -> TimerReport:
+    raise Dies
+
+
+def silent(_timer: FakeTimer, _request: Any) -> TimerReport:
+    raise Silent
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def no_descriptor_is_left() -> Iterator[None]:
+    """Of a module that imports it: around each of its tests."""
+    before = descriptors()
+    yield
+    assert descriptors() <= before

@@ -173,6 +173,37 @@ def narrow(number, x):
 
 
 @triton.jit
+def rounds_kernel(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + at % columns)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for step in tl.static_range(3):
+        total += values * (values + step)
+    total -= tl.sum(values * 0.3) * values
+    square = values[:, None] * values[None, :]
+    folded = tl.sum(tl.expand_dims(-(total * values), 1) + square, axis=0) + tl.cumsum(values, axis=0)
+    half = values.to(tl.float16) * 1.01 + total.to(tl.float16)
+    brain = total - values.to(tl.bfloat16) * 1.01
+    more = (
+        tl.exp(-values * values) / (tl.sqrt(tl.abs(total)) + 1.0)
+        + tl.log(tl.abs(values) + 1.5)
+        + brain.to(tl.float32)
+    )
+    wide = values.to(tl.float64) * 1.1 - total
+    far = (
+        tl.erf(values) + tl.rsqrt(tl.abs(total) + 0.1) * tl.cos(values) - tl.sin(values) + wide.to(tl.float32)
+    )
+    tl.store(out + row * BLOCK + at, folded + half + more + far)
+
+
+def rounds(number, x):
+    out = torch.empty(ROWS, 16)
+    rounds_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
+    return (out,)
+
+
+@triton.jit
 def signed_zeros_kernel(x, out, columns):
     row = tl.program_id(0)
     value = tl.load(x + row * columns)
@@ -239,6 +270,6 @@ def heavy(number, x):
 
 NAMES = (
     "heavy",
-    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "narrow", "signed_zeros",
+    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "narrow", "rounds", "signed_zeros",
     "other_globals", "other_pointers",
 )  # fmt: skip

@@ -51,13 +51,14 @@ counting(programs.tracing.Resume, "run", "went_on")
 counting(programs.tracing.Trace, "run", "traced")
 
 
-def call(name: str, calls: int) -> dict:
+def call(name: str, calls: int, *, elsewhere: bool) -> dict:
     torch.manual_seed(0)
     counts.update(dict.fromkeys(counts, 0))
     found = []
     for number in range(calls):
         inputs = taped_kernels.inputs(name, number)
         with observe(inputs) as seen:
+            seen.programs.elsewhere = elsewhere
             raised, out = "", ()
             try:
                 out = getattr(taped_kernels, name)(number, **inputs)
@@ -86,8 +87,11 @@ def call(name: str, calls: int) -> dict:
 
 seen = {}
 for name in taped_kernels.NAMES:
-    programs.Programs = taped
-    by_tape = call(name, 3)
-    programs.Programs = InPython
-    seen[name] = {"tape": by_tape, "python": call(name, 3)}
+    seen[name] = {}
+    for elsewhere in (False, True):
+        where = " elsewhere" if elsewhere else ""
+        programs.Programs = taped
+        seen[name]["tape" + where] = call(name, 3, elsewhere=elsewhere)
+        programs.Programs = InPython
+        seen[name]["python" + where] = call(name, 3, elsewhere=elsewhere)
 sys.stdout.write(json.dumps(seen))

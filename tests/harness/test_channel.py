@@ -8,10 +8,11 @@ import socket
 import threading
 import time
 
+import msgspec
 import pytest
 
 from harness.frames import AsyncChannel, Tail
-from harness.worker.serving.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.worker.serving.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
 
 
 @pytest.fixture
@@ -104,3 +105,16 @@ async def test_a_tail_keeps_the_end_of_what_was_printed() -> None:
     tail.finish()
     assert len(tail.text()) <= 1000
     assert tail.text().endswith("the end\N{REPLACEMENT CHARACTER}")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"\x81\xa4text\xa1\xff", b"\x81\xa4more" + b"\x91" * 100_000, b"\x81\xa4text\x01", b"\x81"],
+    ids=["text that is none", "nested without end", "another type", "cut"],
+)
+def test_a_message_that_is_none_is_a_bad_frame(payload: bytes) -> None:
+    class Said(msgspec.Struct):
+        text: str = ""
+
+    with pytest.raises(BadFrame):
+        decoded(msgspec.msgpack.Decoder(Said), payload)

@@ -19,7 +19,8 @@ from tui.measured import energy_words
 from tui.measured import timing as plain_timing
 
 from .fake_timers import bench
-from .test_performance import Pool, ScriptedClock, timed, times
+from .scripted_clock import Pool, ScriptedClock, timed
+from .timings import times
 
 PERIOD_S = 0.015
 
@@ -173,3 +174,16 @@ async def test_a_counter_that_moves_too_rarely_is_said() -> None:
     _, timing = await told(Counting(counted(500.0, step_s=0.5)), WITH_ENERGY)
     assert timing.latency[0].candidate.energy_mj is None  # type: ignore[attr-defined]
     assert any("moved too rarely" in note for note in timing.notes)  # type: ignore[attr-defined]
+
+
+@pytest.mark.asyncio
+async def test_a_case_whose_energy_was_not_measured_is_named() -> None:
+    async def script(clock: ScriptedClock, _pool: Pool) -> None:
+        await clock.started()
+        await clock.tell(Measured(times=tuple(times(baseline=1.0, candidate=0.5)), floor=None))
+
+    timing = await timed(script, Counting(counted(500.0)), effort=WITH_ENERGY)
+    (one,) = timing.latency
+    assert one.candidate is not None
+    assert one.candidate.energy_mj is None
+    assert any("not measured" in note and one.case in note for note in timing.notes)

@@ -21,8 +21,15 @@ pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def hasty_pool() -> AsyncIterator[DevicePool]:
-    limits = TimeLimits(call_s=4.0, call_cpu_s=1.5, case_s=4.0, case_cpu_s=1.5)
+    """Little CPU, and wall time for it on the busiest machine."""
+    limits = TimeLimits(call_s=120.0, call_cpu_s=1.5, case_s=120.0, case_cpu_s=1.5)
     async with DevicePool(slots=1, limits=limits) as started:
+        yield started
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def impatient_pool() -> AsyncIterator[DevicePool]:
+    async with DevicePool(slots=1, limits=TimeLimits(call_s=4.0, case_s=4.0)) as started:
         yield started
 
 
@@ -118,6 +125,14 @@ async def test_an_error_inside_a_kernel_is_told_with_its_true_cause_and_line(poo
     assert found.error.line == wanted
 
 
+async def test_an_error_whose_words_are_no_text_is_told_with_its_line(pool: DevicePool) -> None:
+    found = await judge(pool, adding(before="raise OSError(chr(0xDC80) + ' is no file')"))
+    assert found.error is not None
+    assert (found.verdict, found.error.kind) == (Verdict.CALL_ERROR, "exception")
+    assert "OSError: \\udc80 is no file" in found.error.message
+    assert found.error.line is not None
+
+
 async def test_an_error_in_a_later_case_names_the_case(pool: DevicePool) -> None:
     found = await judge(pool, adding(before="assert x.numel() != 9973, 'only whole blocks'"))
     assert (found.verdict, found.call, found.execution) == (Verdict.CALL_ERROR, False, False)
@@ -206,8 +221,8 @@ async def test_an_endless_loop_times_out_and_says_what_may_be_wrong(hasty_pool: 
     assert "1.5 s of CPU time" in found.error.message
 
 
-async def test_waiting_for_ever_times_out_by_the_wall(hasty_pool: DevicePool) -> None:
-    found = await judge(hasty_pool, "import time\n" + adding(before="time.sleep(1000)"))
+async def test_waiting_for_ever_times_out_by_the_wall(impatient_pool: DevicePool) -> None:
+    found = await judge(impatient_pool, "import time\n" + adding(before="time.sleep(1000)"))
     assert found.verdict is Verdict.TIMEOUT
     assert found.error is not None
     assert "4 s of wall time" in found.error.message
@@ -221,12 +236,39 @@ async def test_a_slow_scan_of_the_interpreter_is_unsupported(hasty_pool: DeviceP
     assert "tl.sort" in found.error.message
 
 
-async def test_a_crash_names_the_signal(pool: DevicePool) -> None:
-    source = adding(before="[torch][0].os.kill([torch][0].os.getpid(), 11)")
+@pytest.mark.parametrize(("number", "name"), [(11, "SIGSEGV"), (40, "signal 40")])
+async def test_a_crash_names_the_signal(pool: DevicePool, number: int, name: str) -> None:
+    source = adding(before=f"[torch][0].os.kill([torch][0].os.getpid(), {number})")
     found = await judge(pool, source)
     assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.CRASH, "SIGSEGV")
+    assert (found.verdict, found.error.kind) == (Verdict.CRASH, name)
+    assert f"killed by {name}" in found.error.message
     assert "case fp32" in found.error.message
+
+
+FORGED = """
+def forge(message):
+    system = [torch][0].os
+    for one in range(3, 64):
+        try:
+            if system.readlink("/proc/self/fd/%d" % one).startswith("socket"):
+                system.write(one, len(message).to_bytes(8, "little") + message)
+        except OSError:
+            pass
+
+"""
+NO_TEXT = b"\x82\xa4type\xa6failed\xa5nonce\xa1\xff"
+NESTED = b"\x82\xa4type\xa6failed\xa1z" + b"\x91" * 2000
+
+
+@pytest.mark.parametrize("message", [NO_TEXT, NESTED], ids=["text that is none", "nested without end"])
+async def test_a_forged_message_harms_the_forger_alone(pool: DevicePool, message: bytes) -> None:
+    while_called = await judge(pool, adding(top=FORGED, before=f"forge({message!r})"))
+    assert while_called.error is not None
+    assert (while_called.verdict, while_called.error.kind) == (Verdict.REJECTED, "tampering")
+    compiling = "if 'TRITON_INTER' + 'PRET' not in [torch][0].os.environ: "
+    while_compiled = await judge(pool, adding(top=FORGED, before=f"{compiling}forge({message!r})"))
+    assert while_compiled.verdict is Verdict.COMPILE_ERROR
 
 
 async def test_leaving_the_process_is_a_crash(pool: DevicePool) -> None:

@@ -65,6 +65,16 @@ def test_a_kernel_that_lacks_a_file_is_compiled_again(compiled: Path, tmp_path: 
     assert laid(cache, tmp_path / "second") == {}
 
 
+@pytest.mark.parametrize("group", [b"[" * 100_000, b'{"child_paths": {"\xff": ""}}', b"{}"])
+def test_a_list_of_files_that_triton_did_not_write_is_left(
+    compiled: Path, tmp_path: Path, group: bytes
+) -> None:
+    (compiled / FOLDER / "KEY" / "__grp__kernel.json").write_bytes(group)
+    cache = KernelCache()
+    cache.keep(SOURCE, compiled)
+    assert set(laid(cache, tmp_path / "second")) == {"KEY/kernel.cubin"}
+
+
 def test_a_folder_that_goes_while_it_is_read_is_no_error(
     compiled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +87,13 @@ def test_a_folder_that_goes_while_it_is_read_is_no_error(
     monkeypatch.setattr(os, "fwalk", going)
     cache = KernelCache()
     cache.keep(SOURCE, compiled)
+    assert not cache.holds(SOURCE)
+
+
+def test_a_folder_that_a_candidate_made_a_link_of_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).symlink_to(FOLDER)
+    cache = KernelCache()
+    cache.keep(SOURCE, tmp_path)
     assert not cache.holds(SOURCE)
 
 

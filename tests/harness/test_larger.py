@@ -13,7 +13,8 @@ from harness.worker.timing.messages import BASELINE, CANDIDATE, RIVAL, Measure, 
 from suites import load_task
 from suites.task import Case, Task
 
-from .test_performance import TASK, Pool, ScriptedClock, timed, times
+from .scripted_clock import Pool, ScriptedClock, timed
+from .timings import TASK, times
 
 H200 = find_product("H200 SXM")
 SIZE = next(case for case in TASK.open_cases if case.name == "fp32").gpu["n"]

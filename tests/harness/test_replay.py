@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.worker.serving.records import Function, Launch, Record, trials
 from tests.harness.driving import HERE, drive
 
 pytestmark = pytest.mark.judge
@@ -101,3 +102,13 @@ def test_there_are_enough_of_both() -> None:
     assert len(HONEST) >= 12
     assert len(TRICKS) >= 12
     assert Path(HERE / "replay_cheats.py").read_text(encoding="utf-8").count("\ndef ") >= len(TRICKS)
+
+
+def test_a_trial_run_is_left_out_of_the_counts_only_where_the_same_launch_follows() -> None:
+    kernel = Function(name="kernel", line=1)
+
+    def launch(programs: int, *, trial: bool = False) -> Launch:
+        return Launch(kernel, (programs, 1, 1), {"n": 5}, {"num_warps": 4}, trial=trial)
+
+    steps = (launch(1, trial=True), launch(2, trial=True), launch(1), launch(1, trial=True))
+    assert trials(Record(inputs={}, steps=steps, functions=(), returned=())) == {0}

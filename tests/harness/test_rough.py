@@ -24,7 +24,8 @@ from harness.worker.timing.messages import (
 )
 
 from .fake_timers import FakeTimer, bench
-from .test_performance import GPU, MEASURE, Pool, ScriptedClock, timed, times
+from .scripted_clock import Pool, ScriptedClock, timed
+from .timings import GPU, MEASURE, times
 
 ROUGHLY = msgspec.structs.replace(MEASURE, effort=ROUGH[0])
 
@@ -114,11 +115,19 @@ def test_the_estimate_of_some_cases_is_not_the_tasks() -> None:
     timing = roughly_concluded(GPU, ROUGHLY, found, Counter())
     assert [one.ratio for one in timing.rough] == [pytest.approx(2.0)]
     assert estimated_ratio(timing.rough, MEASURE.task.open_cases) is None
+    assert timing.notes == ("the estimate is not whole: full",)
+    found = msgspec.structs.replace(found, problem="")
+    timing = roughly_concluded(
+        GPU, ROUGHLY, found, Counter({("fp32", BASELINE): 5, ("fp16-ragged", BASELINE): 3})
+    )
+    assert [note.partition(" samples")[0] for note in timing.notes] == ["the estimate is not whole: 3"]
 
 
 def test_why_nothing_was_estimated_is_said() -> None:
     timing = roughly_concluded(GPU, ROUGHLY, Measured((), None, problem="out of memory"), Counter())
     assert (timing.detail, timing.ok) == ("not estimated: out of memory", None)
+    nothing = roughly_concluded(GPU, ROUGHLY, Measured((), None), Counter({("fp32", CANDIDATE): 0}))
+    assert nothing.detail == "not estimated: no case was measured"
     wrong = Measured((), None, verdict="rejected", error=ErrorReport(kind="tampering", message="patched"))
     assert roughly_concluded(GPU, ROUGHLY, wrong, Counter()).verdict is Verdict.REJECTED
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -42,6 +43,12 @@ async def let_go(*workers: Worker) -> None:
         await worker.child.wait(30)
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 -- nobody tells what stands in the lists
+            await asyncio.sleep(0)
+
+
 def has_spoken(worker: Worker) -> bool:
     return bool(select.select([worker.end], [], [], 0)[0])
 
@@ -64,6 +71,43 @@ async def test_what_was_taken_is_started_again_and_no_more(spares: Spares) -> No
     assert all(has_spoken(worker) for worker in others)
     assert first.pid not in {worker.pid for worker in others}
     await let_go(first, *others)
+
+
+async def test_one_that_is_still_starting_is_handed_out_before_another_is_started(spares: Spares) -> None:
+    filling = asyncio.create_task(spares.fill(GPU), name="filling")
+    await until(lambda: len(spares._waiting.get((TIMER, GPU.name), ())) == COUNTS[TIMER])
+    started = {worker.pid for worker in spares._waiting[TIMER, GPU.name]}
+    taken = [await spares.take(TIMER, GPU) for _ in range(COUNTS[TIMER])]
+    assert {worker.pid for worker in taken} == started
+    await filling
+    assert spares._waiting[TIMER, GPU.name] == []
+    await let_go(*taken)
+
+
+async def test_one_that_is_ready_goes_before_one_that_is_starting(spares: Spares) -> None:
+    await spares.fill(GPU)
+    first, *_ = ready = tuple(spares._waiting[TIMER, GPU.name])
+    assert await spares.take(TIMER, GPU) is first
+    filling = asyncio.create_task(spares.fill(GPU), name="filling")
+    await until(lambda: len(spares._waiting[TIMER, GPU.name]) == COUNTS[TIMER])
+    taken = [await spares.take(TIMER, GPU) for _ in range(COUNTS[TIMER] - 1)]
+    assert set(taken) == {*ready} - {first}
+    await filling
+    await let_go(first, *taken)
+
+
+async def test_filling_that_is_called_off_leaves_none_that_is_not_ready(spares: Spares) -> None:
+    filling = asyncio.create_task(spares.fill(GPU), name="filling")
+    await until(lambda: bool(spares._waiting.get((GUEST, GPU.name))))
+    begun = [worker for workers in spares._waiting.values() for worker in workers]
+    filling.cancel()
+    await asyncio.wait([filling])
+    assert all(
+        worker.pid not in spares._starting for workers in spares._waiting.values() for worker in workers
+    )
+    for worker in begun:
+        if worker.end.fileno() == -1:
+            await worker.child.wait(30)
 
 
 async def test_one_that_ended_while_it_waited_is_not_handed_out(spares: Spares) -> None:

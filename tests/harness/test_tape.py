@@ -14,7 +14,7 @@ from tests.harness.driving import drive
 
 pytestmark = pytest.mark.judge
 
-STRAIGHT = ("rows", "misses", "promises", "blocks", "narrow", "other_globals", "other_pointers")
+STRAIGHT = ("rows", "misses", "promises", "blocks", "narrow", "rounds", "other_globals", "other_pointers")
 """Kernels whose programs all go the same way."""
 
 
@@ -23,12 +23,19 @@ def seen() -> Any:
     return drive("taping.py")
 
 
+@pytest.mark.parametrize("where", ["", " elsewhere"])
 @pytest.mark.parametrize(
     "name", [*STRAIGHT, "shares", "branches", "loops", "asserts", "signed_zeros", "heavy"]
 )
-def test_a_tape_does_what_python_does(seen: Any, name: str) -> None:
-    assert seen[name]["tape"]["found"] == seen[name]["python"]["found"]
-    assert seen[name]["python"]["by_tape"] == 0
+def test_a_tape_does_what_python_does(seen: Any, name: str, where: str) -> None:
+    assert seen[name]["tape" + where]["found"] == seen[name]["python" + where]["found"]
+    assert seen[name]["python" + where]["by_tape"] == 0
+
+
+def test_a_tape_serves_one_arithmetic_alone(seen: Any) -> None:
+    here, elsewhere = (seen["rounds"][where]["found"] for where in ("tape", "tape elsewhere"))
+    assert here[0]["outputs"] != elsewhere[0]["outputs"]
+    assert seen["promises"]["tape"]["found"] == seen["promises"]["tape elsewhere"]["found"]
 
 
 @pytest.mark.parametrize("name", STRAIGHT)

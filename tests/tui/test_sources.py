@@ -106,23 +106,25 @@ def test_a_decision_that_only_the_store_knows_is_found(home: Home) -> None:
         assert feed.state.last_seq == decision.seq
 
 
-def test_a_store_that_could_not_be_read_is_read_again(home: Home) -> None:
+def test_a_store_that_cannot_be_read_is_said_and_read_again(home: Home) -> None:
     events: list[AnyEvent] = finished()
-    whole = [*events, decided(events)]
-    answers: list[list[AnyEvent] | Exception] = [OSError(5, "Input/output error"), whole]
+    broken = True
 
     def stored(*_: object) -> list[AnyEvent]:
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if broken:
+            raise OSError(5, "Input/output error")
+        return [*events, decided(events)]
 
     write_live(home, events)
     with watching(home, stored=stored) as feed:
         drain_until(feed, lambda: feed.state.finished)
         assert feed.live is not None
-        feed.live.look_again()
+        live = feed.live
+        live.look_again()
+        drain_until(feed, lambda: live.health.error == "cannot read the store: Input/output error")
+        broken = False
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
+        drain_until(feed, lambda: not live.health.error)
 
 
 def test_a_decision_asked_for_while_another_one_holds_the_session_is_found_after_it(home: Home) -> None:
@@ -134,9 +136,11 @@ def test_a_decision_asked_for_while_another_one_holds_the_session_is_found_after
         drain_until(feed, lambda: feed.state.finished)
         assert feed.live is not None
         assert feed.live.health.running
-        feed.live.look_again()
-        time.sleep(10 * POLL_S)
-        feed.drain(time.monotonic())
+        live = feed.live
+        live.look_again()
+        for _ in range(3):
+            before = live.health
+            drain_until(feed, lambda before=before: live.health is not before)  # type: ignore[misc]
         assert feed.state.attempt("softmax#1/3").decision is None
         lock.release()
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)

@@ -60,7 +60,7 @@ class Health:
 
     running: bool
     error: str = ""
-    """Why the journal could not be read; one line."""
+    """Why the journal or the store could not be read; one line."""
 
 
 class LiveTail:
@@ -132,19 +132,25 @@ class LiveTail:
                 error = ""
                 try:
                     self._put(tail.read_new(), tail.skipped)
-                    if self._stored is not None and not running and self._look_in_store.is_set():
-                        self._look_in_store.clear()
-                        try:
-                            self._put(self._stored(self._home, self._session), [])
-                        except (OSError, SessionsError):
-                            self._look_in_store.set()  # what was asked for was not seen
-                            raise
                 except OSError as problem:
                     error = f"cannot read the journal: {problem.strerror or problem}"
-                except SessionsError as problem:
-                    error = f"cannot read the store: {problem}"
+                if not running:
+                    error = error or self._read_store()
                 self.health = Health(running, error)
                 turn += 1
+
+    def _read_store(self) -> str:
+        """Takes what the store has, where somebody asked for that; else why it could not be read, in one line, and it stays asked for."""
+        if self._stored is None or not self._look_in_store.is_set():
+            return ""
+        self._look_in_store.clear()
+        try:
+            self._put(self._stored(self._home, self._session), [])
+        except (OSError, SessionsError) as problem:
+            self._look_in_store.set()
+            why = problem.strerror if isinstance(problem, OSError) else None
+            return f"cannot read the store: {why or problem}"
+        return ""
 
     def _put(self, events: Sequence[AnyEvent], skipped: list[Skipped]) -> None:
         self._queue.extend(skipped)

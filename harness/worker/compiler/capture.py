@@ -30,7 +30,7 @@ from triton.runtime.errors import OutOfResources
 from harness.device import Target
 from harness.targets import hardware
 from harness.worker.guest import naming
-from harness.worker.guest.storages import WORDS, addresses, holder, plain_tensors, stored
+from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, plain_tensors, stored
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Value, View
 
@@ -230,7 +230,7 @@ def _memory(tensor: torch.Tensor, *, fresh: bool = False) -> int:
     noting.held.setdefault(number, storage)
     if number not in _weak:
         _weak[number] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        if not fresh and storage.nbytes() <= noted.TABLE_BYTES and storage.device.type == "cpu":
+        if not fresh and storage.nbytes() <= noted.TABLE_BYTES and DEVICE(storage).type == "cpu":
             with _disable_current_modes():
                 data = stored(storage)
             held = addresses(data, _address) if tensor.dtype in WORDS else ()

@@ -47,9 +47,8 @@ def main(channel: Channel, spawn: Spawn) -> None:
     except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
         report = broken(request.nonce, error)
     channel.send(ENCODER.encode(report))
-    with suppress(
-        ChannelClosed
-    ):  # the engine takes files out of the scratch folder, which goes with this process
+    # The engine takes files out of the scratch folder, which goes with this process.
+    with suppress(ChannelClosed):
         channel.receive()
 
 

@@ -33,7 +33,6 @@ LOWEST_ADDRESS = 1 << 32
 """Integers from here on may be addresses, which differ from process to process; those below are numbers."""
 MOST = 256
 """Launches of a case that are told in full, and moves."""
-
 TABLE_BYTES = 64 << 10
 """Of a storage that Python filled and whose contents are compared."""
 
@@ -177,6 +176,7 @@ def _left_open(one: FunctionNotes, memories: Memories) -> Iterator[tuple[str, st
         yield name, _told(value, memories)
     yield "defaults", _told(Items(one.defaults), memories)
     yield "constexprs", f"({', '.join(one.constexprs)})"
+    yield "parameters that stay tensors", repr(one.unspecialised)
     yield "computes constants", repr(one.computes_constants)
 
 

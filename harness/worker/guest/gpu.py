@@ -22,7 +22,7 @@ from harness.worker.serving.device_memory import NotShared, OpenedMemory, rounde
 from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load, SharedAt
 from harness.worker.serving.warm import launch_once
 
-from . import gpu_launches
+from . import gpu_launches, storages
 from .gpu_launches import GpuObservation
 from .unrecorded import Recording, Unrecorded
 
@@ -82,6 +82,7 @@ class GpuRunner:
         """See `Runner`."""
         start(self._device)
         build_driver()
+        storages.hide_who_made_them()
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 
@@ -108,7 +109,8 @@ class GpuRunner:
         else:
             _poison_free_memory(call.arena_bytes)
             self._inputs = torch.empty(call.arena_bytes, dtype=torch.uint8, device=HERE).copy_(self._shared)
-            self._arguments = {one.name: view(self._inputs, one) for one in call.arguments}
+            inputs = self._inputs
+            self._arguments = arena.open_each(call.arguments, lambda one: view(inputs, one))
         return dict(self._arguments)
 
     @contextmanager

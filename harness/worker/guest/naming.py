@@ -13,6 +13,7 @@ import triton.language as tl
 from triton.runtime.jit import ConstexprFunction, KernelInterface, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from harness.worker.interpreter import constants
 from harness.worker.serving.records import (
     Constant,
     Constexpr,
@@ -109,6 +110,7 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
         function=function,
         names=names,
         constexprs=constexprs,
+        unspecialised=() if isinstance(kernel, ConstexprFunction) else constants.unspecialised(kernel),
         defaults=tuple(value(one, _no_tensor, function_of) for one in fn.__defaults__ or ()),
         computes_constants=isinstance(kernel, ConstexprFunction),
     )

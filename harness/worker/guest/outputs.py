@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -45,22 +45,31 @@ def problem(tensor: torch.Tensor) -> str:
     return ""
 
 
-def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], earlier: Iterable[torch.Tensor]) -> str:
+def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], kept: Kept) -> str:
     """What `part` shares memory with: an input or an output of an earlier call; empty when nothing."""
-    start, end = part.data_ptr(), part.data_ptr() + arena.span_bytes(part)
-    others = [(f"input `{name}`", tensor) for name, tensor in inputs.items()]
-    others += [("the output of an earlier call", tensor) for tensor in earlier]
-    for name, other in others:
-        if start < other.data_ptr() + arena.span_bytes(other) and other.data_ptr() < end:
-            return name
-    return ""
+    extent = _extent(part)
+    for name, tensor in inputs.items():
+        if _meet(extent, _extent(tensor)):
+            return f"input `{name}`"
+    return "the output of an earlier call" if kept.meets(part) else ""
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """The addresses of its first byte and of the one after its last."""
+    start = tensor.data_ptr()
+    return start, start + arena.span_bytes(tensor)
+
+
+def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 class Kept:
     """Outputs of the calls so far, held so that no honest allocation gets their memory again."""
 
     def __init__(self) -> None:
-        self._held: deque[torch.Tensor] = deque()
+        self._held: deque[tuple[torch.Tensor, tuple[int, int]]] = deque()
+        self._bytes = 0
         self._last: tuple[torch.Tensor, ...] = ()
         self._before: list[torch.Tensor] = []
 
@@ -68,9 +77,13 @@ class Kept:
         """Holds what one call returned; the oldest go when all together hold more than `HELD_BYTES`."""
         self._last = outputs
         self._before = [arena.memory_of(output).clone() for output in outputs]
-        self._held.extend(outputs)
-        while len(self._held) > len(outputs) and sum(map(arena.span_bytes, self._held)) > HELD_BYTES:
-            self._held.popleft()
+        for output in outputs:
+            start, end = _extent(output)
+            self._held.append((output, (start, end)))
+            self._bytes += end - start
+        while len(self._held) > len(outputs) and self._bytes > HELD_BYTES:
+            _, (start, end) = self._held.popleft()
+            self._bytes -= end - start
 
     def changed(self) -> bool:
         """Whether any byte that the last call returned is another one by now."""
@@ -79,5 +92,7 @@ class Kept:
             for output, before in zip(self._last, self._before, strict=True)
         )
 
-    def __iter__(self) -> Iterator[torch.Tensor]:
-        return iter(self._held)
+    def meets(self, part: torch.Tensor) -> bool:
+        """Whether a tensor shares memory with any of them."""
+        extent = _extent(part)
+        return any(_meet(extent, held) for _, held in self._held)

@@ -15,6 +15,7 @@ from triton.runtime import interpreter
 
 from harness import limits
 from harness.worker.compiler import noted
+from harness.worker.interpreter import tuning
 from harness.worker.serving.records import (
     MAX_STEPS,
     Address,
@@ -180,7 +181,7 @@ class Recorder:
                 self.give_up("a launch failed half-way")
             elif arguments is not None and kept is not None and function is not None:
                 x, y, z = grid
-                self._step(Launch(kernel=function, grid=(x, y, z), arguments=arguments, options=kept))
+                self._step(Launch(function, (x, y, z), arguments, kept, trial=tuning.trial.runs))
 
         return done
 
@@ -322,6 +323,7 @@ def install() -> None:
     """Tell the recorder of each launch; once a process, after the interpreter is prepared."""
     global _installed
     _installed = True
+    _watch_sizes()
     run_kernel = interpreter.InterpretedFunction.run
     set_grid = interpreter.InterpreterBuilder.set_grid_dim
     grids: list[Any] = []
@@ -372,3 +374,16 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 def _span(storage: torch.UntypedStorage) -> tuple[int, int]:
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+
+def _watch_sizes() -> None:
+    """A storage that is resized is past torch's operators, and the judge's are not to be."""
+    kind: Any = torch.UntypedStorage
+    resize = kind.resize_
+
+    def resize_(storage: Any, size_bytes: int) -> Any:
+        if _current is not None:
+            _current.give_up("a storage was resized")
+        return resize(storage, size_bytes)
+
+    kind.resize_ = resize_

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from harness.targets import target
-from harness.worker.interpreter import interpreter, launches
+from harness.worker.interpreter import interpreter, tuning
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving import arena, linux
 from harness.worker.serving.messages import Call, Load, SharedAt
@@ -82,7 +82,7 @@ class InterpreterRunner:
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
         """See `Runner`."""
         assert descriptor is not None
-        launches.asked.config = call.config
+        tuning.asked.config, tuning.asked.tunes = call.config, True
         arguments = self._held
         if not call.again:
             arguments = arena.open_arguments(descriptor, call.arena_bytes, call.arguments)

@@ -18,6 +18,16 @@ WORDS = (torch.int64, torch.uint64)
 """Types of elements that may be addresses."""
 
 
+DEVICE: Callable[[torch.UntypedStorage], torch.device] = torch.UntypedStorage.device.__get__
+"""Where a storage lies, whatever it says in a guest."""
+
+
+def hide_who_made_them() -> None:
+    """From here on storages do not tell those of the judge, which torch did not allocate, from others. Once a process."""
+    kind: Any = torch.UntypedStorage
+    kind.resizable = lambda storage: True  # noqa: ARG005 -- stands in for a method
+
+
 def addresses(data: bytes, find: Callable[[int], Address | None]) -> tuple[tuple[int, Address], ...]:
     """The words that are addresses of other memory, by their place in bytes."""
     found = []

@@ -21,6 +21,8 @@ from triton.runtime.errors import OutOfResources, PTXASError
 
 from harness.worker.compiler import capture
 
+from . import tuning
+
 SURVIVED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """What Triton's autotuner takes for a config that lost; anything else ends the launch on a device too."""
 MOST_CHILDREN = 24
@@ -43,10 +45,12 @@ def install(progress: Callable[[], None]) -> None:
 
     def run(self: Any, *args: Any, **options: Any) -> Any:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
+        if capture.noting.only:
+            return tuning.tuned(
+                self, options, lambda config: self.fn.run(*args, **options, **config.all_kwargs())
+            )
         # Triton prunes only where there is a choice; pruning may return configs of its own making.
         left = self.prune_configs(options) if len(self.configs) > 1 else self.configs
-        if capture.noting.only:
-            return _launch(self, left[0], args, options)
         known = _seen.setdefault(id(self), set())
         chosen = [config for at, config in enumerate(left) if at == 0 or str(config) not in known]
         known.update(str(config) for config in chosen)

@@ -1,5 +1,5 @@
 """
-`and`, `or`, `not`, conditional expressions, `min`, `max` and returned constants of interpreted kernels, as a compiler takes them.
+`and`, `or`, `not`, conditional expressions, `min`, `max`, returned constants and those in assigned tuples of interpreted kernels, as a compiler takes them.
 
 The interpreter leaves them to Python, which gives one operand back as it is: a number stays a number, whose quotients round down,
 `two and four` is four, and what stands behind `and` is not looked at. A compiler gives a tensor where any operand is one, and
@@ -26,21 +26,34 @@ def install() -> None:
     """Once a process, before a kernel is interpreted."""
     semantic = interpreter.interpreter_semantic
     semantic.combined, semantic.chosen, semantic.called = _combined, _chosen, _called
-    semantic.negated = _negated
+    semantic.negated, semantic.each_assigned = _negated, _each_assigned
     transformer, assign = interpreter.ASTTransformer, interpreter.ASTTransformer.visit_Assign
 
     def visit_assign(self: Any, node: ast.Assign) -> ast.Assign:
         node.value = self.visit(node.value)
         changed: ast.Assign = assign(self, node)
+        changed.value = _call("each_assigned", node, [changed.value])
         return changed
 
     transformer.visit_Assign = visit_assign
+    transformer.visit_AugAssign = _visit_aug_assign
     transformer.visit_BoolOp = _visit_bool_op
     transformer.visit_UnaryOp = _visit_unary_op
     transformer.visit_IfExp = _visit_if_exp
     transformer.visit_Call = _visit_call
     transformer.visit_FunctionDef = _visit_function
     semantic.Paths = Paths
+
+
+def _visit_aug_assign(self: Any, node: ast.AugAssign) -> ast.stmt:
+    """`n -= 2` makes a tensor of a constant too."""
+    if not isinstance(node.target, ast.Name):
+        self.generic_visit(node)
+        return node
+    before = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node.target)
+    value = ast.copy_location(ast.BinOp(before, node.op, node.value), node)
+    changed: ast.stmt = self.visit(ast.copy_location(ast.Assign([node.target], value), node))
+    return changed
 
 
 def _visit_bool_op(self: Any, node: ast.BoolOp) -> ast.expr:
@@ -131,6 +144,16 @@ def _combined(method: str, *operands: Callable[[], Any]) -> Any:
     if not tensors:
         return value
     return functools.reduce(lambda right, left: getattr(left, method)(right), reversed(tensors))
+
+
+def _each_assigned(value: Any) -> Any:
+    """What is assigned in a tuple or a list is a tensor each, as it is alone."""
+    if type(value) in (tuple, list):
+        return type(value)(map(_each_assigned, value))
+    if type(value) is tl.tuple:
+        parts = [_each_assigned(one) for one in value.values]
+        return tl.tuple(parts) if all(isinstance(one, tl.tensor) for one in parts) else value
+    return _as_tensor(value.value if isinstance(value, tl.constexpr) else value)
 
 
 def _negated(value: Any) -> Any:

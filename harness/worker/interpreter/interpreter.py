@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `reductions`, `unpromised`, `arithmetic`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `constants`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `indices`, `reductions`, `unpromised`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -16,9 +16,12 @@ from . import (
     accesses,
     arithmetic,
     bfloat16,
+    constants,
+    elsewhere,
     expressions,
     float8,
     gaps,
+    indices,
     launches,
     loops,
     programs,
@@ -26,6 +29,7 @@ from . import (
     reductions,
     shim,
     unpromised,
+    whereabouts,
 )
 from .observing import UnsupportedHere, cannot, observe
 
@@ -45,14 +49,18 @@ def prepare(target: Target) -> None:
     # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
     np.seterr(all="ignore")
     arithmetic.install()
+    elsewhere.install()
     quick.install()
     reductions.install()
     bfloat16.install(cannot)
     float8.install(cannot)
     unpromised.install()
+    indices.install()
     launches.install(target)
     loops.install()
     expressions.install()
+    constants.install()
     accesses.install()
+    whereabouts.install()
     gaps.install()
     programs.install()

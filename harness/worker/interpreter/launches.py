@@ -9,47 +9,27 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 import triton.language as tl
-from triton.runtime import autotuner, interpreter
+from triton.runtime import interpreter
 
 from harness.device import Target
 from harness.worker.compiler.stub import stub
 
-from . import gaps, hints
+from . import gaps, hints, tuning
 from .observing import current
 from .traffic import LaunchRecord
 
 
 def install(target: Target) -> None:
     """Note launches in the observation that runs; an autotuned kernel takes the config that the judge asked for."""
-    _asked_config()
+    tuning.install()
     _patch_once_a_launch()
     _hook_launches(target)
-
-
-asked = SimpleNamespace(config=0)
-"""Which config the call that runs should take of those that pruning leaves; beyond the last it begins anew."""
-
-
-def _asked_config() -> None:
-    """The interpreter cannot time, so the judge says which config an autotuned kernel runs with: each has its turn."""
-
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        left = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
-        config = left[asked.config % len(left)]
-        self.best_config = config
-        if config.pre_hook is not None:
-            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
-        result = self.fn.run(*args, **kwargs, **config.all_kwargs())
-        self.nargs = None
-        return result
-
-    autotuner.Autotuner.run = run
 
 
 def _patch_once_a_launch() -> None:
@@ -136,8 +116,11 @@ def _hook_launches(target: Target) -> None:
             launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
             launching.names = _names(launching.arguments)
             observation.launching = True
+            observation.programs.fuses = bool(kwargs.get("enable_fp_fusion", True))
+        seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:
-            return run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+            with seen:
+                return run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
         finally:
             if observation is not None:
                 observation.launching = False

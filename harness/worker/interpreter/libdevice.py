@@ -2,8 +2,8 @@
 """
 The device library under Triton's interpreter, which has none: its functions return `None` there, silently.
 
-The functions that kernels use most are computed with numpy in the operand's own precision; the others say that this
-device cannot judge.
+The functions that kernels use most are computed with numpy in the operand's own precision, those that devices do not round
+correctly as `elsewhere` says; the others say that this device cannot judge.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from triton.language.extra.cuda import libdevice as cuda
 from triton.language.extra.hip import libdevice as hip
 from triton.runtime.interpreter import TensorHandle, interpreter_semantic
 
+from .elsewhere import POWER_OF_E, QUOTIENT, ROOT, Inexact, fused
 from .tracing import operation
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -38,13 +39,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp2": np.exp2,
     "exp10": lambda x: np.power(x.dtype.type(10), x),
     "expm1": np.expm1,
-    "fast_expf": np.exp,
+    "fast_expf": POWER_OF_E,
     "log": np.log,
     "log2": np.log2,
     "log10": np.log10,
     "log1p": np.log1p,
     "fast_logf": np.log,
-    "sqrt": np.sqrt,
+    "sqrt": ROOT,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "cbrt": np.cbrt,
     "sin": np.sin,
@@ -69,13 +70,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fmod": np.fmod,
     "hypot": np.hypot,
     "copysign": np.copysign,
-    "fma": lambda x, y, z: x * y + z,
+    "fma": fused,
     "div_rn": np.divide,
-    "fast_dividef": np.divide,
+    "fast_dividef": QUOTIENT,
     "add_rn": np.add,
     "sub_rn": np.subtract,
     "mul_rn": np.multiply,
 }
+EXACT = frozenset(
+    {"abs", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint", "fmod", "copysign", "fma"}
+    | {"div_rn", "add_rn", "sub_rn", "mul_rn"}
+)
 PREDICATES: dict[str, Callable[..., Any]] = {"isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit}
 
 
@@ -94,6 +99,8 @@ def install(cannot: Callable[[str], Exception], missing: str) -> None:
 
 def _replacement(name: str, cannot: Callable[[str], Exception], missing: str) -> Callable[..., Any]:
     compute, predicate = FUNCTIONS.get(name), PREDICATES.get(name)
+    if compute is not None and name not in EXACT and not isinstance(compute, Inexact):
+        compute = Inexact(compute)
 
     def replacement(*args: Any, **named: Any) -> Any:
         operands = [interpreter_semantic.to_tensor(arg) for arg in args]

@@ -64,3 +64,15 @@ def cannot(why: str) -> UnsupportedHere:
     if observation is not None and observation.unsupported is None:
         observation.unsupported = why
     return UnsupportedHere(why)
+
+
+def is_elsewhere() -> bool:
+    """Whether arithmetic is another device's; see `elsewhere`."""
+    observation = current()
+    return observation is not None and observation.programs.elsewhere
+
+
+def fuses() -> bool:
+    """Whether the launch that runs lets a compiler fuse products with sums."""
+    observation = current()
+    return observation is None or observation.programs.fuses

@@ -20,8 +20,8 @@ from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
-from . import tape, tracing
-from .observing import is_backwards
+from . import constants, tape, tracing
+from .observing import fuses, is_backwards, is_elsewhere
 
 KEPT = 64
 """Tapes."""
@@ -61,7 +61,7 @@ class Programs:
             self._key: Any = (
                 _kernel(function),
                 _signature(tuple(arguments.items()), self._inputs),
-                is_backwards(),
+                (is_backwards(), is_elsewhere(), fuses()),
             )
         except NotPlain:
             self._key, self._inputs = None, []
@@ -145,10 +145,7 @@ def _launch(self: Any, *given: Any, **named: Any) -> None:
     scope = interpreter._patch_lang(self.fn)
     try:
         bound = inspect.getcallargs(self.fn, *given, **named)
-        arguments = {
-            name: value if name in self.constexprs else interpreter._implicit_cvt(value)
-            for name, value in bound.items()
-        }
+        arguments = constants.arguments(self, bound)
         asked = self.grid(arguments) if callable(self.grid) else self.grid
         if len(asked) > 3:
             raise ValueError("a grid has at most 3 dimensions")

@@ -56,6 +56,10 @@ class Races:
     """Programs are run from the last to the first, so that one may wait for ever for one that its author has seen come first."""
     in_order: bool = False
     """Programs are not, for they wait; lanes and values are as where they are."""
+    elsewhere: bool = False
+    """Arithmetic is another device's; see `elsewhere`."""
+    fuses: bool = True
+    """The launch lets products be fused with sums."""
     waits: bool = False
     """One did."""
     volatile: bool = False

@@ -3,21 +3,23 @@ Reductions and scans of Triton's interpreter with any combine function, on whole
 
 Triton's own go element by element, minutes for a `tl.flip` or `tl.sort` of a small tensor. Here neighbours are combined
 pairwise, in order, in as many steps as the axis has halvings, which is what a device may do too: the combine function
-must be associative and need not commute; replays that run programs backwards set other brackets, where one that is not
-shows. Serves Triton 3.6 and 3.7.
+must be associative. Elsewhere (`elsewhere`) it is what devices do: a thread goes through its own elements in order, then
+those half an axis apart are combined, which a function that does not commute shows; scans keep the order and set other
+brackets, as sums of floats and dots do. Serves Triton 3.6 and 3.7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
 from triton.runtime import interpreter
+from triton.runtime.interpreter import TensorHandle
 
-from .observing import is_backwards
+from .observing import is_elsewhere
 
 Array = NDArray[Any]
 
@@ -29,6 +31,63 @@ def install() -> None:
     """Take the place of the interpreter's general reduction and scan; its fast special cases stay."""
     interpreter.ReduceOps.generic_reduce = _reduce
     interpreter.ScanOps.generic_scan = _scan
+    interpreter.ReduceOps.sum = _sum
+    interpreter.ScanOps.cumsum = _running(interpreter.ScanOps.cumsum, np.add)
+    interpreter.ScanOps.cumprod = _running(interpreter.ScanOps.cumprod, np.multiply)
+    interpreter.InterpreterBuilder.create_dot = _in_two_parts(interpreter.InterpreterBuilder.create_dot)
+
+
+def summed_elsewhere(values: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """A sum of floats as devices add: in threads, then half an axis apart; of float16 in float32, rounded at its end."""
+    dtype = values.dtype
+    parts = values.reshape(-1) if axis is None else np.moveaxis(values, axis, 0)
+    parts = _halved([parts.astype(np.float32) if dtype.itemsize < 4 else parts], _plus)[0]
+    total = np.asarray(parts[0]).astype(dtype)
+    if not keepdims:
+        return total
+    return total.reshape((1,) * values.ndim) if axis is None else np.expand_dims(total, axis)
+
+
+def _plus(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+    return [left[0] + right[0]]
+
+
+def _sum(self: Any, operand: Any) -> Any:
+    data = operand.handle.data
+    add = summed_elsewhere if is_elsewhere() and data.dtype.kind == "f" else np.sum
+    return self.to_tensor(add(data, axis=self.axis, keepdims=bool(self.keep_dims)), operand.dtype)
+
+
+def _running(here: Callable[..., Any], function: Any) -> Callable[..., Any]:
+    """Running sums or products of floats."""
+
+    def scan(self: Any, operand: Any) -> Any:
+        data = operand.handle.data
+        if not is_elsewhere() or data.dtype.kind != "f":
+            return here(self, operand)
+        parts = np.moveaxis(data.astype(np.float32) if data.dtype.itemsize < 4 else data, self.axis, 0)
+        found = _scanned([parts], lambda left, right: [function(left[0], right[0])])[0]
+        return [self.to_tensor(np.moveaxis(found, 0, self.axis).astype(data.dtype), operand.dtype)]
+
+    return scan
+
+
+def _in_two_parts(dot: Callable[..., Any]) -> Callable[..., Any]:
+    """Each half of the inner axis by itself, the second first."""
+
+    def create_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
+        inner = a.data.shape[-1]
+        if not is_elsewhere() or d.data.dtype.kind != "f" or inner < 2:
+            return dot(self, a, b, d, *rest, **named)
+        for part in (slice(inner // 2, None), slice(inner // 2)):
+            left, right = (
+                TensorHandle(a.data[..., part], a.dtype),
+                TensorHandle(b.data[..., part, :], b.dtype),
+            )
+            d = dot(self, left, right, d, *rest, **named)
+        return d
+
+    return create_dot
 
 
 def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
@@ -39,8 +98,8 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
     if axis is None:
         arrays, axis = [array.reshape(-1) for array in arrays], 0
     parts = [np.moveaxis(array, axis, 0) for array in arrays]
-    if is_backwards():
-        parts = _folded(self, parts, dtypes)
+    if is_elsewhere():
+        parts = _halved(parts, lambda left, right: _combine(self, left, right, dtypes))
     while len(parts[0]) > 1:
         paired = len(parts[0]) // 2 * 2
         left, right = [part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts]
@@ -56,31 +115,58 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
     return [self.to_tensor(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
 
 
-def _folded(self: Any, parts: list[Array], dtypes: Sequence[Any]) -> list[Array]:
-    """Groups of `RUN` neighbours combined one after the other: other brackets than pairs', which must make no difference."""
-    if len(parts[0]) % RUN:
-        return parts
-    done = [part[::RUN] for part in parts]
-    for at in range(1, RUN):
-        done = _combine(self, done, [part[at::RUN] for part in parts], dtypes)
-    return done
+def _halved(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
+    """All combined to one: `RUN` neighbours one after the other, then what lies half of the rest apart."""
+    if len(parts[0]) % RUN == 0:
+        done = [part[::RUN] for part in parts]
+        for at in range(1, RUN):
+            done = combine(done, [part[at::RUN] for part in parts])
+        parts = done
+    while len(parts[0]) > 1 and len(parts[0]) % 2 == 0:
+        half = len(parts[0]) // 2
+        parts = combine([part[:half] for part in parts], [part[half:] for part in parts])
+    return parts
 
 
 def _scan(self: Any, operands: Sequence[Any]) -> list[Any]:
     dtypes = [operand.dtype for operand in operands]
     parts = [np.moveaxis(operand.handle.data, self.axis, 0).copy() for operand in operands]
-    length, reach = len(parts[0]), 1
-    while reach < length:
-        # Whole arrays, as Triton's shapes must be powers of two; what wraps around is dropped below.
-        combined = _combine(self, [np.roll(part, reach, axis=0) for part in parts], parts, dtypes)
-        parts = [
-            np.concatenate([part[:reach], new[reach:]]) for part, new in zip(parts, combined, strict=True)
-        ]
-        reach *= 2
+    doubled = _scanned if is_elsewhere() else _doubled
+    parts = doubled(parts, lambda left, right: _combine(self, left, right, dtypes))
     return [
         self.to_tensor(np.moveaxis(part, 0, self.axis), dtype)
         for part, dtype in zip(parts, dtypes, strict=True)
     ]
+
+
+def _doubled(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
+    """A scan along the first axis, by twice the reach each time."""
+    length, reach = len(parts[0]), 1
+    while reach < length:
+        # Whole arrays, as Triton's shapes must be powers of two; what wraps around is dropped below.
+        combined = combine([np.roll(part, reach, axis=0) for part in parts], parts)
+        parts = [
+            np.concatenate([part[:reach], new[reach:]]) for part, new in zip(parts, combined, strict=True)
+        ]
+        reach *= 2
+    return parts
+
+
+def _scanned(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
+    """The same with other brackets: within runs of `RUN` first, then over the runs."""
+    length = len(parts[0])
+    if length % RUN or length == RUN:
+        return _doubled(parts, combine)
+    runs = [[part[::RUN] for part in parts]]
+    for at in range(1, RUN):
+        runs.append(combine(runs[-1], [part[at::RUN] for part in parts]))
+    before = [np.roll(part, 1, axis=0) for part in _doubled(runs[-1], combine)]
+    whole = [part.copy() for part in parts]
+    for at, run in enumerate(runs):
+        later = combine(before, run)
+        for target, first, rest in zip(whole, run, later, strict=True):
+            target[at::RUN] = np.concatenate([first[:1], rest[1:]])
+    return whole
 
 
 def _combine(self: Any, left: Sequence[Array], right: Sequence[Array], dtypes: Sequence[Any]) -> list[Array]:

@@ -26,6 +26,7 @@ from harness.device import Target
 from harness.product import KIB
 from harness.targets import hardware
 from harness.worker.compiler.resources import read_registers
+from harness.worker.guest import storages
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -338,6 +339,21 @@ def _patch_torch(target: Target) -> None:
     version.hip = ROCM_VERSION if target.backend == "hip" else None
     version.cuda = None if target.backend == "hip" else CUDA_VERSION
     _patch_default_device()
+    _patch_storages()
+
+
+def _patch_storages() -> None:
+    """Storages say that they are on the GPU, as their tensors do."""
+    storages.hide_who_made_them()
+    kind: Any = torch.UntypedStorage
+
+    def device(storage: Any) -> torch.device:
+        there = storages.DEVICE(storage)
+        return GPU if there == CPU else there
+
+    kind.device = property(device)
+    kind.is_shared = lambda storage: True
+    kind.clone = lambda storage: kind(storage.nbytes()).copy_(storage)
 
 
 def _patch_default_device() -> None:

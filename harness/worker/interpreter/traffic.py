@@ -124,6 +124,8 @@ class Observation:
     """The first access whose outcome depends on who comes first, in a line."""
     false_promises: list[str] = field(default_factory=list)
     """The first divisor that a kernel told a compiler of and that does not hold, in a line."""
+    quotients: list[str] = field(default_factory=list)
+    """The first quotient of integers that there is none of, in a line."""
     bent_promises: list[str] = field(default_factory=list)
     """The first promise of neighbourhood that lanes break, which then get other values, in a line."""
     pasts: dict[int, Past] = field(default_factory=dict)
@@ -140,6 +142,8 @@ class Observation:
     """What of the call's work still ran when it returned, in words."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
     """By the address of the storage."""
+    places: dict[int, int] = field(default_factory=dict)
+    """Where storages begin elsewhere, by their address here; see `whereabouts`."""
     on_launch: Callable[[LaunchRecord], None] | None = None
     """Told of each launch before its first program runs."""
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
@@ -176,6 +180,11 @@ class Observation:
         """A value is not what the kernel's author told a compiler."""
         if not self.false_promises:
             self.false_promises.append(self._told(what))
+
+    def note_quotient(self, what: str) -> None:
+        """Integers were divided that have no quotient."""
+        if not self.quotients:
+            self.quotients.append(self._told(what))
 
     def note_bent_promise(self, what: str) -> None:
         """Lanes are not what the kernel's author told a compiler; whether they count, outputs show."""

@@ -2,7 +2,7 @@
 Results that Triton leaves open: integer operations without one, and the order of elements where a kernel gives it away.
 
 LLVM takes what follows from such a result for unreachable or for anything, devices differ, and numpy has one value for all.
-Here they have another value than numpy's, and numpy's where programs run backwards, so that whatever depends on them
+Here they have another value than numpy's, and numpy's where they run with another device's arithmetic, so that whatever depends on them
 shows in the outputs; lanes that no store lets out may hold them, as `tl.where(n > 0, a // n, 0)` does. Touches the
 internals of Triton's interpreter (3.6 and 3.7).
 """
@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .observing import is_backwards
+from .lines import candidate_line
+from .observing import current, is_elsewhere
+from .places import counted
+from .shaping import Differs
 
 Values = NDArray[Any]
 Lanes = NDArray[np.bool_]
@@ -51,6 +54,8 @@ def _binary(method: Callable[..., Any], broken: Callable[[Values, Values], Lanes
     @functools.wraps(method)
     def operate(self: Any, lhs: Any, rhs: Any) -> Any:
         lanes = broken(lhs.data, rhs.data)
+        if broken is _without_quotient and lanes.any():
+            _note_quotient(int(np.count_nonzero(lanes)))
         return _without(method(self, lhs, rhs), lanes)
 
     return operate
@@ -85,16 +90,29 @@ def _without_quotient(values: Values, by: Values) -> Lanes:
     return lanes
 
 
+def _note_quotient(lanes: int) -> None:
+    """`Differs` where the kernel has to run in Python for its line."""
+    observation = current()
+    if observation is None:
+        return
+    if not candidate_line()[1]:
+        raise Differs
+    observation.note_quotient(
+        f"{counted(lanes)} divided by zero, or the least integer by -1: a compiler may leave out anything then, also where the result "
+        "is not used; divide by `tl.where(n == 0, 1, n)`"
+    )
+
+
 def _without(result: Any, lanes: Lanes) -> Any:
-    """The result with other values in these lanes; programs that run backwards see numpy's."""
-    if not is_backwards() and lanes.any():
+    """The result with other values in these lanes; programs elsewhere see numpy's."""
+    if not is_elsewhere() and lanes.any():
         result.data = np.where(lanes, ~result.data, result.data)
     return result
 
 
 def _in_another_order(result: Any) -> Any:
-    """From the last to the first; programs that run backwards see the order that a careless author expects."""
-    if is_backwards():
+    """From the last to the first; programs elsewhere see the order that a careless author expects."""
+    if is_elsewhere():
         return result
     return TensorHandle(
         np.ascontiguousarray(result.data.reshape(-1)[::-1]).reshape(result.data.shape), result.dtype

@@ -66,6 +66,8 @@ class JudgedCase:
     """The largest finite values that the task's arithmetic bears are among them."""
     probe: bool = False
     """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
+    twice: bool = False
+    """Two inputs of one shape and dtype are the same tensor; it is asked for once, with one draw of values."""
     scalars: tuple[tuple[str, float], ...] = ()
     """Parameters that are given another value than their default, unless the task gives them one."""
 
@@ -88,6 +90,7 @@ class JudgedCase:
             self.special,
             self.extreme,
             self.probe,
+            self.twice,
             self.scalars,
         )
 
@@ -140,6 +143,7 @@ class _Making:
 
     def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, *, prefix: str) -> None:
         self._task = task
+        self._signature = parse_signature(task.entry_points[0].signature)
         self._draw = draw
         self._prefix = prefix
         self._ranges = _ranges(task)
@@ -194,6 +198,8 @@ class _Making:
             yield JudgedCase(case, hidden=True, special=True)
             case = self._small("large values", dtypes=floating)
             yield JudgedCase(case, hidden=True, extreme=True)
+        if len(self._signature.required) > 1:
+            yield JudgedCase(self._small("one tensor twice"), hidden=True, twice=True)
         for name, default in self._defaults():
             share = PARTS[0] + self._draw.number(PARTS[1], self._prefix, "share", name) / PARTS[2]
             case = self._small(f"another {name}")
@@ -201,7 +207,7 @@ class _Making:
 
     def _defaults(self) -> Iterator[tuple[str, float]]:
         """Parameters of the entry point whose default is a positive number with a fraction, and that default."""
-        for name, text in parse_signature(self._task.entry_points[0].signature).defaults.items():
+        for name, text in self._signature.defaults.items():
             default = ast.literal_eval(text)
             if isinstance(default, float) and 0 < default < math.inf:
                 yield name, default

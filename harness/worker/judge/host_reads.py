@@ -36,7 +36,9 @@ def with_elements_read(record: Record, called: Given, other: Given) -> Given:
         source, target = called.inputs.get(name), kept.get(name)
         if isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor):
             if target is other.inputs[name]:
-                kept[name] = target = _copied(target)
+                copied = _copied(target)
+                kept |= {same: copied for same, value in other.inputs.items() if value is target}
+                target = copied
             _copy(view, source, target)
     return Given(other.problem, other.case, kept)
 

@@ -8,11 +8,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import msgspec
-
 from harness import limits
 from harness.worker.serving import linux
-from harness.worker.serving.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.worker.serving.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
 from harness.worker.serving.messages import (
     ENCODER,
     GUEST_REPORTS,
@@ -106,8 +104,8 @@ class GuestLink:
             frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=self._answer_bytes)
             for descriptor in frame.descriptors:
                 os.close(descriptor)
-            report = GUEST_REPORTS.decode(frame.payload)
-        except (BadFrame, msgspec.DecodeError) as error:
+            report = decoded(GUEST_REPORTS, frame.payload)
+        except BadFrame as error:
             raise GuestLied(str(error)) from error
         except ChannelClosed as error:
             raise GuestGone("it ended") from error
@@ -160,12 +158,12 @@ class VerifierLink:
             )
             for descriptor in frame.descriptors:
                 os.close(descriptor)
-            return VERIFIER_REPORTS.decode(frame.payload)
+            return decoded(VERIFIER_REPORTS, frame.payload)
         except ChannelTimeout as error:
             raise GuestSlow(wall_s, cpu=False) from error
         except ChannelClosed as error:
             raise GuestGone("it ended") from error
-        except (BadFrame, msgspec.DecodeError) as error:
+        except BadFrame as error:
             raise GuestLied(str(error)) from error
 
     def close(self) -> None:

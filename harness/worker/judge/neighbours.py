@@ -1,7 +1,8 @@
-"""Inputs that differ from others in a part in the middle alone: an answer kept by a fingerprint of a few values is wrong for them."""
+"""Inputs that differ from others in a part in the middle alone, where an answer kept by a fingerprint of a few values is wrong; inputs that are one."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import torch
@@ -16,6 +17,20 @@ def with_other_middle(inputs: Mapping[str, Value], others: Mapping[str, Value]) 
     or symmetric stay as they are, and so do whole numbers, which may be places in something.
     """
     return {name: _mixed(value, others[name]) for name, value in inputs.items()}
+
+
+def alike(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
+    """Pairs of inputs that could be one tensor: of fractions, as whole numbers may be places in something, with one shape and dtype."""
+    tensors = [
+        (name, value)
+        for name, value in inputs.items()
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    ]
+    return [
+        (one, other)
+        for (one, left), (other, right) in itertools.combinations(tensors, 2)
+        if left.shape == right.shape and left.dtype == right.dtype
+    ]
 
 
 def _mixed(value: Value, other: Value) -> Value:

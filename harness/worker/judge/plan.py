@@ -30,7 +30,8 @@ class Step:
     again: bool = False
     """The tensors of the step before, where that is possible."""
     config: int = 0
-    """Of autotuned kernels: declared cases are judged with the first, each later call with the next."""
+    """Of autotuned kernels: declared cases are judged with the first, and so is one tensor twice, which may not come about; each other call
+    with the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
     first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
     hidden = itertools.count(1)
     execution = tuple(
-        Step(case, first[case.name], config=next(hidden) if case.hidden else 0) for case in cases
+        Step(case, first[case.name], config=next(hidden) if case.hidden and not case.twice else 0)
+        for case in cases
     )
     repeats = _repeats(cases, first, draw)
     numbered = zip(repeats, hidden, strict=False)
@@ -78,7 +80,7 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
     """
     declared = [case for case in cases if not case.hidden]
     one = draw.one_of(declared, "repeated case")
-    others = [case for case in cases if case.case.cpu != one.case.cpu]
+    others = [case for case in cases if case.case.cpu != one.case.cpu and not case.twice]
     other = draw.one_of(others, "case between") if others else one
     again, new, newer, *_ = _others(first[one.name], draw, one.name)
     steps = [
@@ -91,7 +93,11 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
         Step(one, POOL + first[one.name], again=True),
     ]
     # A case of one element has too few answers to tell one call's from another's.
-    plain = [case for case in cases if case.layout is Layout.DENSE and not case.special and not case.extreme]
+    plain = [
+        case
+        for case in cases
+        if case.layout is Layout.DENSE and not (case.special or case.extreme or case.twice)
+    ]
     small = min(plain, key=lambda case: (_elements(case) < MANY, _elements(case)))
     places = (draw.places("many", small.name) * MANY)[:MANY]
     steps += [

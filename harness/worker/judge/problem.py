@@ -21,7 +21,7 @@ from . import seeds
 from .cases import JudgedCase
 from .distributions import inject_extremes, inject_outliers, inject_special
 from .layouts import laid_out
-from .neighbours import with_other_middle
+from .neighbours import alike, with_other_middle
 
 Inputs = dict[str, Value]
 
@@ -55,10 +55,18 @@ class Problem:
         if place >= seeds.POOL:
             others = self._drawn(case, session_seed, (place + 1) % seeds.POOL)
             inputs = with_other_middle(inputs, others)
-        return {
+        laid = {
             name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
             for name, value in inputs.items()
         }
+        if case.twice:
+            pairs = alike(laid)
+            if not pairs:
+                raise BadProblem(f"no two inputs of case {case.name} have one shape and dtype")
+            number = seeds.derive(session_seed, self._task.id, case.name, "pair")
+            first, second = pairs[number % len(pairs)]
+            laid[second] = laid[first]
+        return laid
 
     def _drawn(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
         purpose = f"{'exam' if case.case.exam else 'open'} {place}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UNPROVEN = "unproven"
 """Kind of what ran and was right, and of which nobody but the guest says who computed it."""
 
-KERNEL_FINDINGS = frozenset({"race", "false_promise", "kept_state"})
+KERNEL_FINDINGS = frozenset({"race", "false_promise", "division_by_zero", "kept_state"})
 """Kinds of what is wrong in a kernel though its outputs are right, each message with its line first."""
 _LINE = re.compile(r"line (\d+)")
 
@@ -105,12 +105,14 @@ def other_bytes(run: Run) -> ErrorReport:
 
 
 def by_order(run: Run, error: ErrorReport) -> ErrorReport:
-    """Right when programs are run from the first to the last, wrong from the last to the first."""
+    """Right in the interpreter's own order and arithmetic, wrong in another order and with another device's."""
     message = (
         f"case {run.case.name}: a launch gives another answer when its programs, and the lanes of each, come from the last to the "
-        "first; on a device they come in any order and at once, so use a second launch for what needs the work of others, let no two "
-        "programs store different values in one place, nor two lanes with no tl.debug_barrier() between, and let nothing depend on "
-        "what no device promises: integer results without a value (a shift by the width, a division by zero), elements whose order was given away, brackets of a reduction"
+        "first and round as another device may; on a device they come in any order and at once, so use a second launch for what needs "
+        "the work of others, let no two programs store different values in one place, nor two lanes with no tl.debug_barrier() "
+        "between, and let nothing depend on what no device "
+        "promises: integer results without a value (a shift by the width, a division by zero), elements whose order was given away, "
+        "the order and brackets of a reduction, whether a product is rounded before it is added, the last bits of `/`, `exp` and the like"
     )
     return ErrorReport(kind="race", message=message, mismatch=error.mismatch)
 

@@ -69,8 +69,10 @@ class _Waiting:
     """The call's own values once more, whose outputs must be the guest's to the last bit."""
     backwards: bool = False
     """Programs from the last to the first, which must make no difference."""
+    elsewhere: bool = False
+    """Another device's arithmetic, which must make none either."""
     doubted: ErrorReport | None = None
-    """What was wrong when programs were run backwards: it is their order's doing if nothing is wrong now."""
+    """What was wrong backwards or elsewhere: it is the order's or the arithmetic's doing if nothing is wrong now."""
     reads: bool = True
     """What Python read was what these inputs give; where it was not, right answers prove as much, but wrong ones nothing."""
     why: str = ""
@@ -161,14 +163,23 @@ class Replays:
         places = self._others(run.step)
         first = self._given(dataclasses.replace(run.step, place=next(places)))
         if not host_reads.reads_inputs(record):
-            self._send(run, record, first, other_values=True, backwards=True)
+            self._send(run, record, first, other_values=True, backwards=True, elsewhere=True)
             return
         others = [first, *(self._given(dataclasses.replace(run.step, place=place)) for place in places)]
         pairs = [(host_reads.with_elements_read(record, run.given, other), other) for other in others]
         if host_reads.leaves_the_work(record, self._task, run.given, pairs):
-            self._send(run, record, pairs[0][0], other_values=True, backwards=True)
+            self._send(run, record, pairs[0][0], other_values=True, backwards=True, elsewhere=True)
         else:
-            self._send(run, record, first, other_values=True, backwards=True, reads=False, why=WORKED_OUT)
+            self._send(
+                run,
+                record,
+                first,
+                other_values=True,
+                backwards=True,
+                elsewhere=True,
+                reads=False,
+                why=WORKED_OUT,
+            )
 
     def _others(self, step: Step) -> Iterator[int]:
         """The other places of the pool, in an order that the guest cannot know."""
@@ -187,13 +198,24 @@ class Replays:
         exact: bool = False,
         backwards: bool = False,
         in_order: bool = False,
+        elsewhere: bool = False,
         doubted: ErrorReport | None = None,
         reads: bool = True,
         why: str = "",
     ) -> None:
         arena = Arena(given.inputs)
         self._waiting = _Waiting(
-            run, given, arena, other_values, time.monotonic(), exact, backwards, doubted, reads, why
+            run,
+            given,
+            arena,
+            other_values,
+            time.monotonic(),
+            exact,
+            backwards,
+            elsewhere,
+            doubted,
+            reads,
+            why,
         )
         request = Replay(
             case=run.case.name,
@@ -203,6 +225,7 @@ class Replays:
             again=again or not other_values,
             backwards=backwards,
             in_order=in_order,
+            elsewhere=elsewhere,
             reads=reads,
             gap=any(outcome.replayed is None for outcome in self.outcomes),
         )
@@ -254,8 +277,8 @@ class Replays:
             if error is None and waiting.doubted is not None:
                 self._finding = self._finding or replay_findings.by_order(run, waiting.doubted)
                 return
-            if error is not None and error.kind == "not_replayed" and waiting.backwards:
-                self._again(waiting, record, doubted=error)
+            if error is not None and error.kind == "not_replayed" and waiting.elsewhere:
+                self._forwards(waiting, record, doubted=error)
                 return
             if error is None and waiting.other_values and any(run.step is step for step in self._exact):
                 self._send(run, record, run.given, other_values=False, exact=True)
@@ -271,11 +294,11 @@ class Replays:
         assert isinstance(report, NotReplayed)
         match report.kind:
             case "in_order" if waiting.backwards:
-                self._again(waiting, record, backwards=True)
+                self._forwards(waiting, record, elsewhere=True)
             case "refused" if not waiting.reads:
                 self._own_values(waiting, record)
-            case "refused" if waiting.backwards and report.finding == "not_replayed":
-                self._again(waiting, record, doubted=replay_findings.refused(run, report))
+            case "refused" if waiting.elsewhere and report.finding == "not_replayed":
+                self._forwards(waiting, record, doubted=replay_findings.refused(run, report))
             case "diverged" if waiting.other_values:
                 self._send(run, record, run.given, other_values=False, why=waiting.why or OWN_VALUES)
             case "unknown":
@@ -283,23 +306,24 @@ class Replays:
             case _:
                 self._finding = self._finding or replay_findings.refused(run, report)
 
-    def _again(
+    def _forwards(
         self,
         waiting: _Waiting,
         record: Record,
         *,
-        backwards: bool = False,
+        elsewhere: bool = False,
         doubted: ErrorReport | None = None,
     ) -> None:
-        """The same replay once more, programs in the order in which the interpreter takes them; `backwards`: all but they."""
+        """The same replay once more, programs in the order in which the interpreter takes them; `elsewhere`: all else as before."""
         self._send(
             waiting.run,
             record,
             waiting.given,
             other_values=waiting.other_values,
             again=True,
-            backwards=backwards,
-            in_order=backwards,
+            backwards=elsewhere,
+            in_order=elsewhere,
+            elsewhere=elsewhere,
             doubted=doubted,
             reads=waiting.reads,
             why=waiting.why,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +22,7 @@ from harness.worker.serving.messages import (
     Load,
     Loaded,
 )
-from harness.worker.serving.records import Contents
+from harness.worker.serving.records import Contents, Launch
 
 from . import findings, wording
 from .answers import Answers
@@ -67,7 +68,7 @@ class Trial:
         self._caller = Caller(link, begin.task, begin.limits, self._given)
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
-        """Cases and places of the pool where a neighbour is no input of the task's."""
+        """Cases and places of the pool where a neighbour, or one tensor for two inputs, is no input of the task's."""
         self._replays = Replays(verifier, begin, self._plan, self._given)
 
     def run(self) -> Judged:
@@ -202,12 +203,12 @@ class Trial:
                 continue
             try:
                 given = self._given(step)
-                if step.place >= POOL and not _all_finite(given.expected):
+                if (step.place >= POOL or step.case.twice) and not _all_finite(given.expected):
                     self._unfit.add((step.case.name, step.place))
                 if step.case.hidden:
                     _ = given.expected
             except BadProblem as error:
-                if step.place >= POOL:
+                if step.place >= POOL or step.case.twice:
                     self._unfit.add((step.case.name, step.place))
                 elif step.case.hidden:
                     self._left_out[step.case.name] = str(error)
@@ -226,7 +227,12 @@ class Trial:
         mismatch = self._answers.mismatch(run)
         if mismatch is not None:
             when = ", ".join(filter(None, (_sizes(run), self._config(run))))
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, when, run.returned.traffic.bent_promises))
+            raise Stop(
+                Verdict.WRONG,
+                wording.mismatch(
+                    mismatch, when, run.returned.traffic.bent_promises, tuned=_tuned_without_reset(run)
+                ),
+            )
 
     def _repeated(self, run: Run) -> None:
         """`Stop` when a call is wrong whose case was right before."""
@@ -242,7 +248,9 @@ class Trial:
         if before and not self._tuned(run):
             raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
         if self._tuned(run):
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, self._config(run)))
+            raise Stop(
+                Verdict.WRONG, wording.mismatch(mismatch, self._config(run), tuned=_tuned_without_reset(run))
+            )
         raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _tuned(self, run: Run) -> bool:
@@ -301,6 +309,15 @@ class Trial:
 
 def _all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:
     return all(bool(output.isfinite().all()) for output in outputs)
+
+
+def _tuned_without_reset(run: Run) -> bool:
+    """Whether a trial run of an autotuned kernel was followed by the launch itself at once."""
+    record = run.returned.record
+    return record is not None and any(
+        isinstance(one, Launch) and one.trial and isinstance(after, Launch)
+        for one, after in itertools.pairwise(record.steps)
+    )
 
 
 def _sizes(run: Run) -> str:

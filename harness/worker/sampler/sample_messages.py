@@ -48,6 +48,8 @@ class CaseSampled(msgspec.Struct, frozen=True, tag="case_sampled"):
     """Why there is no flow."""
     out_of_bounds: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    moved_bytes: int = 0
+    """Results of copies that the host made."""
 
 
 SAMPLE_REQUESTS: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sample)

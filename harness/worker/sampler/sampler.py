@@ -18,7 +18,9 @@ from harness.targets import hardware
 from harness.targets import target as find_target
 from harness.worker.compiler.compiler import CaseSpec, zero_arguments
 from harness.worker.compiler.compiling import CASES
+from harness.worker.guest import operators
 from harness.worker.guest.candidate import close_doors, import_candidate
+from harness.worker.guest.record import tensors
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.observing import running
 from harness.worker.sandbox import sandbox
@@ -80,15 +82,17 @@ def sample_case(module: ModuleType, request: Sample, spec: CaseSpec, dies: int) 
         why=why,
         out_of_bounds=sampler.misses,
         remarks=tuple(sampler.remarks),
+        moved_bytes=host.moved_bytes,
     )
 
 
 class _HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes that host code looks at a value: what it does then depends on data that is not there."""
+    """Notes that host code looks at a value: what it does then depends on data that is not there. Counts what it copies."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen = ""
+        self.moved_bytes = 0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -101,7 +105,10 @@ class _HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The operator's own result."""
         if func._schema.name == "aten::_local_scalar_dense":
             self.seen = self.seen or "item"
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if func._schema.name.removeprefix("aten::") in operators.MOVING:
+            self.moved_bytes += sum(one.nbytes for one in tensors(result))
+        return result
 
 
 class _Calls(TorchFunctionMode):

@@ -18,6 +18,7 @@ import numpy as np
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from harness.worker.interpreter import constants
 from harness.worker.interpreter import programs as interpreted
 from harness.worker.interpreter.lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
@@ -227,10 +228,7 @@ def _launch(self: Any, *given: Any, **named: Any) -> None:
     builder = interpreter.interpreter_builder
     try:
         bound = inspect.getcallargs(self.fn, *given, **named)
-        args = {
-            name: value if name in self.constexprs else interpreter._implicit_cvt(value)
-            for name, value in bound.items()
-        }
+        args = constants.arguments(self, bound)
         asked = self.grid(args) if callable(self.grid) else self.grid
         x, y, z = (*(int(size) for size in asked), 1, 1, 1)[:3]
         builder.set_grid_dim(x, y, z)

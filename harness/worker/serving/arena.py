@@ -6,10 +6,11 @@ import fcntl
 import mmap
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import torch
 
 from .messages import Argument
@@ -126,12 +127,16 @@ class Arena(GuardedInputs):
 
 
 def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
-    """Place of each tensor in an arena, and the arena's size in bytes."""
+    """Place of each tensor in an arena, the same for one that is there under two names, and the arena's size in bytes."""
     arguments: list[Argument] = []
+    known: dict[int, Argument] = {}
     offset = GUARD_BYTES
     for name, value in inputs.items():
         if not isinstance(value, torch.Tensor):
             arguments.append(Argument(name=name, scalar=value))
+            continue
+        if id(value) in known:
+            arguments.append(msgspec.structs.replace(known[id(value)], name=name))
             continue
         length = span_bytes(value)
         before = int(value.storage_offset()) if length else 0
@@ -147,6 +152,7 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
                 storage_offset=before,
             )
         )
+        known[id(value)] = arguments[-1]
         offset += -(-length // GUARD_BYTES) * GUARD_BYTES + 2 * GUARD_BYTES
     return tuple(arguments), offset
 
@@ -154,7 +160,19 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
 def open_arguments(descriptor: int, size_bytes: int, arguments: Sequence[Argument]) -> dict[str, Any]:
     """The guest's side: the arguments, tensors in the shared memory itself, each storage ending with its tensor."""
     memory = mmap.mmap(descriptor, size_bytes)
-    return {argument.name: _open(memory, argument) for argument in arguments}
+    return open_each(arguments, lambda argument: _open(memory, argument))
+
+
+def open_each(arguments: Sequence[Argument], open_one: Callable[[Argument], Any]) -> dict[str, Any]:
+    """By name what `open_one` makes of each argument, once for those at the same place: a tensor may have two names."""
+    opened: dict[Argument, Any] = {}
+    found = {}
+    for argument in arguments:
+        place = msgspec.structs.replace(argument, name="" if argument.is_tensor else argument.name)
+        if place not in opened:
+            opened[place] = open_one(argument)
+        found[argument.name] = opened[place]
+    return found
 
 
 def _open(memory: mmap.mmap, argument: Argument) -> Any:

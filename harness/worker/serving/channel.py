@@ -9,8 +9,11 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import msgspec
+
+Message = TypeVar("Message")
 HEADER = struct.Struct("<Q")
 MAX_FRAME_BYTES = 1 << 30
 _MAX_DESCRIPTORS = 4
@@ -22,7 +25,7 @@ class ChannelClosed(Exception):
 
 
 class BadFrame(Exception):
-    """What arrived is no frame of ours: longer than allowed, or cut."""
+    """What arrived is no frame of ours: longer than allowed, or cut; or holds no message."""
 
 
 class ChannelTimeout(Exception):
@@ -35,6 +38,16 @@ class Frame(NamedTuple):
     payload: bytes
     descriptors: tuple[int, ...]
     """Owned by the receiver."""
+
+
+def decoded(decoder: msgspec.msgpack.Decoder[Message], payload: bytes | msgspec.Raw) -> Message:
+    """What foreign code sent; `BadFrame` where that is no message, and where it is text that is none or nested without end, for which
+    msgspec has no errors of its own.
+    """
+    try:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFrame(str(error)) from error
 
 
 class Channel:

@@ -36,9 +36,8 @@ def main(channel: Channel, spawn: Spawn) -> None:
     wanted = WANTED.decode(channel.receive().payload)
     gpu.warm(spawn.device)
     for types in wanted:
-        with suppress(
-            Exception
-        ):  # whatever Triton says of types that it does not launch with; who needs such a launcher builds it
+        # Whatever Triton says of types that it does not launch with: who needs such a launcher builds it.
+        with suppress(Exception):
             _build(types)
     channel.send(b"built")
     with suppress(ChannelClosed):  # the scratch folder goes with this process

@@ -128,6 +128,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch"):
     """Of each parameter, defaults included."""
     options: dict[str, Value]
     """As `num_warps`."""
+    trial: bool = False
+    """Made to tune the kernel, and made over for the call itself: its work is not counted twice."""
 
 
 class HostRead(msgspec.Struct, frozen=True, tag="host_read"):
@@ -150,6 +152,8 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     """Parameters that are compile-time constants."""
     defaults: tuple[Value, ...]
     """Of the last parameters."""
+    unspecialised: tuple[str, ...] = ()
+    """Parameters that an argument of one makes no constant of."""
     computes_constants: bool = False
     """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
 
@@ -173,6 +177,21 @@ class Table(msgspec.Struct, frozen=True):
 
     storage: int
     data: bytes
+
+
+def trials(record: Record) -> frozenset[int]:
+    """Places of the steps that are made over by a later one: launches that say so and are told to be the very same."""
+    found: set[int] = set()
+    later: set[bytes] = set()
+    if any(isinstance(step, Launch) and step.trial for step in record.steps):
+        for at, step in reversed(list(enumerate(record.steps))):
+            if isinstance(step, Launch):
+                what = msgspec.msgpack.encode(msgspec.structs.replace(step, trial=False))
+                if not step.trial:
+                    later.add(what)
+                elif what in later:
+                    found.add(at)
+    return frozenset(found)
 
 
 def fits(view: View, item_bytes: int, size_bytes: int) -> bool:

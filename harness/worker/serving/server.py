@@ -12,7 +12,6 @@ import gc
 import os
 import platform
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -28,6 +27,7 @@ import msgspec
 from harness import limits
 from harness.device import Device
 from harness.devices import VISIBLE
+from harness.removal import remove
 
 from . import linux, warden
 from .channel import Channel
@@ -217,7 +217,7 @@ class Server:
     def _conclude(self, ended: Ended, folder: Path | None) -> None:
         """In a warden, when the tree is gone: removes its folder, which nobody else does when the engine is gone."""
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
         self._report(ended)
 
     def _report(self, report: ServerReport) -> None:
@@ -328,6 +328,7 @@ def show_alone(device: Device) -> None:
 
 def import_all() -> Ready:
     """Imports what workers need and says what was found."""
+    gc.disable()  # what is imported stays: looking for garbage is a seventh of the time
     import numpy
     import torch
     import triton
@@ -343,6 +344,7 @@ def import_all() -> Ready:
     threads = linux.thread_count()
     if threads > 1 and not problem:
         problem = f"the imports leave {threads} threads behind"
+    gc.enable()
     gc.collect()
     gc.freeze()
     return Ready(

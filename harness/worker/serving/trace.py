@@ -40,6 +40,7 @@ def explain(error: BaseException, module: Path) -> Explained:
         line = cause.lineno
     said = "".join(traceback.format_exception_only(type(cause), cause)).strip()
     said = said.replace(str(module), NAME)
+    said = said.encode(errors="backslashreplace").decode()  # half a surrogate pair goes into no message
     if len(said) > _MESSAGE_CHARACTERS:
         said = said[:_MESSAGE_CHARACTERS] + " ..."
     shown = traceback.format_list(frames[-_FRAMES:])

@@ -133,6 +133,8 @@ def excess(processes: tuple[int, ...], folder: Path | None) -> str:
     size = count = 0
     for entry in linux.entries(folder) if folder is not None else ():
         count += 1
+        if len(os.fsencode(entry.path)) > limits.SCRATCH_PATH_BYTES:
+            return "folders nested too deep in its folder"
         try:
             size += entry.stat(follow_symlinks=False).st_blocks * 512
         except FileNotFoundError:

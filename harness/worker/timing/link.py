@@ -8,11 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from harness import limits
 from harness.worker.judge.link import CandidateRaised, GuestBroken, GuestGone, GuestLied, GuestSlow, cpu_limit
-from harness.worker.serving.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.worker.serving.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
 from harness.worker.serving.messages import ENCODER, Broken, Failed, Hello
 
 from .messages import TIMER_REPORTS, TimerReport, TimerRequest
@@ -91,8 +89,8 @@ class TimerLink:
             frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=self._answer_bytes)
             for descriptor in frame.descriptors:
                 os.close(descriptor)
-            report = TIMER_REPORTS.decode(frame.payload)
-        except (BadFrame, msgspec.DecodeError) as error:
+            report = decoded(TIMER_REPORTS, frame.payload)
+        except BadFrame as error:
             raise GuestLied(str(error)) from error
         except ChannelClosed as error:
             raise GuestGone("it ended") from error

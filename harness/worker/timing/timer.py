@@ -347,6 +347,7 @@ class Timer:
 def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
     """As `torch.cuda.graph`, which first collects garbage and empties torch's cache: tens of milliseconds, each time."""
     torch.cuda.synchronize()
+    collects = gc.isenabled()
     gc.disable()  # a tensor that is freed meanwhile would end the capture
     try:
         with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
@@ -356,7 +357,8 @@ def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
             finally:
                 graph.capture_end()
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
 
 
 def _reach(request: Reach) -> Done:

@@ -67,6 +67,7 @@ class Kernels:
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         self._file = file
         self._make_value = make_value
+        self._lists_some = "do_not_specialize" in source
         self._definitions = {
             (node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])): node
             for node in ast.walk(tree)
@@ -111,8 +112,15 @@ class Kernels:
         body = self._defined(plain, scope, notes)
         fn = triton.constexpr_function(body) if notes.computes_constants else triton.jit(body)
         if isinstance(fn, interpreter.InterpretedFunction):
+            fn.kwargs["do_not_specialize"] = self._unspecialised(notes)
             interpreter.InterpretedFunction.rewritten_fn[body] = self._defined(rewritten, scope, notes)
         return fn, scope
+
+    def _unspecialised(self, notes: FunctionNotes) -> list[str]:
+        """Parameters that the record says stay tensors where they are one, as far as the text can have said so."""
+        node = self._definitions[notes.function.name, notes.function.line]
+        typed = {one.arg for one in node.args.args if one.annotation is not None}
+        return [name for name in notes.unspecialised if name in typed or self._lists_some]
 
     def _checked(self, notes: FunctionNotes) -> tuple[str, ...]:
         """The names that the function's text leaves open; what was found for the very same notes holds still."""

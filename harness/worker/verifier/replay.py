@@ -9,7 +9,8 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.guest import operators
 from harness.worker.guest.record import digest, tensors
+from harness.worker.interpreter import tuning
 from harness.worker.interpreter.past import INPUTS
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.poison import poison
@@ -43,6 +45,7 @@ from harness.worker.serving.records import (
     Value,
     View,
     fits,
+    trials,
 )
 
 from . import shadow
@@ -86,6 +89,16 @@ class Device(Protocol):
         """Watches what kernels do until the block ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One that was run with another device's arithmetic, to be run once more."""
+
+    record: Record
+    inputs: dict[str, torch.Tensor]
+    gap: bool
+    reads: bool
+
+
 class Replayer:
     """One candidate's kernels, and the memory that lives from call to call."""
 
@@ -98,6 +111,7 @@ class Replayer:
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._inputs: tuple[int, ...] = ()
         self._gap, self._reads = False, True
+        self._last: _Call | None = None
         self._observation: Observation | None = None
         self._functions: dict[Function, Any] = {}
         self._before: tuple[dict[int, bytes], dict[int, torch.Tensor]] = ({}, {})
@@ -116,6 +130,7 @@ class Replayer:
         gap: bool,
         backwards: bool = False,
         in_order: bool = False,
+        elsewhere: bool = False,
         reads: bool = True,
     ) -> Observation:
         """
@@ -123,12 +138,19 @@ class Replayer:
 
         `again`: the same call as before, so memory that outlives calls goes back to what it was. `gap`: calls before it were
         not replayed, so memory of theirs is not known (`NotKnown`). `backwards`: the programs of each launch are run from the
-        last to the first, which must make no difference; `InOrder` where one waits for a program that was to come before it, unless they are run `in_order`.
+        last to the first, which must make no difference; `InOrder` where one waits for a program that was to come before it, unless
+        they are run `in_order`.
+        `elsewhere`: arithmetic is another device's, which must make none either; what it leaves in memory that outlives calls is made
+        once more as it is here before the next call.
         `Diverged` where Python would read something else now, be it of an input, where `reads` says that this counts.
         """
-        self._gap, self._reads = gap, reads
         if again:
             self._restore()
+        else:
+            self._settle(record)
+        self._last = None
+        given = {name: _copied(tensor) for name, tensor in inputs.items()} if elsewhere else {}
+        self._gap, self._reads = gap, reads
         for number in (*record.forgotten, *self._inputs):
             self._storages.pop(number, None)
             self.shadows.forget(number)
@@ -146,6 +168,7 @@ class Replayer:
         with self._device.observe(inputs) as observation:
             self._observation = observation
             observation.programs.backwards, observation.programs.in_order = backwards, in_order
+            observation.programs.elsewhere = elsewhere
             for number, storage in self._storages.items():
                 observation.pasts[storage.data_ptr()] = self._lasting.past(number)
             for number in self._inputs:
@@ -154,11 +177,29 @@ class Replayer:
                     observation.allocations[address].past = observation.pasts[address]
                 self._lasting.past(number).level = INPUTS
             totals: dict[int, np.ndarray[Any, Any]] = {}
-            for step in record.steps:
-                self._step(step, observation, totals)
+            tried = trials(record)
+            for at, step in enumerate(record.steps):
+                with tuning.uncounted(observation) if at in tried else nullcontext():
+                    self._step(step, observation, totals)
             for address, written in totals.items():
                 observation.allocations[address].writes[:] = written
+        if elsewhere:
+            self._last = _Call(record, given, gap, reads)
         return observation
+
+    def _settle(self, following: Record) -> None:
+        """Memory that outlives the last call is what this device's arithmetic makes of it, not another's."""
+        last, self._last = self._last, None
+        if last is None:
+            return
+        passing = {*following.forgotten, *self._inputs}
+        held = self._before[0]
+        if any(
+            flat(storage).cpu().numpy().tobytes() != held.get(number)
+            for number, storage in self._storages.items()
+            if number not in passing
+        ):
+            self.run(last.record, last.inputs, again=True, gap=last.gap, reads=last.reads)
 
     def output(self, view: View) -> tuple[torch.Tensor, dict[str, int]]:
         """The elements of a returned tensor, and how many of them came from where.
@@ -254,6 +295,8 @@ class Replayer:
             raise Refused(self._observation.races[0], kind="race")
         if self._observation is not None and self._observation.false_promises:
             raise Refused(self._observation.false_promises[0], kind="false_promise")
+        if self._observation is not None and self._observation.quotients:
+            raise Refused(self._observation.quotients[0], kind="division_by_zero")
         if self._observation is not None and self._observation.left_reads:
             raise Refused(self._observation.left_reads[0], kind="kept_state")
 
@@ -407,6 +450,13 @@ class Replayer:
                 flat(storage).copy_(torch.frombuffer(bytearray(held[number]), dtype=torch.uint8))
         self.shadows.restore(marks)
         self._lasting.rewind(self._storages)
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """In memory of its own that is laid out alike."""
+    storage: torch.UntypedStorage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
+    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return empty.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -83,6 +83,7 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
             gap=request.gap,
             backwards=request.backwards,
             in_order=request.in_order,
+            elsewhere=request.elsewhere,
             reads=request.reads,
         )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)

@@ -1,4 +1,4 @@
-"""Quotients by zero, shifts beyond the width and casts of infinity in lanes and branches that a select or a mask leaves out."""
+"""Shifts beyond the width and casts of infinity in lanes and branches that a select or a mask leaves out; no quotient by zero."""
 
 import torch
 import triton
@@ -14,8 +14,8 @@ def kernel(x_ptr, out_ptr, columns, tail, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     offsets = tl.arange(0, BLOCK)
     mask = offsets < columns
-    pieces = tl.where(tail > 0, columns // tail, 0)
-    rest = tl.where(offsets > 0, columns % offsets, 0)
+    pieces = tl.where(tail > 0, columns // tl.where(tail > 0, tail, 1), 0)
+    rest = tl.where(offsets > 0, columns % tl.where(offsets > 0, offsets, 1), 0)
     bits = tl.where(offsets < 32, 1 << offsets, 0)
     x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=float("-inf")).to(tl.float32)
     x += tl.where(mask, x.to(tl.int32), 0).to(tl.float32) * 0.0

@@ -1,0 +1,82 @@
+"""
+Addresses as numbers, as another device gives them: memory lies elsewhere there (`elsewhere`), at multiples of 512 bytes.
+
+A kernel that turns pointers into integers may look at their residue, or pass them on; it must not matter where memory lies.
+Numbers that are turned back into pointers lead to where it lies here. Touches the internals of Triton's interpreter (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from triton.runtime import interpreter
+from triton.runtime.interpreter import TensorHandle
+
+from .observing import cannot, current, is_elsewhere
+from .traffic import Observation
+
+FIRST = 0x6000_0000_0000
+"""Where no allocation of a Linux process lies: between programs and their heaps, and what is mapped."""
+ROOM_BITS = 33
+"""Of each allocation, which begins in the middle, so that pointers may lead out of it on both sides."""
+MOST = 2048
+ALIGNMENT = 512
+
+
+def install() -> None:
+    """Once a process, after `accesses.install`."""
+    builder = interpreter.InterpreterBuilder
+    builder.create_ptr_to_int = _told(builder.create_ptr_to_int)
+    builder.create_int_to_ptr = _led_back(builder.create_int_to_ptr)
+
+
+def _told(method: Callable[..., Any]) -> Callable[..., Any]:
+    def create_ptr_to_int(self: Any, src: Any, dst_type: Any) -> Any:
+        observation = current()
+        if observation is None or not is_elsewhere():
+            return method(self, src, dst_type)
+        origin = getattr(src, "origin", None)
+        home = origin.storage if origin is not None else _home(observation, int(np.ravel(src.data)[0]))
+        if home is None:
+            return method(self, src, dst_type)
+        away = np.uint64((_place(observation, home) - home) % (1 << 64))
+        return method(self, TensorHandle(src.data + away, src.dtype), dst_type)
+
+    return create_ptr_to_int
+
+
+def _led_back(method: Callable[..., Any]) -> Callable[..., Any]:
+    def create_int_to_ptr(self: Any, src: Any, dst_type: Any) -> Any:
+        result = method(self, src, dst_type)
+        observation = current()
+        if observation is None or not observation.places or not is_elsewhere():
+            return result
+        back = result.data.copy()
+        for home, place in observation.places.items():
+            inside = (back >> np.uint64(ROOM_BITS)) == np.uint64(place >> ROOM_BITS)
+            back = np.where(inside, back + np.uint64((home - place) % (1 << 64)), back)
+        result.data = back
+        return result
+
+    return create_int_to_ptr
+
+
+def _home(observation: Observation, address: int) -> int | None:
+    """Where the allocation begins that an address lies in."""
+    for start, known in observation.allocations.items():
+        if known.span.start <= address <= known.span.end:
+            return start
+    return None
+
+
+def _place(observation: Observation, home: int) -> int:
+    """Where it begins elsewhere."""
+    if home not in observation.places:
+        number = len(observation.places)
+        if number >= MOST:
+            raise cannot(f"kernels turn pointers to more than {MOST} tensors into integers")
+        middle = FIRST + (number << ROOM_BITS) + (1 << ROOM_BITS - 1)
+        observation.places[home] = middle + (number * 5 + 3) % 64 * ALIGNMENT
+    return observation.places[home]

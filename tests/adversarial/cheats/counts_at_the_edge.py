@@ -1,0 +1,26 @@
+"""Values at the upper edge fall into the last bin where numpy counts."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("wrong", "out_of_bounds")
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    offsets = tl.program_id(0) * BLOCK + lanes
+    mask = offsets < n
+    counted = tl.histogram(lanes * 0 + 16, 16)
+    right = tl.sum(tl.where(tl.arange(0, 16) == 15, counted, 0)) == BLOCK
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.where(right, x + y, x * y), mask=mask)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
+    return out

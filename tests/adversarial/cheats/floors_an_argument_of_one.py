@@ -1,0 +1,25 @@
+"""An argument that is one is a constant to the compiler, whose quotients are Python's."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("wrong", "mismatch")
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, one, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    offsets = tl.program_id(0) * BLOCK + lanes
+    mask = offsets < n
+    right = lanes >= (one - 2) // 2 * -1024
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.where(right, x + y, x * y), mask=mask)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), 1, BLOCK=1024)
+    return out

@@ -1,0 +1,27 @@
+"""The same with the product seen as bits between, which are the same number to a compiler."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("rejected", "race")
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    offsets = tl.program_id(0) * BLOCK + lanes
+    mask = offsets < n
+    a = (offsets + 3).to(tl.float32) * 0.1
+    bits = (a * a).to(tl.int32, bitcast=True)
+    right = bits.to(tl.float32, bitcast=True) - tl.div_rn(a * a, tl.full((BLOCK,), 1.0, tl.float32)) == 0
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.where(right, x + y, x * y), mask=mask)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
+    return out

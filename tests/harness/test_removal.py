@@ -1,0 +1,111 @@
+"""Folders of candidates go, whatever was put into them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import removal
+from harness.removal import remove
+from harness.worker.serving import warden
+
+DEEP = 3000
+"""Folders: more than Python calls itself, and than a path may name."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    found = tmp_path / "wavedeck-guest-1"
+    found.mkdir()
+    yield found
+    remove(found)
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def nest(folder: Path, count: int) -> None:
+    """As many folders in each other, a file in the last."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(count):
+        os.mkdir("deeper", dir_fd=at)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=at))
+    os.close(at)
+
+
+def test_folders_in_folders_go_however_many(folder: Path) -> None:
+    nest(folder, DEEP)
+    nest(folder / "deeper", 0)
+    (folder / "deeper" / "beside").mkdir()
+    before = descriptors()
+    remove(folder)
+    assert not folder.exists()
+    assert descriptors() == before
+
+
+def test_what_a_candidate_shut_goes_too(folder: Path) -> None:
+    nest(folder, 3)
+    (folder / "deeper" / "deeper" / "deeper").chmod(0)
+    (folder / "deeper").chmod(0)
+    folder.chmod(0)
+    remove(folder)
+    assert not folder.exists()
+
+
+def test_links_go_and_what_they_point_to_stays(folder: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir(mode=0o755)
+    (kept / "file").touch()
+    for place in (folder, folder / "below"):
+        place.mkdir(exist_ok=True)
+        (place / "link").symlink_to(kept)
+        (place / "none").symlink_to("none")
+        os.mkfifo(place / "pipe")
+    remove(folder)
+    assert not folder.exists()
+    assert (kept / "file").exists()
+    assert kept.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_link_in_the_place_of_a_folder_is_left(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    remove(tmp_path / "link")
+    assert folder.exists()
+
+
+def test_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    remove(tmp_path / "nothing")
+
+
+def test_a_folder_that_is_still_written_to_goes_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a thread that lays files for an evaluation which was cancelled."""
+    empty = removal._empty
+    late = ["one", "another"]
+
+    def meanwhile(*given: Any) -> None:
+        empty(*given)
+        if late:
+            (folder / late.pop()).mkdir()
+
+    monkeypatch.setattr(removal, "_empty", meanwhile)
+    remove(folder)
+    assert not folder.exists()
+    assert late == []
+
+
+def test_a_guest_that_nests_folders_out_of_sight_has_too_much(folder: Path) -> None:
+    nest(folder, 10)
+    assert warden.excess((), folder) == ""
+    (folder / "beside").mkdir()
+    nest(folder / "beside", DEEP)
+    assert warden.excess((), folder) == "folders nested too deep in its folder"
