@@ -14,6 +14,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
+from . import unordered
 from .observing import current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
@@ -54,30 +55,35 @@ def install() -> None:
         )
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        _note_values(ptrs, value)
         lanes = ptrs, value, _guard("store", ptrs, mask)
         if is_backwards():
-            lanes = _with_another_last(*lanes)
+            lanes = unordered.with_another_last(*unordered.without_the_last(*lanes))
         return store(self, *lanes, *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
         lanes = ptr, val, _guard("atomic", ptr, mask)
-        if not is_backwards():
-            return atomic_rmw(self, operation, *lanes, *rest, **named)
-        return _flipped(atomic_rmw(self, operation, *map(_flipped, lanes), *rest, **named))
+        found = unordered.atomic(functools.partial(atomic_rmw, self, operation), lanes, *rest, **named)
+        undefined = _undefined(ptr, lanes[-1])
+        if undefined is not None:
+            bits = lanes[-1] if isinstance(lanes[-1], np.ndarray) else lanes[-1].data
+            found.data = np.where(bits, found.data, undefined.data)
+        return found
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
         guarded = _guard("atomic", ptr, None)
+        swap = functools.partial(atomic_cas, self)
         if guarded is None:
-            return atomic_cas(self, ptr, cmp, val, *rest, **named)
+            return unordered.atomic(swap, (ptr, cmp, val), *rest, **named)
         lanes = guarded.data
         old = np.zeros(lanes.shape, dtype=val.data.dtype)
         if lanes.any():
-            parts = (
+            parts = tuple(
                 TensorHandle(np.broadcast_to(of.data, lanes.shape)[lanes], of.dtype) for of in (ptr, cmp, val)
             )
-            old[lanes] = atomic_cas(self, *parts, *rest, **named).data
+            old[lanes] = swap(*parts, *rest, **named).data
         return TensorHandle(old, cmp.dtype.scalar)
 
     def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
@@ -133,34 +139,6 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
     return mask if kept is None else TensorHandle(kept, tl.int1)
 
 
-def _with_another_last(ptrs: Any, value: Any, mask: Any) -> tuple[Any, Any, Any]:
-    """A store's lanes in an order in which, wherever they meet with different values, another value is the last."""
-    places = np.ravel(ptrs.data)
-    if places.size < 2 or (places[1:] > places[:-1]).all():
-        return ptrs, value, mask
-    shape = ptrs.data.shape
-    values = np.ascontiguousarray(np.broadcast_to(value.data, shape)).reshape(-1)
-    bits = mask if isinstance(mask, np.ndarray) else mask.data
-    active = np.broadcast_to(bits, shape).reshape(-1)
-    words = values.view(f"u{values.itemsize}")  # NaN is the same as NaN
-    met, place = np.unique(places, return_inverse=True)
-    last = np.zeros(met.size, dtype=words.dtype)
-    last[place[active]] = words[active]
-    order = np.argsort(words != last[place], kind="stable")
-    return (
-        TensorHandle(places[order].reshape(shape), ptrs.dtype),
-        TensorHandle(values[order].reshape(shape), value.dtype),
-        TensorHandle(active[order].reshape(shape), tl.int1),
-    )
-
-
-def _flipped(handle: Any) -> Any:
-    """With its lanes from the last to the first, so that of several that meet in one place another one is the last."""
-    if isinstance(handle, np.ndarray):
-        return np.ascontiguousarray(handle.reshape(-1)[::-1]).reshape(handle.shape)
-    return handle if handle.data.size < 2 else TensorHandle(_flipped(handle.data), handle.dtype)
-
-
 def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
     """A volatile load is how programs wait for each other without an atomic."""
     observation = current()
@@ -168,9 +146,17 @@ def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
         observation.programs.volatile = volatile or cache_modifier == _ir.CACHE_MODIFIER.CV
 
 
+def _note_values(ptrs: Any, value: Any) -> None:
+    observation = current()
+    if observation is not None:
+        observation.programs.changing = functools.partial(unordered.changing, ptrs, value)
+        observation.programs.contested = observation.programs.rivals = None
+
+
 def _note_order(sem: Any, scope: Any) -> None:
     observation = current()
     if observation is not None:
+        observation.programs.contested = None
         observation.programs.order = Order(
             wide=scope != _ir.MEM_SYNC_SCOPE.CTA,
             acquires=sem in (_ir.MEM_SEMANTIC.ACQUIRE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),

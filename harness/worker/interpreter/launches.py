@@ -152,7 +152,7 @@ def _hook_launches(target: Target) -> None:
     def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
         observation = current()
         if observation is not None:
-            if observation.programs.backwards:
+            if observation.programs.backwards and not observation.programs.in_order:
                 x, y, z = (size - 1 - at for size, at in zip(self.grid_dim, (x, y, z), strict=True))
             observation.begin_program((x, y, z))
         set_position(self, x, y, z)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,6 +34,13 @@ def mark(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> None:
         return
     for byte in range(item_bytes):
         marks[places + byte] = 1
+
+
+def spread(notes: NDArray[Any], item_bytes: int) -> None:
+    """Gives each byte of an element what is noted at its first, where anything is."""
+    first = np.flatnonzero(notes)
+    for byte in range(1, item_bytes):
+        notes[first + byte] = notes[first]
 
 
 def counted(count: int) -> str:

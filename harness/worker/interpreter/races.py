@@ -8,17 +8,14 @@ lanes meet, or at which it hands over what it did, to the next.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .traffic import Allocation
-
-Places = NDArray[np.int64]
+from .lanes import OVERTAKES, Access, Changing, Lanes, Mask, Places
+from .places import spread
 
 SPINNING = 1 << 9
 """Looks at single values, with no other access between, after which a program counts as one that waits for another."""
@@ -27,6 +24,10 @@ MOST_FLAGS = 64
 OTHERS = (
     "loads of {} what another program of the same launch stored and did not hand over; programs run in any order and at once, so use a second "
     "launch, or a tl.debug_barrier() and an atomic that this program looks at"
+)
+OTHERS_READ = (
+    "stores to {} what another program of the same launch loaded before it, and that need not have loaded yet; let it say so after its "
+    "load, by a tl.debug_barrier() and an atomic that this program looks at"
 )
 LANES = "loads of {} what other lanes of this program stored, which go their own ways; put a tl.debug_barrier() between"
 NARROW = (
@@ -47,33 +48,14 @@ class Waits(Exception):
     """A program waits for another that, in the order in which they are run here, comes later."""
 
 
-class Access:
-    """One access as far as it matters here."""
-
-    __slots__ = ("active", "home", "places", "shape")
-
-    def __init__(
-        self,
-        home: Allocation,
-        addresses: NDArray[np.uint64],
-        shape: tuple[int, ...],
-        active: NDArray[np.bool_] | None,
-    ) -> None:
-        self.home = home
-        self.places: Places = addresses.astype(np.int64) - home.span.start
-        """First byte of each active lane's element, in the allocation."""
-        self.shape = shape if math.prod(shape) > 1 else ()
-        """Of the whole access; empty where it is of one lane."""
-        self.active = active
-        """Of all lanes; `None`: all are."""
-
-
 @dataclass(slots=True)
 class Races:
     """The programs of one launch, as they are run."""
 
     backwards: bool = False
     """Programs are run from the last to the first, so that one may wait for ever for one that its author has seen come first."""
+    in_order: bool = False
+    """Programs are not, for they wait; lanes and values are as where they are."""
     elsewhere: bool = False
     """Arithmetic is another device's; see `elsewhere`."""
     fuses: bool = True
@@ -82,6 +64,8 @@ class Races:
     """One did."""
     volatile: bool = False
     """The load that runs is one by which a program may wait for another."""
+    changing: Changing | None = None
+    """Of the store that runs; where nobody knows, each changes what is there."""
     order: Order = field(default_factory=Order)
     """Of the atomic that runs."""
     lockstep: bool = False
@@ -93,21 +77,32 @@ class Races:
     """Of each epoch."""
     _program: int = 0
     _loose: bool = False
-    """Lanes have stored since they last met."""
+    """Lanes have stored or added since they last met."""
+    _early: set[int] = field(default_factory=set)
+    """Epochs in which flags may have been stored with lanes' stores before them in the same epoch."""
     _seen: dict[int, int] = field(default_factory=dict)
     """Of each program that handed something to the running one, the last epoch that is handed over."""
     _handed: dict[int, dict[int, int]] = field(default_factory=dict)
     """What can be had by looking at an address: programs and epochs, as in `_seen`."""
     _stores: list[Access] = field(default_factory=list)
-    _lanes: dict[int, Places] = field(default_factory=dict)
+    _stored_by: dict[int, Places] = field(default_factory=dict)
     """Of the running epoch, by allocation: which lane of which shape stored each byte, 0 where none did."""
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     _looks: int = 0
+    lanes: Lanes = field(default_factory=Lanes)
+    """Of the running program, where there is more than one warp."""
+    contested: Mask | None = None
+    """Of the access that runs, where programs run backwards: lanes to whose place another warp stored, in no order."""
+    rivals: Mask | None = None
+    """Likewise another program."""
+    disputed: set[int] = field(default_factory=set)
+    """Addresses at which programs of the launch stored one value and another in no order."""
 
     def begin_launch(self, *, lockstep: bool) -> None:
         """Launches come one after the other: all is handed over."""
         self.lockstep = lockstep
         self._handed = {}
+        self.disputed.clear()
 
     def begin_program(self) -> None:
         """The next program begins, and knows of no other."""
@@ -115,15 +110,18 @@ class Races:
         self._next_epoch()
         self._first = self._epoch
         self._seen, self._loose, self._looks = {}, False, 0
+        self.lanes.begin()
 
     def meet(self) -> None:
         """All lanes of the program meet: at a barrier, or as they must for a value that all of them make together."""
+        self.lanes.meet()
         if self._loose:
             self._next_epoch()
             self._loose = False
 
     def barrier(self) -> None:
         """All lanes meet, and what is stored is there for whoever is told."""
+        self.lanes.meet()
         self._next_epoch()
         self._loose = False
 
@@ -131,57 +129,80 @@ class Races:
         """Note who stores."""
         if access.home.writers is None:
             access.home.writers = np.zeros(access.home.reads.size, dtype=np.int32)
-        access.home.writers[access.places] = self._epoch
+        access.home.writers[access.noted] = self._epoch
+        if self._loose and access.places.size <= MOST_FLAGS:
+            self._early.add(self._epoch)
         if not self.lockstep:
+            self.lanes.store(access)
             self._stores.append(access)
             self._loose = self._loose or bool(access.shape)
 
     def meets(self, kind: str, access: Access) -> str:
-        """What is wrong with an access where memory was written in this launch, with a place for names; empty where nothing is."""
+        """What is wrong with an access, with a place for names; empty where nothing is."""
+        self._settle(kind, access)
         if kind == "store":
+            changing = self.changing or access.all_lanes
+            wrong = not self.lockstep and self.lanes.overtakes(access, changing)
+            if self.in_order and self._overtakes_readers(access, changing):
+                return OTHERS_READ
+            if self.backwards:
+                unseen = access.of_lanes(self._unseen(access.home.writers, access.noted))
+                self.rivals = _either(self.rivals, access, unseen)
+                self._contest(access)
             self.store(access)
-            return ""
+            return OVERTAKES if wrong else ""
         return self.load(access) if kind == "load" else self.atomic(access)
 
     def load(self, access: Access) -> str:
         """See `meets`; a volatile one waits for what it finds."""
-        if self.volatile:
+        if not self.lockstep:
+            self.lanes.load(access)
+        if self.in_order:
+            self._note_reader(access)
+        if access.home.writers is None and access.home.adders is None:
+            return ""
+        if self.volatile and access.places.size <= MOST_FLAGS:
             self._look(access)
-        elif self._is_unseen(access.home.adders, access.places) or self._is_unseen(
-            access.home.writers, access.places
-        ):
+        elif any(self._unseen(epochs, access.noted).any() for epochs in access.home.changes):
             return OTHERS
         return LANES if self._is_from_other_lanes(access) else ""
 
     def atomic(self, access: Access) -> str:
         """See `meets`."""
         home, order = access.home, self.order
-        if home.adders is None:
-            home.adders = np.zeros(home.reads.size, dtype=np.int32)
-        before = home.adders[access.places]
+        if home.adders is None or home.adders_before is None:
+            home.adders, home.adders_before = np.zeros((2, home.reads.size), dtype=np.int32)
+        if self.backwards:
+            self._contest(access)
+        noted = access.noted
+        before = home.adders[noted]
         others = (before != 0) & (np.abs(before) < self._first)
         if (others & (before < 0) if order.wide else others).any():
             return NARROW
         if order.wide and order.acquires:
             self._look(access)
-        home.adders[access.places] = self._epoch if order.wide else -self._epoch
+        home.adders_before[noted[others]] = np.abs(before[others])
+        home.adders[noted] = self._epoch if order.wide else -self._epoch
         if order.wide and order.releases and access.places.size <= MOST_FLAGS:
             self._hand_over(access)
         if not access.shape:
             self.meet()
+        elif not self.lockstep:
+            self._stores.append(access)
+            self._loose = True
         return ""
 
     def count(self, kind: str, lanes: int) -> None:
         """Notes an access; `Waits` where there have been too many looks at single values since anything else."""
         self._looks = self._looks + 1 if kind != "store" and lanes == 1 else 0
-        if self.backwards and self._looks > SPINNING:
+        if self.backwards and not self.in_order and self._looks > SPINNING:
             self.waits = True
             raise Waits
 
     def _next_epoch(self) -> None:
         self._epoch += 1
         self._programs.append(self._program)
-        self._stores, self._lanes = [], {}
+        self._stores, self._stored_by = [], {}
 
     def _hand_over(self, access: Access) -> None:
         """Whoever acquires by these addresses sees what this program did, and what it was handed itself."""
@@ -203,39 +224,78 @@ class Races:
             if access.home.writers is not None and access.home.writers[place]:
                 epoch = int(access.home.writers[place])
                 program = self._programs[epoch]
-                self._seen[program] = max(self._seen.get(program, 0), epoch)
+                self._seen[program] = max(self._seen.get(program, 0), epoch - (epoch in self._early))
 
     def _addresses(self, access: Access) -> list[int]:
         start = access.home.span.start
         return [start + place for place in access.places.tolist()]
 
-    def _is_unseen(self, epochs: NDArray[np.int32] | None, places: Places) -> bool:
-        """Whether a program before this one wrote any of it and did not hand it over."""
+    def _unseen(self, epochs: NDArray[np.int32] | None, places: Places) -> Mask:
+        """Whether a program before this one wrote each place and did not hand it over."""
         if epochs is None:
-            return False
+            return np.zeros(places.size, dtype=bool)
         found = np.abs(epochs[places])
-        others = found[(found != 0) & (found < self._first)]
-        return any(
-            self._seen.get(self._programs[epoch], 0) < epoch
-            for epoch in (np.unique(others).tolist() if others.size else ())
-        )
+        others: Mask = (found != 0) & (found < self._first)
+        if not others.any():
+            return others
+        unseen = [
+            epoch
+            for epoch in np.unique(found[others]).tolist()
+            if self._seen.get(self._programs[epoch], 0) < epoch
+        ]
+        left: Mask = np.isin(found, unseen)
+        return left
+
+    def _settle(self, kind: str, access: Access) -> None:
+        """Elements of one size are known by their first byte; where there are others, each byte counts."""
+        home = access.home
+        if home.grain_bytes == 0 and (self.in_order or kind != "load"):
+            home.grain_bytes = access.item_bytes
+        if home.grain_bytes not in (0, 1, access.item_bytes):
+            if id(home) in self._stored_by:
+                spread(self._stored_by[id(home)], home.grain_bytes)
+            home.spread()
+
+    def _overtakes_readers(self, store: Access, changing: Changing) -> bool:
+        read = store.of_lanes(self._unseen(store.home.readers, store.noted))
+        return bool(read.any()) and bool(changing(store.active)[store.lanes[read]].any())
+
+    def _note_reader(self, access: Access) -> None:
+        home = access.home
+        if home.readers is None:
+            home.readers = np.zeros(home.reads.size, dtype=np.int32)
+        noted = access.noted
+        home.readers[noted[~self._unseen(home.readers, noted)]] = self._epoch
+
+    def _contest(self, access: Access) -> None:
+        if not self.lockstep:
+            self.contested = _either(self.contested, access, self.lanes.contested(access))
 
     def _is_from_other_lanes(self, access: Access) -> bool:
         """Whether lanes read what others stored since all of them last met."""
         for stored in self._stores:
             key = id(stored.home)
-            if key not in self._lanes:
-                self._lanes[key] = np.zeros(stored.home.reads.size, dtype=np.int64)
-            self._lanes[key][stored.places] = self._keys(stored)
+            if key not in self._stored_by:
+                self._stored_by[key] = np.zeros(stored.home.reads.size, dtype=np.int64)
+            self._stored_by[key][stored.noted] = self._keys(stored)
         self._stores = []
-        known = self._lanes.get(id(access.home))
+        known = self._stored_by.get(id(access.home))
         if known is None:
             return False
-        stored_by = known[access.places]
+        stored_by = known[access.noted]
         return bool(((stored_by != 0) & (stored_by != self._keys(access))).any())
 
     def _keys(self, access: Access) -> Places:
         """A number for each active lane, equal for the same lane of accesses of one shape."""
         number = 1 + self._shapes.setdefault(access.shape, len(self._shapes))
-        lanes = np.arange(access.places.size) if access.active is None else np.flatnonzero(access.active)
-        return (number << 40) + lanes
+        lanes = access.lanes
+        return (number << 40) + np.repeat(lanes, access.noted.size // lanes.size)
+
+
+def _either(known: Mask | None, access: Access, found: Mask) -> Mask | None:
+    """Of all lanes of an access, those that are known, and the active ones that were `found`; `None` where there are none."""
+    if not found.any():
+        return known
+    lanes = np.zeros(access.addresses.size, dtype=bool) if known is None else known
+    lanes[access.lanes[found]] = True
+    return lanes

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from harness.worker.serving.arena import span_bytes
 
+from .lanes import Access
 from .lines import candidate_line
 from .past import LEFT, NOTHING, Past
-from .places import Addresses, Places, counted, indices_told, mark, places_of
-from .races import Access, Races
+from .places import Addresses, Places, counted, indices_told, mark, places_of, spread
+from .races import Races
 
 Mask = NDArray[np.bool_]
 
@@ -58,8 +59,31 @@ class Allocation:
     """For each byte at which a store of the running launch began, its epoch (`races`); else 0."""
     adders: NDArray[np.int32] | None = None
     """Likewise for atomics; negative where that was one for its own program alone."""
+    grain_bytes: int = 0
+    """Size of all elements that were noted in these since the launch began, at whose first byte each is noted; 1: at every byte."""
+    adders_before: NDArray[np.int32] | None = None
+    """Likewise the last atomic of another program than that one's."""
+    readers: NDArray[np.int32] | None = None
+    """Likewise loads, where programs wait: of several the first that was not handed over to the next."""
     past: Past | None = None
     """What it holds of inputs and of earlier calls; `None` where nobody asks."""
+
+    @property
+    def changes(self) -> tuple[NDArray[np.int32] | None, ...]:
+        """Epochs of stores and atomics."""
+        return self.writers, self.adders, self.adders_before
+
+    def begin_launch(self) -> None:
+        """All that was written is there for everybody."""
+        self.writers = self.adders = self.adders_before = self.readers = None
+        self.grain_bytes = 0
+
+    def spread(self) -> None:
+        """Notes every byte of what was noted at its first."""
+        for epochs in (*self.changes, self.readers):
+            if epochs is not None:
+                spread(epochs, self.grain_bytes)
+        self.grain_bytes = 1
 
 
 @dataclass(slots=True)
@@ -148,7 +172,7 @@ class Observation:
         self.programs.begin_launch(lockstep=record.arguments.get("num_warps") == 1)
         self.read_past = NOTHING
         for known in self.allocations.values():
-            known.writers = known.adders = None
+            known.begin_launch()
         if self.on_launch is not None:
             self.on_launch(record)
 
@@ -247,14 +271,16 @@ class Observation:
             places = places_of(home.span.start, live, item_bytes)
             if kind != "store":
                 self._look_for_unwritten(kind, home, places, item_bytes, origin)
-            if kind != "load" or home.writers is not None or home.adders is not None:
-                access = Access(home, live, addresses.shape, active)
-                found = self.programs.meets(kind, access)
-                if found and not self.races:
-                    self.races.append(self._told(found.format(_named(origin))))
+            access = Access(home, live, addresses, active, item_bytes, (low, high))
+            self._look_for_races(kind, access, origin)
             self._mark(home, kind, places, item_bytes, origin)
             return None
-        return self._part(kind, flat, active, item_bytes, origin).reshape(addresses.shape)
+        return self._part(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
+
+    def _look_for_races(self, kind: str, access: Access, origin: Origin | None) -> None:
+        found = self.programs.meets(kind, access)
+        if found and not self.races:
+            self.races.append(self._told(found.format(_named(origin))))
 
     def _add(self, address: int, span: Span, holder: object) -> None:
         size = span.end - span.start
@@ -300,9 +326,10 @@ class Observation:
         return None
 
     def _part(
-        self, kind: str, flat: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
+        self, kind: str, addresses: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
     ) -> Mask:
-        """Mark lane by lane; the mask of those that hit."""
+        """The same allocation by allocation, of an access that no one holds all of; the mask of the lanes that hit."""
+        flat = addresses.ravel()
         candidates = [origin.allocation] if origin is not None else list(self.allocations.values())
         wanted = np.ones(flat.shape, dtype=bool) if active is None else active
         good = np.zeros(flat.shape, dtype=bool)
@@ -310,9 +337,13 @@ class Observation:
             start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and known.span.end - known.span.start >= item_bytes:
-                self._mark(
-                    known, kind, places_of(known.span.start, flat[inside], item_bytes), item_bytes, origin
-                )
+                live = flat[inside]
+                places = places_of(known.span.start, live, item_bytes)
+                if kind != "store":
+                    self._look_for_unwritten(kind, known, places, item_bytes, origin)
+                access = Access(known, live, addresses, inside, item_bytes)
+                self._look_for_races(kind, access, origin)
+                self._mark(known, kind, places, item_bytes, origin)
                 good |= inside
         missed = wanted & ~good
         if missed.any():

@@ -109,7 +109,8 @@ def by_order(run: Run, error: ErrorReport) -> ErrorReport:
     message = (
         f"case {run.case.name}: a launch gives another answer when its programs, and the lanes of each, come from the last to the "
         "first and round as another device may; on a device they come in any order and at once, so use a second launch for what needs "
-        "the work of others, let no two of them store different values in one place, and let nothing depend on what no device "
+        "the work of others, let no two programs store different values in one place, nor two lanes with no tl.debug_barrier() "
+        "between, and let nothing depend on what no device "
         "promises: integer results without a value (a shift by the width, a division by zero), elements whose order was given away, "
         "the order and brackets of a reduction, whether a product is rounded before it is added, the last bits of `/`, `exp` and the like"
     )

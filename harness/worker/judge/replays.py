@@ -197,6 +197,7 @@ class Replays:
         again: bool = False,
         exact: bool = False,
         backwards: bool = False,
+        in_order: bool = False,
         elsewhere: bool = False,
         doubted: ErrorReport | None = None,
         reads: bool = True,
@@ -223,6 +224,7 @@ class Replays:
             arena_bytes=arena.size_bytes,
             again=again or not other_values,
             backwards=backwards,
+            in_order=in_order,
             elsewhere=elsewhere,
             reads=reads,
             gap=any(outcome.replayed is None for outcome in self.outcomes),
@@ -312,13 +314,15 @@ class Replays:
         elsewhere: bool = False,
         doubted: ErrorReport | None = None,
     ) -> None:
-        """The same replay once more, programs in the order in which the interpreter takes them."""
+        """The same replay once more, programs in the order in which the interpreter takes them; `elsewhere`: all else as before."""
         self._send(
             waiting.run,
             record,
             waiting.given,
             other_values=waiting.other_values,
             again=True,
+            backwards=elsewhere,
+            in_order=elsewhere,
             elsewhere=elsewhere,
             doubted=doubted,
             reads=waiting.reads,

@@ -416,7 +416,9 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     gap: bool
     """Calls between this one and the one replayed last were not replayed: memory that they left is not known."""
     backwards: bool = False
-    """The programs of each launch are run from the last to the first."""
+    """The programs of each launch are run from the last to the first, and all else that has no order goes another way than forwards."""
+    in_order: bool = False
+    """All else alone: programs wait for those before them."""
     elsewhere: bool = False
     """Arithmetic is another device's, which must make no difference."""
     reads: bool = True

@@ -129,6 +129,7 @@ class Replayer:
         again: bool,
         gap: bool,
         backwards: bool = False,
+        in_order: bool = False,
         elsewhere: bool = False,
         reads: bool = True,
     ) -> Observation:
@@ -137,7 +138,8 @@ class Replayer:
 
         `again`: the same call as before, so memory that outlives calls goes back to what it was. `gap`: calls before it were
         not replayed, so memory of theirs is not known (`NotKnown`). `backwards`: the programs of each launch are run from the
-        last to the first, which must make no difference; `InOrder` where one waits for a program that was to come before it.
+        last to the first, which must make no difference; `InOrder` where one waits for a program that was to come before it, unless
+        they are run `in_order`.
         `elsewhere`: arithmetic is another device's, which must make none either; what it leaves in memory that outlives calls is made
         once more as it is here before the next call.
         `Diverged` where Python would read something else now, be it of an input, where `reads` says that this counts.
@@ -165,7 +167,7 @@ class Replayer:
         self._functions = self._kernels.build(record.functions)
         with self._device.observe(inputs) as observation:
             self._observation = observation
-            observation.programs.backwards = backwards
+            observation.programs.backwards, observation.programs.in_order = backwards, in_order
             observation.programs.elsewhere = elsewhere
             for number, storage in self._storages.items():
                 observation.pasts[storage.data_ptr()] = self._lasting.past(number)

@@ -82,6 +82,7 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
             again=request.again,
             gap=request.gap,
             backwards=request.backwards,
+            in_order=request.in_order,
             elsewhere=request.elsewhere,
             reads=request.reads,
         )
