@@ -74,8 +74,8 @@ class Races:
 
     backwards: bool = False
     """Programs are run from the last to the first, so that one may wait for ever for one that its author has seen come first."""
-    elsewhere: bool = False
-    """Arithmetic is another device's; see `elsewhere`."""
+    elsewhere: int = 0
+    """Whose arithmetic it is, of many devices (see `elsewhere`); 0 for this one's."""
     fuses: bool = True
     """The launch lets products be fused with sums."""
     waits: bool = False

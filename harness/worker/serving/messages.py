@@ -417,8 +417,8 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     """Calls between this one and the one replayed last were not replayed: memory that they left is not known."""
     backwards: bool = False
     """The programs of each launch are run from the last to the first."""
-    elsewhere: bool = False
-    """Arithmetic is another device's, which must make no difference."""
+    elsewhere: int = 0
+    """Whose arithmetic it is, of many devices, which must make no difference; 0 for the interpreter's own."""
     reads: bool = True
     """What Python read of the inputs must be what it would read now; what it read of other memory must be in any case."""
 
