@@ -3,9 +3,13 @@ Arithmetic as another device has it. Replays on other values compute with it, an
 
 - A product that feeds a sum or a difference is not rounded before it, as compilers fuse the two; where a launch says
   `enable_fp_fusion=False` it is, as it is there.
-- Quotients, roots and functions that devices do not round correctly give the neighbour of what they give here that lies on
-  the other side of the true value; a power of e is one of two of a product. Results that are exact, infinite or no number stay.
+- Quotients, roots and functions that devices do not round correctly give, for about half of all values, the neighbour of what
+  they give here that lies on the other side of the true value; a power of e is one of two of a product. Results that are exact,
+  infinite or no number stay.
 - Sums, scans and dots have other brackets (`reductions`).
+
+Which values those are, which of two products is fused and which brackets are set, a number decides that stands for the device
+and that no kernel knows: one that takes all this device's answers for right, or all of another's, is wrong somewhere.
 
 `tl.div_rn`, `tl.sqrt_rn`, `tl.fma` and float64's quotients and roots are the same everywhere. Touches the internals of Triton's
 interpreter (3.6 and 3.7).
@@ -23,7 +27,7 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .observing import fuses, is_elsewhere
+from .observing import device, fuses, is_elsewhere
 
 Values = NDArray[Any]
 CARRYING = frozenset(
@@ -67,7 +71,7 @@ def _in_single(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def on_the_other_side(function: Callable[..., Any], *args: Any) -> Any:
-    """The neighbour of a numpy function's result that the true value lies before; the result itself where it is exact."""
+    """A numpy function's result or the neighbour that the true value lies before; the result itself where it is exact."""
     here = np.asarray(function(*args))
     if here.dtype.kind != "f":
         return here
@@ -76,15 +80,21 @@ def on_the_other_side(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _stepped(values: Values, towards: Values) -> Values:
-    """Each normal number's neighbour on the way to another one: its bits, as an integer, are one more or less."""
+    """Normal numbers, or their neighbours on the way to other ones: their bits, as integers, are one more or less."""
     dtype = values.dtype
     whole = np.dtype(f"i{dtype.itemsize}")
     least, most = _normal(dtype)
     wide, bits = values.astype(towards.dtype), np.ascontiguousarray(values).view(whole)
     size = bits & np.iinfo(whole).max
     up = (towards > wide).astype(whole) - (towards < wide).astype(whole)
-    up *= (size >= least) & (size < most)
+    up *= (size >= least) & (size < most) & _drawn(size)
     return np.asarray((bits + np.where(bits < 0, -up, up)).view(dtype))
+
+
+def _drawn(bits: Values) -> Values:
+    """About half of all values, others for each device."""
+    mixed = (bits.astype(np.uint32) ^ np.uint32(device() & 0xFFFFFFFF)) * np.uint32(0x9E3779B1)
+    return np.asarray(mixed >= np.uint32(1 << 31))
 
 
 @functools.cache
@@ -130,7 +140,7 @@ def added(lhs: Any, rhs: Any) -> Values:
     left, right = _factors(lhs), _factors(rhs)
     if left is right or _same(left, right):
         return np.asarray(lhs.data + rhs.data)
-    if left is not None:
+    if left is not None and (right is None or device() & 2):
         return fused(left.left, left.right, rhs.data)
     assert right is not None
     return fused(right.left, right.right, lhs.data)
@@ -141,7 +151,7 @@ def subtracted(lhs: Any, rhs: Any) -> Values:
     left, right = _factors(lhs), _factors(rhs)
     if left is right or _same(left, right):
         return np.asarray(lhs.data - rhs.data)
-    if left is not None:
+    if left is not None and (right is None or device() & 2):
         return fused(left.left, left.right, -rhs.data)
     assert right is not None
     return fused(-right.left, right.right, lhs.data)

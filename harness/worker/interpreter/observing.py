@@ -66,10 +66,15 @@ def cannot(why: str) -> UnsupportedHere:
     return UnsupportedHere(why)
 
 
-def is_elsewhere() -> bool:
-    """Whether arithmetic is another device's; see `elsewhere`."""
+def device() -> int:
+    """Whose arithmetic it is, of many devices (see `elsewhere`); 0 for this one's."""
     observation = current()
-    return observation is not None and observation.programs.elsewhere
+    return 0 if observation is None else observation.programs.elsewhere
+
+
+def is_elsewhere() -> bool:
+    """Whether arithmetic is another device's."""
+    return device() != 0
 
 
 def fuses() -> bool:

@@ -56,8 +56,8 @@ class Races:
     """Programs are run from the last to the first, so that one may wait for ever for one that its author has seen come first."""
     in_order: bool = False
     """Programs are not, for they wait; lanes and values are as where they are."""
-    elsewhere: bool = False
-    """Arithmetic is another device's; see `elsewhere`."""
+    elsewhere: int = 0
+    """Whose arithmetic it is, of many devices (see `elsewhere`); 0 for this one's."""
     fuses: bool = True
     """The launch lets products be fused with sums."""
     waits: bool = False

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .observing import is_elsewhere
+from .observing import device, is_elsewhere
 
 Array = NDArray[Any]
 
-RUN = 4
+RUNS = (4, 8)
 """Elements in a row that a device's thread may hold."""
 
 
@@ -116,16 +116,22 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _halved(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
-    """All combined to one: `RUN` neighbours one after the other, then what lies half of the rest apart."""
-    if len(parts[0]) % RUN == 0:
-        done = [part[::RUN] for part in parts]
-        for at in range(1, RUN):
-            done = combine(done, [part[at::RUN] for part in parts])
+    """All combined to one: some neighbours one after the other, then what lies half of the rest apart."""
+    run = _run(len(parts[0]))
+    if len(parts[0]) % run == 0:
+        done = [part[::run] for part in parts]
+        for at in range(1, run):
+            done = combine(done, [part[at::run] for part in parts])
         parts = done
     while len(parts[0]) > 1 and len(parts[0]) % 2 == 0:
         half = len(parts[0]) // 2
         parts = combine([part[:half] for part in parts], [part[half:] for part in parts])
     return parts
+
+
+def _run(length: int) -> int:
+    run = RUNS[device() & 1]
+    return run if length % run == 0 else RUNS[0]
 
 
 def _scan(self: Any, operands: Sequence[Any]) -> list[Any]:
@@ -153,19 +159,19 @@ def _doubled(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Ar
 
 
 def _scanned(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
-    """The same with other brackets: within runs of `RUN` first, then over the runs."""
-    length = len(parts[0])
-    if length % RUN or length == RUN:
+    """The same with other brackets: within runs of some neighbours first, then over the runs."""
+    length, run = len(parts[0]), _run(len(parts[0]))
+    if length % run or length == run:
         return _doubled(parts, combine)
-    runs = [[part[::RUN] for part in parts]]
-    for at in range(1, RUN):
-        runs.append(combine(runs[-1], [part[at::RUN] for part in parts]))
+    runs = [[part[::run] for part in parts]]
+    for at in range(1, run):
+        runs.append(combine(runs[-1], [part[at::run] for part in parts]))
     before = [np.roll(part, 1, axis=0) for part in _doubled(runs[-1], combine)]
     whole = [part.copy() for part in parts]
-    for at, run in enumerate(runs):
-        later = combine(before, run)
-        for target, first, rest in zip(whole, run, later, strict=True):
-            target[at::RUN] = np.concatenate([first[:1], rest[1:]])
+    for at, upto in enumerate(runs):
+        later = combine(before, upto)
+        for target, first, rest in zip(whole, upto, later, strict=True):
+            target[at::run] = np.concatenate([first[:1], rest[1:]])
     return whole
 
 

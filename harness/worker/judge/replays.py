@@ -69,8 +69,8 @@ class _Waiting:
     """The call's own values once more, whose outputs must be the guest's to the last bit."""
     backwards: bool = False
     """Programs from the last to the first, which must make no difference."""
-    elsewhere: bool = False
-    """Another device's arithmetic, which must make none either."""
+    elsewhere: int = 0
+    """Whose arithmetic it is, of many devices, which must make none either; 0 for the interpreter's own."""
     doubted: ErrorReport | None = None
     """What was wrong backwards or elsewhere: it is the order's or the arithmetic's doing if nothing is wrong now."""
     reads: bool = True
@@ -160,15 +160,15 @@ class Replays:
 
     def _start(self, run: Run, record: Record) -> None:
         """The first replay of a call."""
-        places = self._others(run.step)
+        places, device = self._others(run.step), self._other_device(run.step)
         first = self._given(dataclasses.replace(run.step, place=next(places)))
         if not host_reads.reads_inputs(record):
-            self._send(run, record, first, other_values=True, backwards=True, elsewhere=True)
+            self._send(run, record, first, other_values=True, backwards=True, elsewhere=device)
             return
         others = [first, *(self._given(dataclasses.replace(run.step, place=place)) for place in places)]
         pairs = [(host_reads.with_elements_read(record, run.given, other), other) for other in others]
         if host_reads.leaves_the_work(record, self._task, run.given, pairs):
-            self._send(run, record, pairs[0][0], other_values=True, backwards=True, elsewhere=True)
+            self._send(run, record, pairs[0][0], other_values=True, backwards=True, elsewhere=device)
         else:
             self._send(
                 run,
@@ -176,7 +176,7 @@ class Replays:
                 first,
                 other_values=True,
                 backwards=True,
-                elsewhere=True,
+                elsewhere=device,
                 reads=False,
                 why=WORKED_OUT,
             )
@@ -186,6 +186,11 @@ class Replays:
         away = derive(self._begin.seed, self._begin.source, step.case.name, "replay")
         for further in range(POOL - 1):
             yield (step.place + 1 + (away + further) % (POOL - 1)) % POOL
+
+    def _other_device(self, step: Step) -> int:
+        """One of many, which nobody but the judge knows."""
+        drawn = derive(self._begin.seed, self._begin.source, step.case.name, str(step.place), "device")
+        return 1 + drawn % ((1 << 32) - 1)
 
     def _send(
         self,
@@ -198,7 +203,7 @@ class Replays:
         exact: bool = False,
         backwards: bool = False,
         in_order: bool = False,
-        elsewhere: bool = False,
+        elsewhere: int = 0,
         doubted: ErrorReport | None = None,
         reads: bool = True,
         why: str = "",
@@ -294,7 +299,7 @@ class Replays:
         assert isinstance(report, NotReplayed)
         match report.kind:
             case "in_order" if waiting.backwards:
-                self._forwards(waiting, record, elsewhere=True)
+                self._forwards(waiting, record, elsewhere=waiting.elsewhere)
             case "refused" if not waiting.reads:
                 self._own_values(waiting, record)
             case "refused" if waiting.elsewhere and report.finding == "not_replayed":
@@ -311,7 +316,7 @@ class Replays:
         waiting: _Waiting,
         record: Record,
         *,
-        elsewhere: bool = False,
+        elsewhere: int = 0,
         doubted: ErrorReport | None = None,
     ) -> None:
         """The same replay once more, programs in the order in which the interpreter takes them; `elsewhere`: all else as before."""
@@ -321,8 +326,8 @@ class Replays:
             waiting.given,
             other_values=waiting.other_values,
             again=True,
-            backwards=elsewhere,
-            in_order=elsewhere,
+            backwards=bool(elsewhere),
+            in_order=bool(elsewhere),
             elsewhere=elsewhere,
             doubted=doubted,
             reads=waiting.reads,

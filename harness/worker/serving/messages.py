@@ -419,8 +419,8 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     """The programs of each launch are run from the last to the first, and all else that has no order goes another way than forwards."""
     in_order: bool = False
     """All else alone: programs wait for those before them."""
-    elsewhere: bool = False
-    """Arithmetic is another device's, which must make no difference."""
+    elsewhere: int = 0
+    """Whose arithmetic it is, of many devices, which must make no difference; 0 for the interpreter's own."""
     reads: bool = True
     """What Python read of the inputs must be what it would read now; what it read of other memory must be in any case."""
 

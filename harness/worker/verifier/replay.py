@@ -130,7 +130,7 @@ class Replayer:
         gap: bool,
         backwards: bool = False,
         in_order: bool = False,
-        elsewhere: bool = False,
+        elsewhere: int = 0,
         reads: bool = True,
     ) -> Observation:
         """
@@ -140,7 +140,7 @@ class Replayer:
         not replayed, so memory of theirs is not known (`NotKnown`). `backwards`: the programs of each launch are run from the
         last to the first, which must make no difference; `InOrder` where one waits for a program that was to come before it, unless
         they are run `in_order`.
-        `elsewhere`: arithmetic is another device's, which must make none either; what it leaves in memory that outlives calls is made
+        `elsewhere`: whose arithmetic it is, of many devices, which must make none either; what it leaves in memory that outlives calls is made
         once more as it is here before the next call.
         `Diverged` where Python would read something else now, be it of an input, where `reads` says that this counts.
         """
