@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from .traffic import Allocation
+    from .allocations import Allocation
 
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -20,14 +20,13 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.interpreter import constants
 from harness.worker.interpreter import programs as interpreted
+from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import (
     MAX_REPORTS,
-    Allocation,
     Observation,
     Origin,
-    Span,
 )
 
 from . import extrapolation, footprint
