@@ -32,6 +32,10 @@ CONFIRMED = 0.1
 """The clock's own watch confirms the device's events where the two are this close, relative,"""
 CONFIRMED_MS = 0.003
 """or this close."""
+CONTRADICTED = 0.25
+"""They are contradicted where the same launches take longer by this much, relative, in a process that never saw the source,"""
+CONTRADICTED_MS = 0.01
+"""and by this much."""
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -88,12 +92,15 @@ def concluded(
     """Latencies of every case that both sides finished, and what is to be said of them."""
     cases = measure.task.open_cases
     found = [_latency(device, product, measure, measured, case) for case in cases]
-    latency = tuple(_watched(one, window, left_out) for one in found if one is not None)
+    against_it = {one.case: words for one in found if one and (words := contradicted(one, measured))}
+    latency = tuple(_watched(one, window, left_out) for one in found if one and one.case not in against_it)
     if measured.verdict:
         assert measured.error is not None
         return Timing((), measured.error.message, Verdict(measured.verdict), measured.error)
     missing = {case.name for case in cases} - {one.case for one in latency}
-    why = why_missing(measured, missing, left_out)
+    why = "; ".join(
+        filter(None, (why_missing(measured, missing - set(against_it), left_out), *against_it.values()))
+    )
     if not latency:
         return Timing((), f"not timed: {why or 'no case was measured'}")
     outcomes = [one.outcome for one in latency]
@@ -199,7 +206,7 @@ def _latency(
         candidate_ms=candidate.median_ms,
         speedup=None if found is None else found.value,
         ci=None if found is None else (found.low, found.high),
-        confirmed=confirmed(candidate.median_ms, wall_ms, _tape_ms(measured, case)),
+        confirmed=confirmed(candidate.median_ms, wall_ms, _tape_ms(measured, case.name)),
         outcome=Outcome.TOO_SHORT if found is None else found.outcome,
         against=measure.against,
         cache="cold" if measure.cold else "hot",
@@ -231,8 +238,20 @@ def confirmed(event_ms: float, wall_ms: float | None, tape_ms: float | None) -> 
     return "wall" if wall_ms is not None and abs(wall_ms - event_ms) <= near else "bound"
 
 
-def _tape_ms(measured: Measured, case: Case) -> float | None:
-    played = [one for one in measured.times if one.side == TAPE and one.case == case.name]
+def contradicted(latency: Latency, measured: Measured) -> str:
+    """What its launch tape says against a case's time; empty where nothing. Such a time is none, and neither is a speedup by it."""
+    tape_ms = _tape_ms(measured, latency.case)
+    event_ms = latency.candidate_ms
+    if tape_ms is None or tape_ms - event_ms <= max(CONTRADICTED * event_ms, CONTRADICTED_MS):
+        return ""
+    return (
+        f"{latency.case}: the candidate's launches take {tape_ms:.4f} ms, one after the other in a process that never saw it, where its "
+        f"own events say {event_ms:.4f} ms"
+    )
+
+
+def _tape_ms(measured: Measured, case: str) -> float | None:
+    played = [one for one in measured.times if one.side == TAPE and one.case == case]
     return statistics.median(_samples(played)[0]) if played else None
 
 

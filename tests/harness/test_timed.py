@@ -149,8 +149,24 @@ def test_the_tape_and_the_watch_of_the_same_case_confirm_it() -> None:
     assert told(*both).latency[0].confirmed == "bound"
     assert told(*watched).latency[0].confirmed == "wall"
     assert told(*both, process(TAPE, 3, 0.5)).latency[0].confirmed == "graph"
-    assert told(*both, process(TAPE, 3, 2.0)).latency[0].confirmed == "bound"
+    assert told(*both, process(TAPE, 3, 0.58)).latency[0].confirmed == "bound"
     assert told(*both, process(TAPE, 3, 0.5, case="fp32-ragged")).latency[0].confirmed == "bound"
+
+
+def test_a_time_that_its_tape_contradicts_is_none() -> None:
+    first, second, *_ = TASK.open_cases
+    both = [*times(first.name, baseline=1.0, candidate=0.5), *times(second.name, baseline=1.0, candidate=0.5)]
+    timing = told(*both, process(TAPE, 3, 0.51), process(TAPE, 3, 1.0, case=second.name))
+    assert [one.case for one in timing.latency] == [first.name]
+    assert f"{second.name}: the candidate's launches take 1.0000 ms" in timing.notes[0]
+    assert mean_speedups(timing.latency, [second.name]) == (None, None)
+
+
+def test_a_case_that_looks_too_short_and_whose_tape_is_long_is_none() -> None:
+    floor = Floor(empty_ms=0.003, copies=())
+    both = times(baseline=1.0, candidate=0.004)
+    assert told(*both, floor=floor).latency[0].outcome is Outcome.TOO_SHORT
+    assert told(*both, process(TAPE, 3, 0.9), floor=floor).latency == ()
 
 
 def test_a_baseline_that_fails_leaves_the_candidate_correct_and_says_why() -> None:

@@ -402,7 +402,13 @@ class Clock:
             process.blocks.append(process.block(min(size, count)))
         wrong = self._check(process, self._inputs.unseen(case, by_candidate=True))
         if wrong is not None:
-            return f"other outputs than the candidate's: {wrong.message}"
+            message = (
+                f"case {case.name}: the launches of a call, made once more on other values in a process that never saw the source, give "
+                f"other outputs: {wrong.message}; what a call returns has to come from its kernels, whatever the values"
+            )
+            raise Refused(
+                Verdict.REJECTED, msgspec.structs.replace(wrong, kind="not_replayed", message=message)
+            )
         self._times.append(process.times(case.name))
         return ""
 

@@ -63,6 +63,8 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._fill(result, args[place] if len(args) > place else named.get("fill_value"))
         elif not func.is_view and any(isinstance(one, torch.Tensor) for one in _flat(result)):
             self._refuse(f"`{name}` of torch computes between launches")
+        elif not func.is_view and any(isinstance(one, torch.Tensor) for one in (*args, *named.values())):
+            self._refuse(f"Python reads a tensor by `{name}`, and may go on by what it finds")
         return result
 
     def launched(self, kernel: CompiledKernel, grid: Sequence[int], *values: Any) -> None:
