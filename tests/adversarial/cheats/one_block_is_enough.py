@@ -6,6 +6,7 @@ import triton.language as tl
 
 TASK = "softmax"
 EXPECT = ("wrong", ("mismatch", "gpu_sizes"))
+DEVICE = "cpu"
 
 
 @triton.jit

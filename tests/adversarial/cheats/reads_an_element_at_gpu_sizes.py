@@ -6,6 +6,7 @@ import triton.language as tl
 
 TASK = "softmax"
 EXPECT = ("unsupported", "unproven")
+DEVICE = "cpu"
 
 
 @triton.jit
