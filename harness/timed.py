@@ -35,7 +35,9 @@ CONFIRMED_MS = 0.003
 CONTRADICTED = 0.25
 """They are contradicted where the same launches take longer by this much, relative, in a process that never saw the source,"""
 CONTRADICTED_MS = 0.01
-"""and by this much."""
+"""and by this much,"""
+CONTRADICTED_BY_WATCH_MS = 0.05
+"""or, where no tape was played, by this much on the clock's own watch, which sees the host as well."""
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -239,15 +241,20 @@ def confirmed(event_ms: float, wall_ms: float | None, tape_ms: float | None) -> 
 
 
 def contradicted(latency: Latency, measured: Measured) -> str:
-    """What its launch tape says against a case's time; empty where nothing. Such a time is none, and neither is a speedup by it."""
-    tape_ms = _tape_ms(measured, latency.case)
-    event_ms = latency.candidate_ms
-    if tape_ms is None or tape_ms - event_ms <= max(CONTRADICTED * event_ms, CONTRADICTED_MS):
+    """What is known from outside the guest against a case's time; empty where nothing. Such a time is none, and neither is a speedup by it."""
+    tape_ms, event_ms = _tape_ms(measured, latency.case), latency.candidate_ms
+    near = CONTRADICTED * event_ms
+    said = f"where its own events say {event_ms:.4f} ms"
+    if tape_ms is None:
+        wall_ms = latency.wall_ms
+        if wall_ms is None or wall_ms - event_ms <= max(near, CONTRADICTED_BY_WATCH_MS):
+            return ""
+        return (
+            f"{latency.case}: a call of the candidate takes {wall_ms:.4f} ms on the clock's own watch, {said}"
+        )
+    if tape_ms - event_ms <= max(near, CONTRADICTED_MS):
         return ""
-    return (
-        f"{latency.case}: the candidate's launches take {tape_ms:.4f} ms, one after the other in a process that never saw it, where its "
-        f"own events say {event_ms:.4f} ms"
-    )
+    return f"{latency.case}: the candidate's launches take {tape_ms:.4f} ms, one after the other in a process that never saw it, {said}"
 
 
 def _tape_ms(measured: Measured, case: str) -> float | None:

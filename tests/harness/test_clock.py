@@ -24,6 +24,7 @@ from harness.worker.timing import process
 from harness.worker.timing.messages import (
     BASELINE,
     CANDIDATE,
+    LEAST_IN_BLOCK,
     RIVAL,
     TAPE,
     Batch,
@@ -350,6 +351,15 @@ def test_a_reason_of_any_length_is_cut() -> None:
 
     measured = bench(behaviours={CANDIDATE: on(Batch, wordy)}).measure()
     assert max(len(one.why_no_graph) for one in measured.times) == process.MOST_WORDS
+
+
+def test_the_output_of_any_call_after_new_inputs_may_be_asked_for() -> None:
+    backs = set()
+    for number in range(20):
+        on_bench = bench("fp32", "fp32-ragged")
+        on_bench.measure(source=f"x = {number}")
+        backs |= {one.back for one in on_bench.met(CANDIDATE, Fetch)}
+    assert backs == set(range(LEAST_IN_BLOCK))
 
 
 # Tapes.

@@ -162,6 +162,16 @@ def test_a_time_that_its_tape_contradicts_is_none() -> None:
     assert mean_speedups(timing.latency, [second.name]) == (None, None)
 
 
+def test_a_time_that_the_clocks_own_watch_contradicts_is_none_where_no_tape_was_played() -> None:
+    watched = [msgspec.structs.replace(one, wall_ms=1.0) for one in times(baseline=1.0, candidate=0.5)]
+    assert told(*watched).latency == ()
+    assert "1.0000 ms on the clock's own watch" in told(*watched).detail
+    (one,) = told(*watched, process(TAPE, 3, 0.5)).latency
+    assert one.confirmed == "graph"
+    short = [msgspec.structs.replace(one, wall_ms=0.05) for one in times(baseline=0.02, candidate=0.01)]
+    assert told(*short).latency[0].confirmed == "bound"  # the host's time for a launch
+
+
 def test_a_case_that_looks_too_short_and_whose_tape_is_long_is_none() -> None:
     floor = Floor(empty_ms=0.003, copies=())
     both = times(baseline=1.0, candidate=0.004)

@@ -36,6 +36,7 @@ from .link import TimerFailed, TimerLink
 from .messages import (
     BASELINE,
     CANDIDATE,
+    LEAST_IN_BLOCK,
     RIVAL,
     TAPE,
     Done,
@@ -50,7 +51,7 @@ from .messages import (
     Recorded,
     Taped,
 )
-from .process import LEAST_IN_BLOCK, STEP_S, TimedProcess, block_size
+from .process import STEP_S, TimedProcess, block_size
 from .spot_check import SpotCheck
 from .tape import Launch, Tape
 
@@ -353,7 +354,7 @@ class Clock:
         changes = bool(self._task.in_place)
         process.block(1 if changes else LEAST_IN_BLOCK)
         try:
-            back = 0 if changes else self._random.randrange(2)
+            back = 0 if changes else self._random.randrange(LEAST_IN_BLOCK)
             return self._spot_check.wrong(process.link, given, back=back)
         except GuestLied as lie:
             raise TimerFailed(process.link.side, lie) from lie

@@ -28,6 +28,9 @@ from .tape import Tape
 BASELINE, CANDIDATE, RIVAL, TAPE = "baseline", "candidate", "rival", "tape"
 """Sides. Of `tape` is the process that plays the candidate's launches and never sees its source."""
 
+LEAST_IN_BLOCK = 5
+"""Calls sampled at once. So many follow new inputs, and the output of any of them may be asked for."""
+
 
 class Timer(msgspec.Struct, frozen=True, tag="timer"):
     """One process to time in. Descriptor beside it: the judge's end of its channel."""
@@ -204,7 +207,7 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
-    """Parts of the outputs of one of the calls sampled last; answered by `Returned`, whose data are the parts."""
+    """Parts of the outputs of one of the calls sampled since the inputs were renewed; answered by `Returned`, whose data are the parts."""
 
     nonce: str
     back: int

@@ -10,11 +10,11 @@ from functools import partial
 from harness.worker.judge.link import GuestLied
 
 from .link import TimerFailed, TimerLink
-from .messages import Batch, Block, Done, Drawn, Prepared, ProcessTimes, Sample, Sampled
+from .messages import LEAST_IN_BLOCK, Batch, Block, Done, Drawn, Prepared, ProcessTimes, Sample, Sampled
 
 BLOCK_MS = 8.0
 """What a block of samples should take on the device."""
-LEAST_IN_BLOCK, MOST_IN_BLOCK = 5, 50
+MOST_IN_BLOCK = 50
 WALL_MS = 5.0
 """What a batch for the clock's own watch should take, less what is around the calls."""
 MOST_IN_BATCH = 20

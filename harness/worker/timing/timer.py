@@ -39,6 +39,7 @@ from harness.worker.serving.messages import (
 )
 
 from .messages import (
+    LEAST_IN_BLOCK,
     TIMER_REQUESTS,
     Batch,
     Done,
@@ -248,7 +249,7 @@ class Timer:
         torch.cuda.synchronize()
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
-        self._kept.clear()
+        self._kept = deque(maxlen=LEAST_IN_BLOCK)  # any of the calls that follow may be asked for
         length = self._memory[0].numel()
         for descriptor in descriptors:
             self._fill(_read(descriptor, length))
@@ -292,6 +293,7 @@ class Timer:
     def _fetch(self, request: Fetch) -> Returned:
         torch.cuda.synchronize()
         structure, parts = outputs.parts_of(self._kept[-1 - request.back])
+        self._kept = deque(maxlen=KEPT)
         return Returned(
             nonce=request.nonce,
             structure=structure,
