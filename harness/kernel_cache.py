@@ -2,17 +2,20 @@
 
 A process of its own for every compile stage, guest and timer would else compile the same kernels again, each. The files come
 out of sandboxes where the source ran, and go into sandboxes where nothing else will run: whoever could plant something there
-plants it for itself. Libraries of candidates are not taken: a process loads them before foreign code runs in it.
+plants it for itself. Nor may they carry news from one process to the next: names are Triton's alone, of kernels that the source
+names, lists of files are written anew, and no file tells when it was made. Libraries of candidates are not taken: a process loads
+them before foreign code runs in it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,6 +30,15 @@ MOST_SOURCES = 32
 GROUP = "__grp__"
 """Begins the name of the file that names all files of a kernel: without it Triton compiles again."""
 LIBRARY = ".so"
+SUFFIXES = frozenset(("json", "source", "ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco"))
+"""Of the files of a kernel, on both makers' GPUs (Triton 3.6 and 3.7)."""
+MADE_S = 0
+"""When all that is laid was made, as far as it tells."""
+_FOLDER_NAME = re.compile(r"[A-Z2-7]{52}")
+"""A SHA-256 in base 32."""
+_MOST_NAME = 150
+"""Characters of a kernel's name that Triton puts into those of its files."""
+_WORD = re.compile(r"\w+")
 _SCRATCH = b"{scratch}"
 """In what is kept, where a file named the folder that it lay in."""
 
@@ -47,7 +59,8 @@ class KernelCache:
     def keep(self, source: str, scratch: Path, *, libraries: bool = False) -> None:
         """Takes what a process compiled, beside what others did; more than `MOST_BYTES` or `MOST_FILES` are not worth it, and left.
 
-        `libraries`: those too, of a source that is no candidate's.
+        Only files of whole kernels, whose names stand in the source; `libraries`: those too, and kernels of any name, of a source that
+        is no candidate's.
         """
         files: dict[str, bytes] = {}
         size = 0
@@ -55,9 +68,14 @@ class KernelCache:
             size += len(content)
             if size > MOST_BYTES or len(files) >= MOST_FILES:
                 return
-            if libraries or not name.endswith(LIBRARY):
-                files[name] = content.replace(str(scratch).encode(), _SCRATCH) if _names(name) else content
-        files = {name: content for name, content in files.items() if _is_whole(name, content, files)}
+            files[name] = content
+        found = _kernels(files, None if libraries else _words(source))
+        if libraries:
+            found |= {name: content for name, content in files.items() if name.endswith(LIBRARY)}
+        files = {
+            name: content.replace(str(scratch).encode(), _SCRATCH) if _names(name) else content
+            for name, content in found.items()
+        }
         with self._lock:
             if files:
                 merged = self._kept.pop(_key(source), {}) | files
@@ -73,22 +91,50 @@ class KernelCache:
             if found is None:
                 return
             self._kept.move_to_end(_key(source))
-        for name, kept in found.items():
-            content = kept.replace(_SCRATCH, str(scratch).encode()) if _names(name) else kept
-            with suppress(OSError):  # a name that no file can have: what is not laid is compiled again
-                put(scratch, name, content)
+        with suppress(
+            OSError
+        ):  # a full disk, say: what is not laid is compiled again, and lists are laid behind what they name
+            for name, kept in found.items():
+                put(scratch, name, kept.replace(_SCRATCH, str(scratch).encode()) if _names(name) else kept)
 
 
-def _is_whole(name: str, content: bytes, files: Mapping[str, bytes]) -> bool:
-    """Whether a kernel's group has all its files: those of a process that ends may be going while they are read."""
-    folder, _, file = name.partition("/")
-    if not file.startswith(GROUP):
-        return True
+def _words(source: str) -> frozenset[str]:
+    return frozenset(word[:_MOST_NAME] for word in _WORD.findall(source))
+
+
+def _kernels(files: Mapping[str, bytes], known: Collection[str] | None) -> dict[str, bytes]:
+    """The files of whole kernels, of these names where names are `known`, and their lists, each written anew.
+
+    A kernel's files may be going while they are read: those of a process that ends.
+    """
+    kept: dict[str, bytes] = {}
+    for path, content in files.items():
+        folder, _, file = path.partition("/")
+        kernel = file.removeprefix(GROUP).removesuffix(".json")
+        if file != f"{GROUP}{kernel}.json" or not _FOLDER_NAME.fullmatch(folder):
+            continue
+        if not kernel.isidentifier() or (known is not None and kernel not in known):
+            continue
+        children = _children(content)
+        own = {f"{kernel}.{suffix}" for suffix in SUFFIXES}
+        if (
+            not children
+            or not own.issuperset(children)
+            or not all(f"{folder}/{one}" in files for one in children)
+        ):
+            continue
+        kept |= {f"{folder}/{one}": files[f"{folder}/{one}"] for one in children}
+        listed = {one: f"{_SCRATCH.decode()}/{FOLDER}/{folder}/{one}" for one in sorted(children)}
+        kept[path] = msgspec.json.encode(_Group(listed))
+    return kept
+
+
+def _children(group: bytes) -> Collection[str]:
+    """The files that a list names; none where a candidate wrote something else."""
     try:
-        children = msgspec.json.decode(content, type=_Group).child_paths
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # a candidate may have written it
-        return False
-    return all(f"{folder}/{child}" in files for child in children)
+        return msgspec.json.decode(group, type=_Group).child_paths
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
 
 
 class _Group(msgspec.Struct):
@@ -114,7 +160,11 @@ def put(scratch: Path, name: str, content: bytes) -> None:
     written = file.with_name("laid")
     written.write_bytes(content)
     written.chmod(0o644)
+    os.utime(written, (MADE_S, MADE_S))
     written.rename(file)
+    for folder in (file.parent, file.parent.parent):
+        with suppress(PermissionError):  # the process made it itself, by now as another user: it knows when
+            os.utime(folder, (MADE_S, MADE_S))
 
 
 def _names(file: str) -> bool:
