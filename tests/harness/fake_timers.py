@@ -42,6 +42,7 @@ from harness.worker.timing.messages import (
     CANDIDATE,
     TIMER_REQUESTS,
     Batch,
+    BringBack,
     Done,
     Fetch,
     Floor,
@@ -262,7 +263,7 @@ class FakeTimer(threading.Thread):
                 return Sampled(nonce=nonce, samples_ms=samples)
             case Batch(kind="capture"):
                 return Done(nonce=nonce, problem="nothing to capture")
-            case Batch() | Renew() | Play():
+            case Batch() | Renew() | BringBack() | Play():
                 return Done(nonce=nonce)
             case Fetch():
                 return self.returned(request)
@@ -320,6 +321,10 @@ class FakeTimer(threading.Thread):
                 request.arguments,
                 request.arena_bytes,
             )
+        if isinstance(request, BringBack):
+            os.pwrite(descriptors[0], self.given[request.copy % len(self.given)], 0)
+            os.close(descriptors[0])
+            return
         given = [os.pread(descriptor, self.size_bytes, 0) for descriptor in descriptors]
         for descriptor in descriptors:
             os.close(descriptor)

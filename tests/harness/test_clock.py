@@ -28,6 +28,7 @@ from harness.worker.timing.messages import (
     RIVAL,
     TAPE,
     Batch,
+    BringBack,
     Fetch,
     Floor,
     Measured,
@@ -294,6 +295,46 @@ def test_more_or_fewer_outputs_than_the_task_has_are_wrong(count: int) -> None:
 
     measured = bench(behaviours={CANDIDATE: on(Fetch, many)}).measure()
     assert measured.verdict == Verdict.WRONG
+
+
+def test_inputs_that_a_candidate_changes_while_it_is_timed_are_refused() -> None:
+    """Each copy once, in its first timed call: what is zero from then on may be left out."""
+
+    def zeroes(timer: FakeTimer, _request: Sample) -> None:
+        start = timer.arguments[1].offset_bytes
+        timer.given = [one[:start] + bytes(4) + one[start + 4 :] for one in timer.given]
+
+    measured = bench(behaviours={CANDIDATE: on(Sample, zeroes)}).measure()
+    assert measured.verdict == Verdict.REJECTED
+    assert measured.error is not None
+    assert (measured.error.kind, "input `y`" in measured.error.message) == ("input_changed", True)
+    assert "in calls that were timed" in measured.error.message
+    assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().verdict == ""
+
+
+def test_inputs_that_are_never_brought_back_are_refused() -> None:
+    def forgets(timer: FakeTimer, _request: Sample) -> None:
+        timer.given = [b""] * len(timer.given)
+
+    measured = bench(behaviours={CANDIDATE: on(Sample, forgets)}).measure()
+    assert measured.error is not None
+    assert measured.error.kind == "input_changed"
+
+
+def test_inputs_of_a_task_that_changes_them_are_not_looked_at() -> None:
+    on_bench = Bench(msgspec.structs.replace(small(), in_place=("y",)), {BASELINE: 1.0, CANDIDATE: 0.5})
+    assert on_bench.measure().verdict == ""
+    assert not on_bench.met(CANDIDATE, BringBack)
+
+
+def test_which_copies_are_looked_at_is_drawn_among_all() -> None:
+    on_bench = bench("fp32", "fp32-ragged", "fp16-ragged")
+    assert on_bench.measure().verdict == ""
+    looked = [one.copy for one in on_bench.met(CANDIDATE, BringBack)]
+    assert len(looked) >= 3 * 3 * 2  # cases, processes, looks
+    assert set(looked) <= set(range(16))
+    assert len(set(looked)) > 4
+    assert not on_bench.met(BASELINE, BringBack)
 
 
 # Times.

@@ -88,9 +88,7 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         )
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
-        return ErrorReport(
-            kind="input_changed", message=f"{lead}input `{changed[0]}` was changed; write to a new tensor"
-        )
+        return changed_input(lead, changed[0])
     may_be_returned = {f"input `{name}`" for name in task.in_place}
     for output, data in zip(task.outputs, returned.outputs, strict=False):
         if data.aliases and data.aliases not in may_be_returned:
@@ -116,6 +114,13 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
         )
     return None
+
+
+def changed_input(lead: str, name: str) -> ErrorReport:
+    """An input that the task leaves as it is; `lead`: where."""
+    return ErrorReport(
+        kind="input_changed", message=f"{lead}input `{name}` was changed; write to a new tensor"
+    )
 
 
 def verdict_of(failure: Failed) -> Verdict:

@@ -56,6 +56,10 @@ class GuardedInputs(ABC):
         self._fill(inputs)
         return True
 
+    def blank(self) -> None:
+        """Nothing stands in the memory any more, though `changed` still tells by what the judge wrote."""
+        self._at(0, self.size_bytes).zero_()
+
     def changed(self) -> tuple[str, ...]:
         """Names of the inputs whose bytes are no longer what the judge wrote."""
         return tuple(

@@ -148,6 +148,11 @@ class DeviceArena(GuardedInputs):
         torch.cuda.synchronize()
         return same
 
+    def blank(self) -> None:
+        """See `GuardedInputs`."""
+        super().blank()
+        torch.cuda.synchronize()
+
     def close(self) -> None:
         """Lets memory of its own go."""
         if self._own_memory:

@@ -61,6 +61,10 @@ MOST_PLAYED = 60
 """Samples of a tape."""
 PLAINLY = 0.8
 """A few samples that do not count else show that a case is too short, when this much of the time is not reached."""
+LOOKS = 2
+"""At copies of the inputs of each of the candidate's processes, when a case was sampled,"""
+LOOKED_AT = 0.25
+"""and at one after such a part of the blocks: when the last one is over nobody in a timer is to know."""
 MOST_CONFIGS = 1 << 16
 """Characters of all configs that one case's kernels were tuned to."""
 
@@ -233,7 +237,10 @@ class Clock:
         place.give_back()
         processes = self._prepare(case)
         self._spent("inputs, tuning, warm calls")
-        self._sample(processes)
+        self._sample(case, processes)
+        for process in processes:
+            for _ in range(LOOKS):
+                self._look_at_inputs(case, process)
         self._spent("samples")
         if not self._measure.effort.rough:
             first = processes[0].link.pair
@@ -258,7 +265,7 @@ class Clock:
                 self._engine.alive()
                 self._spent("replay of the tape")
 
-    def _sample(self, processes: Sequence[TimedProcess]) -> None:
+    def _sample(self, case: Case, processes: Sequence[TimedProcess]) -> None:
         """Rounds of blocks, one of each process, until more would change nothing."""
         tried = [(process, process.block(LEAST_IN_BLOCK)) for process in self._shuffled(processes)]
         self._engine.alive()
@@ -271,6 +278,8 @@ class Clock:
         for number in range(effort.most_rounds):
             for process in self._shuffled(processes):
                 process.blocks.append(process.block(count))
+                if self._random.random() < LOOKED_AT:
+                    self._look_at_inputs(case, process)
             self._engine.alive()
             if self._is_short([(one.link.side, one.samples) for one in processes]):
                 break
@@ -278,6 +287,16 @@ class Clock:
                 continue
             if self._is_known(processes) or time.monotonic() > self._until:
                 break
+
+    def _look_at_inputs(self, case: Case, process: TimedProcess) -> None:
+        """A copy of the inputs that is drawn must still be what the candidate was given, where the task leaves inputs as they are."""
+        if process.link.side != CANDIDATE or self._task.in_place:
+            return
+        copy = self._random.randrange(self._inputs.copies(case, self._measure.flush_bytes))
+        changed = self._inputs.changed(process.link, case, copy)
+        if changed:
+            where = f"case {case.name}, in calls that were timed: "
+            raise Refused(Verdict.REJECTED, findings.changed_input(where, changed[0]))
 
     def _draw(self, processes: Sequence[TimedProcess]) -> None:
         """What the baseline's and the candidate's calls draw, one after the other."""

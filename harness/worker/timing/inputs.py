@@ -11,12 +11,13 @@ import torch
 from harness.worker.judge.cases import JudgedCase
 from harness.worker.judge.problem import Problem
 from harness.worker.judge.vault import Given, Vault
-from harness.worker.serving.arena import Arena
+from harness.worker.serving.arena import Arena, lay_out
 from harness.worker.serving.device_memory import DeviceArena, NotShared
 from suites.task import Case
 
+from .copies import copies_of
 from .link import TimerLink
-from .messages import Done, Reach, Renew
+from .messages import BringBack, Done, Reach, Renew
 from .process import STEP_S
 
 LaidOut = Arena | DeviceArena
@@ -74,6 +75,23 @@ class CaseInputs:
         with self.laid_out((given,)) as laid_out:
             renew = partial(Renew, handle=next(iter(handles(laid_out)), b""))
             timer.ask(lambda nonce: renew(nonce=nonce), Done, descriptors(laid_out), wall_s=STEP_S)
+
+    def copies(self, case: Case, rotate_bytes: int) -> int:
+        """How many copies of the inputs a timer holds."""
+        _, size_bytes = lay_out(self.given(case, 0).inputs)
+        return copies_of(SETS, size_bytes, rotate_bytes)
+
+    def changed(self, timer: TimerLink, case: Case, copy: int) -> tuple[str, ...]:
+        """Names of the inputs that are other bytes by now in this copy that a timer holds, guard zones inside their storages too."""
+        given = self.given(case, copy % SETS)
+        brought = Arena(given.inputs) if self.not_shared else DeviceArena(given.inputs)
+        try:
+            brought.blank()
+            bring = partial(BringBack, copy=copy, handle=next(iter(handles((brought,))), b""))
+            timer.ask(lambda nonce: bring(nonce=nonce), Done, descriptors((brought,)), wall_s=STEP_S)
+            return brought.changed()
+        finally:
+            brought.close()
 
 
 def handles(laid_out: Sequence[LaidOut]) -> tuple[bytes, ...]:

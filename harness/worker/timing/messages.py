@@ -206,6 +206,14 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
     handle: bytes
 
 
+class BringBack(msgspec.Struct, frozen=True, tag="bring_back"):
+    """Put a copy of the inputs, as calls left it, into memory of the clock's: shared device memory, or an arena beside it."""
+
+    nonce: str
+    copy: int
+    handle: bytes
+
+
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
     """Parts of the outputs of one of the calls sampled since the inputs were renewed; answered by `Returned`, whose data are the parts."""
 
@@ -245,7 +253,7 @@ class Play(msgspec.Struct, frozen=True, tag="play"):
     tape: Tape
 
 
-TimerRequest = Load | Reach | Prepare | Sample | Batch | Renew | Fetch | Record | Play | Farewell
+TimerRequest = Load | Reach | Prepare | Sample | Batch | Renew | BringBack | Fetch | Record | Play | Farewell
 TimerReport = Hello | Loaded | Failed | Broken | Prepared | Sampled | Done | Recorded | Returned | LeftBehind
 TIMER_REQUESTS: msgspec.msgpack.Decoder[TimerRequest] = msgspec.msgpack.Decoder(TimerRequest)
 TIMER_REPORTS: msgspec.msgpack.Decoder[TimerReport] = msgspec.msgpack.Decoder(TimerReport)

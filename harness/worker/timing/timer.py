@@ -38,10 +38,12 @@ from harness.worker.serving.messages import (
     Spawn,
 )
 
+from .copies import copies_of
 from .messages import (
     LEAST_IN_BLOCK,
     TIMER_REQUESTS,
     Batch,
+    BringBack,
     Done,
     Fetch,
     Play,
@@ -63,7 +65,6 @@ from .tuned import Tuning
 
 WARM_CALLS = 3
 """Of each copy of the inputs, before anything is timed."""
-MOST_COPIES = 16
 KEPT_BYTES = 1 << 30
 """Of device memory, by torch's cache between cases, the buffer that empties the caches among it."""
 KEPT = 2
@@ -141,6 +142,8 @@ class Timer:
                     return Done(nonce=request.nonce)
                 case Renew():
                     return self._renew(request, descriptors)
+                case BringBack():
+                    return self._bring_back(request, descriptors)
                 case Fetch():
                     return self._fetch(request)
                 case Record(nonce=nonce):
@@ -228,9 +231,7 @@ class Timer:
 
     def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
-        wanted = -(-request.rotate_bytes // request.arena_bytes)
-        copies = min(max(least, wanted), MOST_COPIES)
-        copies += -copies % least
+        copies = copies_of(least, request.arena_bytes, request.rotate_bytes)
         self._memory = [
             torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE) for _ in range(copies)
         ]
@@ -256,6 +257,16 @@ class Timer:
         if request.handle:
             with device_memory.opened(request.handle, length) as source:
                 self._fill(source)
+        return Done(nonce=request.nonce)
+
+    def _bring_back(self, request: BringBack, descriptors: tuple[int, ...]) -> Done:
+        torch.cuda.synchronize()
+        memory = self._memory[request.copy]
+        for descriptor in descriptors:
+            _write(descriptor, memory)
+        if request.handle:
+            with device_memory.opened(request.handle, memory.numel()) as brought:
+                brought.copy_(memory)
         return Done(nonce=request.nonce)
 
     def _call(self, number: int) -> object:
@@ -379,6 +390,13 @@ def _read(descriptor: int, length: int) -> torch.Tensor:
         host = torch.empty(length, dtype=torch.uint8)
         host.numpy()[:] = memoryview(memory)
     return host
+
+
+def _write(descriptor: int, memory: torch.Tensor) -> None:
+    """Into an arena; closes the descriptor."""
+    with mmap.mmap(descriptor, memory.numel()) as arena_memory:
+        os.close(descriptor)
+        arena_memory[:] = memory.cpu().numpy().tobytes()
 
 
 def _output(part: Any, start: int, count: int) -> OutputData:
