@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from harness.device import Device
+from harness.worker.judge import findings
 from harness.worker.serving.arena import Arena
-from harness.worker.timing.messages import BringBack, Done
+from harness.worker.serving.messages import Farewell, LeftBehind
+from harness.worker.timing.messages import BringBack, Done, Sample
 from harness.worker.timing.timer import Timer
 
 
@@ -37,3 +41,45 @@ def test_a_copy_of_the_inputs_comes_back_as_calls_left_it(timer: Timer, *, spoil
         assert arena.broken_guards() == ()
     finally:
         arena.close()
+
+
+class Watch:
+    """A stopwatch without a GPU."""
+
+    def sample(self, call: Callable[[int], object], count: int, *, cold: bool) -> tuple[float, ...]:
+        del cold
+        for number in range(count):
+            call(number)
+        return (1.0,) * count
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_thread_that_outlives_its_call_is_told_of_though_it_ends_before_the_timer(
+    timer: Timer, monkeypatch: pytest.MonkeyPatch, *, stays: bool
+) -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    others = threading.active_count() - 1
+    monkeypatch.setattr(timer, "_stopwatch", Watch())
+    monkeypatch.setattr(timer, "_sets", [{}])
+    monkeypatch.setattr(timer, "_run", lambda _: thread.start())
+    try:
+        timer.answer(Sample(nonce="1", count=1, cold=True), ())
+        if not stays:
+            over.set()
+            thread.join()
+        left = timer.answer(Farewell(nonce="2"), ())
+    finally:
+        over.set()
+        thread.join()
+    assert isinstance(left, LeftBehind)
+    assert left.threads == others + 1
+    finding = findings.of_farewell(left)
+    assert finding is not None
+    assert finding.kind == "left_behind"
+
+
+def test_a_candidate_that_leaves_nothing_running_is_let_go(timer: Timer) -> None:
+    left = timer.answer(Farewell(nonce="1"), ())
+    assert isinstance(left, LeftBehind)
+    assert left.threads == threading.active_count() - 1

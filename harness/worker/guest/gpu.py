@@ -31,6 +31,8 @@ _POISON = 0xFF
 """NaN as a float, -1 as an integer."""
 _SMALL_BLOCKS, _SMALL_BYTES = 32, 256 << 10
 """The caching allocator keeps small blocks apart."""
+_ACTIVE_COUNT, _CURRENT_FRAMES = threading.active_count, sys._current_frames
+# Bound before foreign code is imported; what it patches later is not what is called here.
 
 
 class WrongGpu(Exception):
@@ -165,8 +167,8 @@ class GpuRunner:
         return "exception"
 
     def threads(self) -> int:
-        """See `Runner`. Only threads that ran Python count: the driver has several of its own."""
-        return max(threading.active_count(), len(sys._current_frames())) - 1
+        """See `Runner`."""
+        return running_threads()
 
     def _watch_streams(self) -> None:
         make: Any = torch.cuda.Stream.__new__
@@ -177,6 +179,11 @@ class GpuRunner:
             return stream
 
         torch.cuda.Stream.__new__ = staticmethod(made)  # type: ignore[method-assign, assignment]
+
+
+def running_threads() -> int:
+    """Of this process beside the caller's own. Only threads that ran Python count: the driver has several."""
+    return max(_ACTIVE_COUNT(), len(_CURRENT_FRAMES())) - 1
 
 
 def view(memory: torch.Tensor, argument: Argument) -> Any:

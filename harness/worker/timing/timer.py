@@ -121,6 +121,8 @@ class Timer:
         self._kept: deque[Any] = deque(maxlen=KEPT)
         self._at = 0
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._threads = 0
+        """The most that were running when calls were over."""
 
     def answer(self, request: TimerRequest, descriptors: tuple[int, ...]) -> TimerReport:
         """The report on one request; what the source raises is a report too."""
@@ -134,11 +136,13 @@ class Timer:
                     return self._prepare(request, descriptors)
                 case Sample():
                     samples = self._watch.sample(self._call, request.count, cold=request.cold)
+                    self._count_threads()
                     return Sampled(nonce=request.nonce, samples_ms=samples)
                 case Batch(kind="capture"):
                     return self._capture(request.nonce)
                 case Batch():
                     self._batch(request)
+                    self._count_threads()
                     return Done(nonce=request.nonce)
                 case Renew():
                     return self._renew(request, descriptors)
@@ -152,11 +156,16 @@ class Timer:
                     return self._play(request)
                 case Farewell(nonce=nonce):
                     patched = self._snapshot.differences() if self._snapshot is not None else ()
-                    return LeftBehind(nonce=nonce, patched=patched, threads=0, children=0)
+                    self._count_threads()
+                    return LeftBehind(nonce=nonce, patched=patched, threads=self._threads, children=0)
         except (SystemExit, AssertionError):
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
             return failed(request.nonce, error, self._file, self._kind_of(error))
+
+    def _count_threads(self) -> None:
+        """One that works between calls may be gone when the last one is over."""
+        self._threads = max(self._threads, gpu.running_threads())
 
     @property
     def _watch(self) -> Stopwatch:
