@@ -46,8 +46,10 @@ def test_a_copy_of_the_inputs_comes_back_as_calls_left_it(timer: Timer, *, spoil
 class Watch:
     """A stopwatch without a GPU."""
 
-    def sample(self, call: Callable[[int], object], count: int, *, cold: bool) -> tuple[float, ...]:
-        del cold
+    def sample(
+        self, call: Callable[[int], object], count: int, *, cold: bool, ready: Callable[[], object] | None
+    ) -> tuple[float, ...]:
+        del cold, ready
         for number in range(count):
             call(number)
         return (1.0,) * count

@@ -27,7 +27,7 @@ from .gpu_launches import GpuObservation
 from .unrecorded import Recording, Unrecorded
 
 HERE = torch.device("cuda", 0)
-_POISON = 0xFF
+POISON = 0xFF
 """NaN as a float, -1 as an integer."""
 _SMALL_BLOCKS, _SMALL_BYTES = 32, 256 << 10
 """The caching allocator keeps small blocks apart."""
@@ -204,7 +204,7 @@ def _poison_free_memory(wanted_bytes: int) -> None:
     """What the caching allocator hands out next holds NaN: memory that nobody wrote shows, whoever allocates it."""
     free, _total = torch.cuda.mem_get_info()
     sizes = [_SMALL_BYTES] * _SMALL_BLOCKS + [min(2 * wanted_bytes + (64 << 20), free // 4)]
-    blocks = [torch.full((size,), _POISON, dtype=torch.uint8, device=HERE) for size in sizes]
+    blocks = [torch.full((size,), POISON, dtype=torch.uint8, device=HERE) for size in sizes]
     del blocks
 
 

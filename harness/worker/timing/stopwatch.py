@@ -46,10 +46,19 @@ class Stopwatch:
             torch.sum(self._buffer, dim=0, out=self._sum)
         _SLEEP(self._lead_cycles)
 
-    def sample(self, call: Callable[[int], object], count: int, *, cold: bool) -> tuple[float, ...]:
-        """Milliseconds of `call(0)`, `call(1)`, ... each between two events."""
+    def sample(
+        self,
+        call: Callable[[int], object],
+        count: int,
+        *,
+        cold: bool,
+        ready: Callable[[], object] | None = None,
+    ) -> tuple[float, ...]:
+        """Milliseconds of `call(0)`, `call(1)`, ... each between two events; `ready` goes before each, and before caches are emptied."""
         pairs = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(count)]
         for number, (start, end) in enumerate(pairs):
+            if ready is not None:
+                ready()
             self.around(cold=cold)
             start.record()
             call(number)

@@ -135,7 +135,8 @@ class Timer:
                 case Prepare():
                     return self._prepare(request, descriptors)
                 case Sample():
-                    samples = self._watch.sample(self._call, request.count, cold=request.cold)
+                    ready = self._player.ready if self._player is not None else None
+                    samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
                     self._count_threads()
                     return Sampled(nonce=request.nonce, samples_ms=samples)
                 case Batch(kind="capture"):

@@ -1,0 +1,88 @@
+"""A player's memory, and when it is made ready. What a driver does is for a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from harness.worker.guest import gpu
+from harness.worker.timing import stopwatch
+from harness.worker.timing.player import Player
+from harness.worker.timing.stopwatch import Stopwatch
+from harness.worker.timing.tape import Fill, Span, Tape, TapedOutput
+
+INPUTS = torch.zeros(64, dtype=torch.uint8)
+
+
+def output(buffer: int) -> TapedOutput:
+    return TapedOutput(at=Span(buffer, 0), dtype="float32", shape=(16,), strides=(1,))
+
+
+@pytest.fixture
+def player(monkeypatch: pytest.MonkeyPatch) -> Player:
+    """Of a tape that fills one of two buffers, and returns both, in memory of the host's."""
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: _Driver())
+    monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
+    tape = Tape(
+        kernels=(),
+        buffers=(64, 64),
+        steps=(Fill(0, "float32", 3.0),),
+        outputs=(output(0), output(1)),
+        structure="tuple",
+    )
+    return Player(tape)
+
+
+class _Driver:
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+
+def test_no_play_finds_what_the_one_before_it_left(player: Player) -> None:
+    for _ in range(3):
+        filled, untouched = player(INPUTS)
+        assert bool((filled == 3.0).all())
+        assert bool((untouched.view(torch.uint8) == 0xFF).all())
+        untouched.fill_(1.0)
+        del filled, untouched
+
+
+def test_memory_is_made_ready_ahead_and_for_one_play(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+    player.ready()
+    made: list[int] = []
+    ready = player.ready
+    monkeypatch.setattr(player, "ready", lambda: made.append(1) or ready())
+    first = player(INPUTS)
+    assert not made
+    second = player(INPUTS)
+    assert made
+    assert first[1].data_ptr() != second[1].data_ptr()
+
+
+def test_all_is_ready_before_caches_are_emptied_and_the_event_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+
+    class Event:
+        def __init__(self, **_: Any) -> None: ...
+
+        def record(self) -> None:
+            said.append("event")
+
+        def elapsed_time(self, _end: Event) -> float:
+            return 1.0
+
+    monkeypatch.setattr(stopwatch, "_EVENT", Event)
+    monkeypatch.setattr(stopwatch, "_SYNCHRONIZE", lambda: None)
+    watch = Stopwatch.__new__(Stopwatch)
+    monkeypatch.setattr(watch, "around", lambda **_: said.append("around"))
+    samples = watch.sample(lambda _: said.append("call"), 2, cold=True, ready=lambda: said.append("ready"))
+    assert samples == (1.0, 1.0)
+    assert said == ["ready", "around", "event", "call", "event"] * 2
