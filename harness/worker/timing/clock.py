@@ -241,6 +241,7 @@ class Clock:
         for process in processes:
             for _ in range(LOOKS):
                 self._look_at_inputs(case, process)
+                self._engine.alive()
         self._spent("samples")
         if not self._measure.effort.rough:
             first = processes[0].link.pair

@@ -406,7 +406,7 @@ def _write(descriptor: int, memory: torch.Tensor) -> None:
     """Into an arena; closes the descriptor."""
     with mmap.mmap(descriptor, memory.numel()) as arena_memory:
         os.close(descriptor)
-        arena_memory[:] = memory.cpu().numpy().tobytes()
+        arena_memory[:] = memory.cpu().numpy().data
 
 
 def _output(part: Any, start: int, count: int) -> OutputData:
