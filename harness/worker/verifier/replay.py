@@ -188,11 +188,13 @@ class Replayer:
         return observation
 
     def _settle(self, following: Record) -> None:
-        """Memory that outlives the last call is what this device's arithmetic makes of it, not another's."""
+        """Memory that outlives the last call is what this device's arithmetic makes of it, not another's; what was returned is the
+        caller's, and no later call's to read.
+        """
         last, self._last = self._last, None
         if last is None:
             return
-        passing = {*following.forgotten, *self._inputs}
+        passing = {*following.forgotten, *self._inputs, *(view.storage for view in last.record.returned)}
         held = self._before[0]
         if any(
             flat(storage).cpu().numpy().tobytes() != held.get(number)
