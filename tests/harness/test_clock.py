@@ -394,6 +394,15 @@ def test_a_reason_of_any_length_is_cut() -> None:
     assert max(len(one.why_no_graph) for one in measured.times) == process.MOST_WORDS
 
 
+def test_outputs_in_the_memory_of_another_call_are_refused() -> None:
+    shared = on(Fetch, changed(aliases="the output of another call"))
+    measured = bench("fp32", behaviours={CANDIDATE: shared}).measure()
+    assert measured.verdict == Verdict.REJECTED
+    assert measured.error is not None
+    assert measured.error.kind == "aliased_output"
+    assert "in a call that was timed" in measured.error.message
+
+
 def test_the_output_of_any_call_after_new_inputs_may_be_asked_for() -> None:
     backs = set()
     for number in range(20):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +16,8 @@ from harness.device import Device
 from harness.worker.guest import gpu
 from harness.worker.judge import findings
 from harness.worker.serving.arena import Arena
-from harness.worker.serving.messages import Farewell, LeftBehind
-from harness.worker.timing.messages import BringBack, Done, Sample
+from harness.worker.serving.messages import Farewell, LeftBehind, Returned
+from harness.worker.timing.messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
 from harness.worker.timing.timer import Timer
 
 
@@ -87,3 +89,28 @@ def test_a_candidate_that_leaves_nothing_running_is_let_go(timer: Timer) -> None
     left = timer.answer(Farewell(nonce="1"), ())
     assert isinstance(left, LeftBehind)
     assert left.threads == others
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda _number, _kept: torch.ones(8), ""),
+        (lambda number, kept: kept[number % 2], "the output of another call"),
+        (lambda number, kept: kept[0][number : number + 4], "the output of another call"),
+    ],
+    ids=["new", "two by turns", "overlapping"],
+)
+def test_outputs_of_calls_that_lie_in_one_place_are_told_of(
+    timer: Timer, monkeypatch: pytest.MonkeyPatch, returned: Callable[[int, Any], torch.Tensor], words: str
+) -> None:
+    kept = torch.zeros(8), torch.zeros(8)
+    numbers = itertools.count()
+    monkeypatch.setattr(timer, "_stopwatch", Watch())
+    monkeypatch.setattr(timer, "_sets", [{}])
+    monkeypatch.setattr(timer, "_memory", [torch.zeros(1)])
+    monkeypatch.setattr(timer, "_run", lambda _: returned(next(numbers), kept))
+    timer.answer(Renew(nonce="1", handle=b""), ())
+    timer.answer(Sample(nonce="2", count=LEAST_IN_BLOCK, cold=True), ())
+    fetched = timer.answer(Fetch(nonce="3", back=LEAST_IN_BLOCK - 1, parts=((0, 4),)), ())
+    assert isinstance(fetched, Returned)
+    assert fetched.outputs[0].aliases == words

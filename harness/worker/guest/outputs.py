@@ -54,6 +54,11 @@ def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], kept: Kept) 
     return "the output of an earlier call" if kept.meets(part) else ""
 
 
+def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether they lie in part in the same place."""
+    return _meet(_extent(one), _extent(other))
+
+
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
     """The addresses of its first byte and of the one after its last."""
     start = tensor.data_ptr()

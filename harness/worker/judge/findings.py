@@ -89,13 +89,9 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
         return changed_input(lead, changed[0])
-    may_be_returned = {f"input `{name}`" for name in task.in_place}
+    if shared := aliased(lead, returned, task):
+        return shared
     for output, data in zip(task.outputs, returned.outputs, strict=False):
-        if data.aliases and data.aliases not in may_be_returned:
-            return ErrorReport(
-                kind="aliased_output",
-                message=f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor",
-            )
         if not data.from_kernel and not run.given.empty:
             return ErrorReport(
                 kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
@@ -113,6 +109,18 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             kind="shared_output",
             message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
         )
+    return None
+
+
+def aliased(lead: str, returned: Returned, task: Task) -> ErrorReport | None:
+    """An output in the memory of something else, but for inputs that the task has changed in place."""
+    may_be_returned = {f"input `{name}`" for name in task.in_place}
+    for output, data in zip(task.outputs, returned.outputs, strict=False):
+        if data.aliases and data.aliases not in may_be_returned:
+            return ErrorReport(
+                kind="aliased_output",
+                message=f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor",
+            )
     return None
 
 

@@ -262,7 +262,8 @@ class Clock:
             candidates = [process for process in processes if process.link.side == CANDIDATE]
             wrong = self._check(self._random.choice(candidates), self._inputs.unseen(case))
             if wrong is not None:
-                raise Refused(Verdict.WRONG, wrong)
+                aliased = wrong.kind == "aliased_output"
+                raise Refused(Verdict.REJECTED if aliased else Verdict.WRONG, wrong)
             self._engine.alive()
             self._spent("check of outputs")
             if not self._measure.effort.rough:

@@ -54,6 +54,8 @@ class SpotCheck:
         problem = findings.structure(returned, self._task) or _misshapen(returned.outputs, expected)
         if problem:
             return ErrorReport(kind="structure", message=lead + problem)
+        if shared := findings.aliased(lead, returned, self._task):
+            return shared
         for output, data, truth, part in zip(
             self._task.outputs, returned.outputs, expected, parts, strict=True
         ):

@@ -6,7 +6,7 @@ import gc
 import mmap
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -313,12 +313,21 @@ class Timer:
 
     def _fetch(self, request: Fetch) -> Returned:
         torch.cuda.synchronize()
-        structure, parts = outputs.parts_of(self._kept[-1 - request.back])
+        asked = len(self._kept) - 1 - request.back
+        structure, parts = outputs.parts_of(self._kept[asked])
+        others = [
+            one
+            for number, value in enumerate(self._kept)
+            if number != asked
+            for one in outputs.plain(outputs.parts_of(value)[1])
+        ]
         self._kept = deque(maxlen=KEPT)
         return Returned(
             nonce=request.nonce,
             structure=structure,
-            outputs=tuple(_output(part, *place) for part, place in zip(parts, request.parts, strict=False)),
+            outputs=tuple(
+                _output(part, *place, others) for part, place in zip(parts, request.parts, strict=False)
+            ),
             operators=(),
             host_elements=0,
             kernels=(),
@@ -409,7 +418,8 @@ def _write(descriptor: int, memory: torch.Tensor) -> None:
         arena_memory[:] = memory.cpu().numpy().data
 
 
-def _output(part: Any, start: int, count: int) -> OutputData:
+def _output(part: Any, start: int, count: int, others: Sequence[torch.Tensor]) -> OutputData:
+    """So many of its elements; `others` are outputs of other calls, with which it may share no memory."""
     kind = type(part)
     name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
     problem = outputs.problem(part) if isinstance(part, torch.Tensor) else ""
@@ -421,6 +431,9 @@ def _output(part: Any, start: int, count: int) -> OutputData:
         dtype=arena.dtype_name(part.dtype),
         shape=tuple(part.shape),
         data=arena.storage_bytes(asked) if asked.numel() else b"",
+        aliases="the output of another call"
+        if any(outputs.share_memory(part, one) for one in others)
+        else "",
         from_kernel=True,
     )
 
