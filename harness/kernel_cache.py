@@ -91,9 +91,8 @@ class KernelCache:
             if found is None:
                 return
             self._kept.move_to_end(_key(source))
-        with suppress(
-            OSError
-        ):  # a full disk, say: what is not laid is compiled again, and lists are laid behind what they name
+        # A full disk, say: what is not laid is compiled again, and lists are laid behind what they name.
+        with suppress(OSError):
             for name, kept in found.items():
                 put(scratch, name, kept.replace(_SCRATCH, str(scratch).encode()) if _names(name) else kept)
 

@@ -30,12 +30,10 @@ Lanes = NDArray[np.bool_]
 def install() -> None:
     """Once a process, after the types' own modules and before `accesses.install`."""
     builder = interpreter.InterpreterBuilder
-    for names, broken in (
-        (("create_shl", "create_lshr", "create_ashr"), _beyond_width),
-        (("create_sdiv", "create_udiv", "create_srem", "create_urem"), _without_quotient),
-    ):
-        for name in names:
-            setattr(builder, name, _binary(getattr(builder, name), broken))
+    for name in ("create_shl", "create_lshr", "create_ashr"):
+        setattr(builder, name, _binary(getattr(builder, name), _beyond_width))
+    for name in ("create_sdiv", "create_udiv", "create_srem", "create_urem"):
+        setattr(builder, name, _binary(getattr(builder, name), _noted_without_quotient))
     for name in ("create_fp_to_si", "create_fp_to_ui"):
         setattr(builder, name, _cast(getattr(builder, name)))
     reshape, cat = builder.create_reshape, builder.create_cat
@@ -54,8 +52,6 @@ def _binary(method: Callable[..., Any], broken: Callable[[Values, Values], Lanes
     @functools.wraps(method)
     def operate(self: Any, lhs: Any, rhs: Any) -> Any:
         lanes = broken(lhs.data, rhs.data)
-        if broken is _without_quotient and lanes.any():
-            _note_quotient(int(np.count_nonzero(lanes)))
         return _without(method(self, lhs, rhs), lanes)
 
     return operate
@@ -87,6 +83,13 @@ def _without_quotient(values: Values, by: Values) -> Lanes:
     lanes: Lanes = by == 0
     if values.dtype.kind == "i":
         lanes = lanes | ((values == np.iinfo(values.dtype).min) & (by == -1))
+    return lanes
+
+
+def _noted_without_quotient(values: Values, by: Values) -> Lanes:
+    lanes = _without_quotient(values, by)
+    if lanes.any():
+        _note_quotient(int(np.count_nonzero(lanes)))
     return lanes
 
 

@@ -239,9 +239,8 @@ class Clock:
         self._spent("inputs, tuning, warm calls")
         self._sample(case, processes)
         self._spent("samples")
-        if not self._is_short(
-            [(one.link.side, one.samples) for one in processes]
-        ):  # else no ratio hangs on them
+        short = self._is_short([(one.link.side, one.samples) for one in processes])
+        if not short:  # else no ratio hangs on inputs
             for process in processes:
                 for _ in range(LOOKS):
                     self._look_at_inputs(case, process)
@@ -249,7 +248,6 @@ class Clock:
             self._spent("looks at inputs")
         if not self._measure.effort.rough:
             first = processes[0].link.pair
-            short = self._is_short([(one.link.side, one.samples) for one in processes])
             for process in self._shuffled([one for one in processes if one.link.pair == first]):
                 # That it is short is the candidate's own word.
                 process.watch(launches_alone=short and process.link.side != CANDIDATE)
