@@ -167,7 +167,7 @@ def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
     """The kernel's parameters by the address that each was given."""
     names: dict[int, tuple[str, ...]] = {}
     for name, value in arguments.items():
-        for tensor in _tensors(value):
+        for tensor in tensors_in(value):
             gaps.refuse_narrow(tensor.dtype)
             names[tensor.data_ptr()] = (*names.get(tensor.data_ptr(), ()), name)
     return names
@@ -180,15 +180,15 @@ def as_tuple(grid: Any) -> Any:
     return tuple(grid) if isinstance(grid, list) else grid
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """The tensors in an argument of a launch: itself, in a tuple, or under a descriptor or a reinterpreting wrapper."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, tuple):
         for part in value:
-            yield from _tensors(part)
+            yield from tensors_in(part)
     elif hasattr(value, "base"):
         dtype = getattr(value, "dtype", None)
         if isinstance(dtype, torch.dtype):
             gaps.refuse_narrow(dtype)
-        yield from _tensors(value.base)
+        yield from tensors_in(value.base)

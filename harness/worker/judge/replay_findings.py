@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,10 @@ def incomplete(run: Run, excess: str) -> ErrorReport:
 
 def refused(run: Run, report: NotReplayed) -> ErrorReport:
     """The record did not run to its end."""
+    if report.finding == "read_otherwise":
+        return ErrorReport(
+            kind=report.finding, message=f"case {run.case.name}: {report.message}", line=report.line
+        )
     if report.finding in KERNEL_FINDINGS:
         line = _LINE.match(report.message)
         return ErrorReport(
@@ -117,6 +121,19 @@ def by_order(run: Run, error: ErrorReport) -> ErrorReport:
     return ErrorReport(kind="race", message=message, mismatch=error.mismatch)
 
 
+def read_otherwise(run: Run, wrong: Mismatch) -> ErrorReport:
+    """Right as the interpreter takes the kernel's text, wrong as the compiler does."""
+    where = (
+        f"output `{wrong.output}` at index {list(wrong.index)}: expected {wrong.expected}, got {wrong.got}"
+    )
+    message = (
+        f"case {run.case.name}: as Triton's compiler reads the kernels they do not give the answer that its interpreter gives: "
+        f"{where}; look for types and constants that the two take differently, for reductions whose order counts and for values that no "
+        "device promises"
+    )
+    return ErrorReport(kind="read_otherwise", message=message, mismatch=wrong)
+
+
 def unproven(outcome: Outcome) -> ErrorReport:
     """The outputs are right, but who computed them is the guest's word alone."""
     message = (
@@ -135,9 +152,12 @@ def only_these_values(run: Run, error: ErrorReport) -> ErrorReport:
     return ErrorReport(kind=error.kind, message=message, mismatch=error.mismatch)
 
 
-def facts(outcomes: Sequence[Outcome]) -> tuple[Fact, ...]:
-    """What replays prove, and what they could not."""
-    known: list[Fact] = []
+def facts(outcomes: Sequence[Outcome], unread: Mapping[str, str]) -> tuple[Fact, ...]:
+    """What replays prove, and what they could not; `unread`: what no replay read as the compiler does, with the first case of it."""
+    known = [
+        Fact(f"{case}: as compiled", f"not read as Triton's compiler reads it: {what}", Basis.EVIDENCE)
+        for what, case in unread.items()
+    ]
     told_of: set[str] = set()
     for outcome in outcomes:
         case, report = outcome.run.case.name, outcome.replayed

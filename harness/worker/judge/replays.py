@@ -71,6 +71,8 @@ class _Waiting:
     """Programs from the last to the first, which must make no difference."""
     elsewhere: int = 0
     """Whose arithmetic it is, of many devices, which must make none either; 0 for the interpreter's own."""
+    compiled: bool = False
+    """Kernels are run as Triton's compiler reads them, which must make no difference."""
     doubted: ErrorReport | None = None
     """What was wrong backwards or elsewhere: it is the order's or the arithmetic's doing if nothing is wrong now."""
     reads: bool = True
@@ -98,6 +100,8 @@ class Replays:
         self._waiting: _Waiting | None = None
         self._finding: ErrorReport | None = None
         self.outcomes: list[Outcome] = []
+        self.unread: dict[str, str] = {}
+        """Operations of kernels that no replay reads as the compiler does, each with the first case that has it."""
 
     def study(self, tables: tuple[Table, ...]) -> None:
         """Before the first replay: the source, and what its import left."""
@@ -207,6 +211,7 @@ class Replays:
         doubted: ErrorReport | None = None,
         reads: bool = True,
         why: str = "",
+        compiled: bool = False,
     ) -> None:
         arena = Arena(given.inputs)
         self._waiting = _Waiting(
@@ -218,6 +223,7 @@ class Replays:
             exact,
             backwards,
             elsewhere,
+            compiled,
             doubted,
             reads,
             why,
@@ -232,6 +238,7 @@ class Replays:
             in_order=in_order,
             elsewhere=elsewhere,
             reads=reads,
+            compiled=compiled,
             gap=any(outcome.replayed is None for outcome in self.outcomes),
         )
         assert self._link is not None
@@ -268,6 +275,9 @@ class Replays:
     def _judge(self, waiting: _Waiting, report: VerifierReport, seconds: float) -> None:
         run, record = waiting.run, waiting.run.returned.record
         assert record is not None
+        if waiting.compiled:
+            self._judge_compiled(waiting, report, record)
+            return
         if isinstance(report, Replayed):
             if waiting.exact:
                 if [output.data for output in report.outputs] != [
@@ -285,9 +295,18 @@ class Replays:
             if error is not None and error.kind == "not_replayed" and waiting.elsewhere:
                 self._forwards(waiting, record, doubted=error)
                 return
-            if error is None and waiting.other_values and any(run.step is step for step in self._exact):
-                self._send(run, record, run.given, other_values=False, exact=True)
             if error is None:
+                self._send(
+                    run,
+                    record,
+                    waiting.given,
+                    other_values=waiting.other_values,
+                    again=True,
+                    elsewhere=waiting.elsewhere,
+                    reads=waiting.reads,
+                    compiled=True,
+                )
+
                 why = "" if waiting.other_values else waiting.why
                 self.outcomes.append(Outcome(run, report, waiting.other_values, why, seconds))
             elif waiting.other_values and error.kind == "not_replayed":
@@ -310,6 +329,24 @@ class Replays:
                 self.outcomes.append(Outcome(run, why_not=report.message))
             case _:
                 self._finding = self._finding or replay_findings.refused(run, report)
+
+    def _judge_compiled(self, waiting: _Waiting, report: VerifierReport, record: Record) -> None:
+        """What the interpreter found right must be right as the compiler reads it."""
+        run = waiting.run
+        if isinstance(report, Replayed):
+            wrong = self._mismatch(waiting, report)
+            if wrong is not None and waiting.reads:
+                self._finding = self._finding or replay_findings.read_otherwise(run, wrong)
+                return
+        else:
+            assert isinstance(report, NotReplayed)
+            if report.kind == "refused" and waiting.reads:
+                self._finding = self._finding or replay_findings.refused(run, report)
+                return
+            if report.kind == "unread":
+                self.unread.setdefault(report.message, run.case.name)
+        if waiting.other_values and any(run.step is step for step in self._exact):
+            self._send(run, record, run.given, other_values=False, exact=True)
 
     def _forwards(
         self,

@@ -300,7 +300,10 @@ class Trial:
             error=error,
             traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
-            facts=(*findings.facts(self._runs, self._replays.outcomes, self._left), *known),
+            facts=(
+                *findings.facts(self._runs, self._replays.outcomes, self._replays.unread, self._left),
+                *known,
+            ),
             margins=self._answers.margins,
             launched=self._launched(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),

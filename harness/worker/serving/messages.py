@@ -423,6 +423,8 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     """Whose arithmetic it is, of many devices, which must make no difference; 0 for the interpreter's own."""
     reads: bool = True
     """What Python read of the inputs must be what it would read now; what it read of other memory must be in any case."""
+    compiled: bool = False
+    """Kernels are run as Triton's compiler reads them, by their IR."""
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):
@@ -454,7 +456,7 @@ class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
 
     kind: str
     """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unknown` (it cannot be told),
-    `in_order` (not backwards, as programs wait for others)."""
+    `in_order` (not backwards, as programs wait for others), `unread` (a kernel's IR holds what is not known here)."""
     message: str
     finding: str = ""
     """Of a refused record, the kind of the error report."""

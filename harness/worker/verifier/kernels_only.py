@@ -25,6 +25,7 @@ from triton.runtime.jit import ConstexprFunction, KernelInterface
 
 from harness.worker.serving import trace
 from harness.worker.serving.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
+from harness.worker.ttir import lowering
 
 MODULES = frozenset({"triton", "math", "triton.language"})
 BUILTINS = {
@@ -77,21 +78,27 @@ class Kernels:
         self._codes: dict[Function, tuple[CodeType, CodeType]] = {}
         self._built: dict[bytes, dict[Function, Any]] = {}
 
-    def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
-        """The functions of one record, which name each other; those of an equal record again, where all they name is constant."""
-        key = msgspec.msgpack.encode(notes)  # equal numbers of different types are different constants
+    def build(self, notes: tuple[FunctionNotes, ...], *, readable: bool = False) -> dict[Function, Any]:
+        """
+        The functions of one record, which name each other; those of an equal record again, where all they name is constant.
+
+        `readable`: to be lowered by the compiler (`ttir`), not interpreted.
+        """
+        key = msgspec.msgpack.encode(
+            (notes, readable)
+        )  # equal numbers of different types are different constants
         made = self._built.get(key)
         if made is None:
-            made = self._build(notes)
+            made = self._build(notes, readable=readable)
             if len(self._built) < MOST_BUILT and all(map(_is_constant, notes)):
                 self._built[key] = made
         return made
 
-    def _build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
+    def _build(self, notes: tuple[FunctionNotes, ...], *, readable: bool) -> dict[Function, Any]:
         made: dict[Function, Any] = {}
         scopes: dict[Function, dict[str, Any]] = {}
         for one in notes:
-            made[one.function], scopes[one.function] = self._function(one)
+            made[one.function], scopes[one.function] = self._function(one, readable=readable)
         for one in notes:
             for name, value in one.names.items():
                 if isinstance(value, Function):
@@ -99,18 +106,25 @@ class Kernels:
                         raise NotAKernel(f"the kernel `{value.name}` is nowhere in the source", None)
                     scopes[one.function][name] = made[value]
                 elif name in scopes[one.function]:
-                    scopes[one.function][name] = (
-                        language(value) if isinstance(value, Language) else self._make_value(value)
-                    )
+                    found = language(value) if isinstance(value, Language) else self._make_value(value)
+                    scopes[one.function][name] = lowering.compiled(found) if readable else found
         return made
 
-    def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
+    def _function(self, notes: FunctionNotes, *, readable: bool) -> tuple[Any, dict[str, Any]]:
         names = self._checked(notes)
         plain, rewritten = self._codes[notes.function]
         scope: dict[str, Any] = {"__builtins__": dict(BUILTINS), "tl": tl, **dict.fromkeys(names)}
         scope["interpreter_semantic"] = interpreter.interpreter_semantic
         body = self._defined(plain, scope, notes)
-        fn = triton.constexpr_function(body) if notes.computes_constants else triton.jit(body)
+        if notes.computes_constants:
+            return triton.constexpr_function(body), scope
+        if readable:
+            text = self._definitions[notes.function.name, notes.function.line]
+            listed = self._unspecialised(notes)
+            return lowering.Readable(
+                body, _bare(text, typed=True), self._file, do_not_specialize=listed
+            ), scope
+        fn = triton.jit(body)
         if isinstance(fn, interpreter.InterpretedFunction):
             fn.kwargs["do_not_specialize"] = self._unspecialised(notes)
             interpreter.InterpretedFunction.rewritten_fn[body] = self._defined(rewritten, scope, notes)
@@ -278,8 +292,8 @@ def _path(node: ast.expr) -> list[str]:
     return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
 
 
-def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
-    """The definition without anything that would run when it is defined."""
+def _bare(node: ast.FunctionDef, *, typed: bool = False) -> ast.FunctionDef:
+    """The definition without anything that would run when it is defined; `typed`: values within it that are called constants stay so."""
     plain = copy.deepcopy(node)
     plain.decorator_list = []
     plain.returns = None
@@ -288,5 +302,8 @@ def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
         one.annotation = None
     for inner in ast.walk(plain):
         if isinstance(inner, ast.AnnAssign):
-            inner.annotation = ast.Constant(value=None)
+            constant = typed and ast.unparse(inner.annotation).split(".")[-1] == "constexpr"
+            inner.annotation = ast.parse("tl.constexpr" if constant else "None", mode="eval").body
+            ast.copy_location(inner.annotation, inner)
+            ast.fix_missing_locations(inner.annotation)
     return plain

@@ -47,6 +47,9 @@ from harness.worker.serving.records import (
     fits,
     trials,
 )
+from harness.worker.ttir import launch as compiled
+from harness.worker.ttir import lowering
+from harness.worker.ttir.machine import Wrong
 
 from . import shadow
 from .host_copies import PART_COPIES, HostCopies, elements_of, flat
@@ -112,6 +115,7 @@ class Replayer:
         self._inputs: tuple[int, ...] = ()
         self._gap, self._reads = False, True
         self._last: _Call | None = None
+        self._compiled = False
         self._observation: Observation | None = None
         self._functions: dict[Function, Any] = {}
         self._before: tuple[dict[int, bytes], dict[int, torch.Tensor]] = ({}, {})
@@ -132,6 +136,7 @@ class Replayer:
         in_order: bool = False,
         elsewhere: int = 0,
         reads: bool = True,
+        compiled: bool = False,
     ) -> Observation:
         """
         What the kernels did; the outputs are then to be had by `output`.
@@ -142,6 +147,7 @@ class Replayer:
         they are run `in_order`.
         `elsewhere`: whose arithmetic it is, of many devices, which must make none either; what it leaves in memory that outlives calls is made
         once more as it is here before the next call.
+        `compiled`: kernels are run as Triton's compiler reads them, by their IR; `Unread` where it holds what is not known here.
         `Diverged` where Python would read something else now, be it of an input, where `reads` says that this counts.
         """
         if again:
@@ -149,7 +155,9 @@ class Replayer:
         else:
             self._settle(record)
         self._last = None
-        given = {name: _copied(tensor) for name, tensor in inputs.items()} if elsewhere else {}
+        leaves_other = bool(elsewhere) or compiled
+        given = {name: _copied(tensor) for name, tensor in inputs.items()} if leaves_other else {}
+        self._compiled = compiled
         self._gap, self._reads = gap, reads
         for number in (*record.forgotten, *self._inputs):
             self._storages.pop(number, None)
@@ -164,7 +172,7 @@ class Replayer:
             if name not in inputs:
                 raise Refused(f"the record names an input `{name}` that there is not")
             self._bind(number, inputs[name].untyped_storage(), shadow.ORIGINAL)
-        self._functions = self._kernels.build(record.functions)
+        self._functions = self._kernels.build(record.functions, readable=compiled)
         with self._device.observe(inputs) as observation:
             self._observation = observation
             observation.programs.backwards, observation.programs.in_order = backwards, in_order
@@ -183,7 +191,7 @@ class Replayer:
                     self._step(step, observation, totals)
             for address, written in totals.items():
                 observation.allocations[address].writes[:] = written
-        if elsewhere:
+        if leaves_other:
             self._last = _Call(record, given, gap, reads)
         return observation
 
@@ -241,7 +249,7 @@ class Replayer:
             case Language(member=""):
                 raise NotAKernel(f"a kernel is handed the module {value.module}", None)
             case Language():
-                return language(value)
+                return lowering.compiled(language(value)) if self._compiled else language(value)
             case Function():
                 if value not in self._functions:
                     raise Refused(f"the record names a kernel `{value.name}` that it does not describe")
@@ -287,6 +295,9 @@ class Replayer:
             raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
         arguments = {name: self.value(value) for name, value in step.arguments.items()}
         options = {name: self.value(value) for name, value in step.options.items() if name not in arguments}
+        if self._compiled:
+            self._launch_compiled(step, kernel, arguments, options)
+            return
         try:
             kernel[step.grid](**arguments, **options)
         except interpreter.InterpreterError as error:
@@ -301,6 +312,19 @@ class Replayer:
             raise Refused(self._observation.quotients[0], kind="division_by_zero")
         if self._observation is not None and self._observation.left_reads:
             raise Refused(self._observation.left_reads[0], kind="kept_state")
+
+    def _launch_compiled(
+        self, step: Launch, kernel: Any, arguments: dict[str, Any], options: dict[str, Any]
+    ) -> None:
+        assert self._observation is not None
+        try:
+            compiled.launch(kernel, step.grid, arguments, options, self._observation)
+        except Wrong as wrong:
+            where = f"line {wrong.line}: " if wrong.line is not None else ""
+            raise Refused(f"{where}{wrong}", kind="read_otherwise", line=wrong.line) from wrong
+        except lowering.NotLowered as error:
+            told = f"Triton's compiler refuses `{step.kernel.name}`: {error}"
+            raise Refused(told, kind="read_otherwise", line=step.kernel.line) from error
 
     def _note_stores(self, observation: Observation, totals: dict[int, Any]) -> None:
         """What the launch stored is its own now; counted anew for the next one, as a host copy may come between."""

@@ -32,6 +32,7 @@ from harness.worker.serving.messages import (
     VerifierReport,
 )
 from harness.worker.serving.records import View
+from harness.worker.ttir.machine import Unread
 
 from .kernels_only import NotAKernel
 from .replay import Diverged, InOrder, NotKnown, Refused, Replayer
@@ -85,12 +86,15 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
             in_order=request.in_order,
             elsewhere=request.elsewhere,
             reads=request.reads,
+            compiled=request.compiled,
         )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
         return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")
     except InOrder:
         return NotReplayed(kind="in_order", message="programs wait for others that come before them")
+    except Unread as unread:
+        return NotReplayed(kind="unread", message=str(unread))
     except NotKnown as unknown:
         return NotReplayed(kind="unknown", message=str(unknown))
     except NotAKernel as refused:

@@ -1,0 +1,164 @@
+"""
+From a kernel's text to its IR, by Triton's own front end, in a process whose Triton interprets.
+
+Triton makes interpreted functions of its own library there; while a kernel is lowered, jit functions stand in their places.
+Touches the internals of Triton's compiler and launcher (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from triton._C.libtriton import ir, passes
+from triton.compiler.compiler import ASTSource
+from triton.compiler.errors import CompilationError
+from triton.runtime.driver import driver
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import JITFunction
+
+from .machine import Module, Unread
+from .text import Unreadable, parse
+
+
+class NotLowered(Exception):
+    """Triton's compiler does not take the kernel with these arguments."""
+
+
+class Readable(JITFunction):  # type: ignore[misc]
+    """A jit function of a bare definition, which is lowered and no further."""
+
+    def __init__(self, function: Any, definition: ast.FunctionDef, file: str, **listed: Any) -> None:
+        """`definition` has the line numbers of `file`."""
+        super().__init__(function, **listed)
+        self._definition = definition
+        self._file = file
+
+    def parse(self) -> ast.Module:
+        """The definition, whose lines count from its own."""
+        made = copy.deepcopy(self._definition)
+        return ast.Module(body=[ast.increment_lineno(made, 1 - made.lineno)], type_ignores=[])
+
+    def read(self, named: Mapping[str, Any]) -> tuple[Module, tuple[Any, ...]]:
+        """
+        The kernel for these arguments and options, and those of its arguments that are left when it runs.
+
+        `NotLowered` where the compiler refuses it, `Unread` where nothing here can run it.
+        """
+        with _compiling():
+            try:
+                module = self.run(grid=None, warmup=True, **named)
+                bound, specialization, _ = self.device_caches[driver.active.get_current_device()][-1](
+                    debug=False, **named
+                )
+            except (CompilationError, KeyError, TypeError, ValueError, RuntimeError, AssertionError) as error:
+                raise NotLowered(_told(error)) from error
+        if isinstance(module, Unread):
+            raise module
+        given: list[Any] = []
+        for value, (kind, *_) in zip(bound.values(), specialization, strict=False):
+            _left(value, kind, given)
+        return module, tuple(given)
+
+    def _do_compile(
+        self,
+        key: Any,
+        signature: Any,
+        device: Any,
+        constexprs: Any,
+        options: Any,
+        attrs: Any,
+        warmup: bool,  # noqa: FBT001
+    ) -> Module | Unread:
+        modules, _, target, backend, _ = self.device_caches[device]
+        text = _lowered(ASTSource(self, signature, constexprs, attrs), target, backend, options)
+        made: Module | Unread
+        try:
+            functions = parse(text, self._file)
+            entry = next(
+                name for name in functions if name.split("$")[0] == self._fn_name or len(functions) == 1
+            )
+            made = Module(functions, entry)
+        except (Unread, Unreadable) as unread:
+            made = Unread(str(unread))
+        modules[key] = made
+        return made
+
+
+def _lowered(source: Any, target: Any, backend: Any, options: Any) -> str:
+    """The module's generic text, with calls inlined and block pointers and descriptors taken apart."""
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    module = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
+    manager = ir.pass_manager(context)
+    passes.common.add_inliner(manager)
+    for name in ("add_rewrite_tensor_pointer", "add_rewrite_tensor_descriptor_to_pointer"):
+        add = getattr(passes.ttir, name, None)
+        if add is not None:
+            add(manager)
+    passes.common.add_canonicalizer(manager)
+    passes.common.add_cse(manager)
+    passes.common.add_symbol_dce(manager)
+    manager.run(module, "wavedeck")
+    # What does not verify is printed in the generic form, and no module may have an attribute of no dialect.
+    module.set_attr("generic", ir.builder(context).get_int32_attr(1))
+    return str(module.str())
+
+
+def _left(value: Any, kind: Any, given: list[Any]) -> None:
+    """The arguments that a lowered function takes: those that are no constants, tuples taken apart."""
+    if isinstance(kind, tuple):
+        for one, inner in zip(value, kind, strict=True):
+            _left(one, inner, given)
+    elif kind != "constexpr":
+        given.append(value)
+
+
+def _told(error: BaseException) -> str:
+    """The compiler's last word, in one line."""
+    cause = error.__cause__ or error
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return lines[-1] if lines else type(cause).__name__
+
+
+@functools.cache
+def _library() -> tuple[tuple[Any, str, Any, Any], ...]:
+    """Each place of Triton's modules that holds an interpreted function, with it and the jit function for it."""
+    made: dict[int, Any] = {}
+    places = []
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("triton."):
+            continue
+        for member, value in list(vars(module).items()):
+            if isinstance(value, InterpretedFunction):
+                function = made.setdefault(id(value), None) or JITFunction(value.fn)
+                made[id(value)] = function
+                places.append((module, member, value, function))
+    return tuple(places)
+
+
+def compiled(value: Any) -> Any:
+    """What a function of Triton's library is to its compiler; any other value as it is."""
+    if isinstance(value, InterpretedFunction):
+        return next((function for _, _, known, function in _library() if known is value), value)
+    return value
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Triton's modules hold jit functions until the block ends."""
+    for module, member, _, function in _library():
+        setattr(module, member, function)
+    try:
+        yield
+    finally:
+        for module, member, value, _ in _library():
+            setattr(module, member, value)

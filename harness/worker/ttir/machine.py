@@ -1,0 +1,411 @@
+"""Runs the programs of a launch, one after the other, by their IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import arithmetic, combining, shaping
+from .kinds import UnknownKind, kind_of
+from .memory import Memory, Outside
+from .text import Block, Function, Operation, Unreadable
+
+MOST_TURNS = 1 << 20
+"""Of one loop; one that has more waits for what never comes, as programs are run in turn."""
+_NOTHING = frozenset(
+    {"tt.print", "gpu.barrier", "ttg.barrier", "ttg.local_barrier", "llvm.intr.assume", "tt.assert"}
+)
+_ENDS = frozenset(
+    {"tt.return", "scf.yield", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
+)
+
+Array = Any
+Values = list[Array]
+
+
+class Unread(Exception):
+    """An operation that is not known here; says nothing of the kernel."""
+
+
+class Wrong(Exception):
+    """What the kernel does cannot be done; `line` is in the candidate's file."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class _Ready(NamedTuple):
+    """One operation, ready to run: `run` puts its results among the values."""
+
+    run: Callable[[Machine, Values], None]
+    line: int | None
+
+
+class _Block(NamedTuple):
+    """Operations up to the last one, which hands values on."""
+
+    arguments: tuple[int, ...]
+    steps: tuple[_Ready, ...]
+    last: str
+    given: tuple[int, ...]
+    """What the last one hands on."""
+    successors: tuple[int, ...]
+    segments: tuple[int, ...]
+
+
+class Module:
+    """The functions of one kernel, ready to run."""
+
+    def __init__(self, functions: dict[str, Function], entry: str) -> None:
+        """`Unread` where an operation is not known here."""
+        self._functions = {
+            name: (function.values, _region(function.blocks)) for name, function in functions.items()
+        }
+        self.entry = entry
+        self.parameters = tuple(functions[entry].blocks[0].kinds)
+        """Their types, as the IR writes them."""
+
+    def run(self, machine: Machine, name: str, given: Sequence[Array]) -> tuple[Array, ...]:
+        """What the function returns."""
+        count, blocks = self._functions[name]
+        values: Values = [None] * count
+        at, handed = 0, tuple(given)
+        while True:
+            block = blocks[at]
+            _enter(block, values, handed)
+            machine.steps(block, values)
+            if block.last == "tt.return":
+                return tuple(values[one] for one in block.given)
+            at, handed = _next(block, values)
+
+
+class Machine:
+    """One program after the other."""
+
+    def __init__(self, module: Module, memory: Memory, grid: tuple[int, int, int], device: int) -> None:
+        """`device`: one of many, which set their brackets otherwise."""
+        self.device = device
+        self.module = module
+        self.memory = memory
+        self.grid = grid
+        self.place = (0, 0, 0)
+
+    def program(self, place: tuple[int, int, int], given: Sequence[Array]) -> None:
+        """Runs the program at a place of the grid. `Wrong` and `Unread` come from here."""
+        self.place = place
+        self.module.run(self, self.module.entry, given)
+
+    def steps(self, block: _Block, values: Values) -> None:
+        """All of a block but what it hands on."""
+        for step in block.steps:
+            try:
+                step.run(self, values)
+            except Outside as outside:
+                raise Wrong(str(outside), step.line) from outside
+
+    def hand(self, block: _Block, values: Values, handed: Sequence[Array] = ()) -> tuple[Array, ...]:
+        """What a block of a region hands on when it was handed these."""
+        _enter(block, values, handed)
+        self.steps(block, values)
+        return tuple(values[one] for one in block.given)
+
+
+def _enter(block: _Block, values: Values, handed: Sequence[Array]) -> None:
+    for number, value in zip(block.arguments, handed, strict=True):
+        values[number] = value
+
+
+def _next(block: _Block, values: Values) -> tuple[int, tuple[Array, ...]]:
+    if block.last == "cf.br":
+        return block.successors[0], tuple(values[one] for one in block.given)
+    _, yes, _ = block.segments
+    rest = [values[one] for one in block.given[1:]]
+    if values[block.given[0]]:
+        return block.successors[0], tuple(rest[:yes])
+    return block.successors[1], tuple(rest[yes:])
+
+
+def _region(blocks: Sequence[Block]) -> tuple[_Block, ...]:
+    return tuple(map(_block, blocks))
+
+
+def _block(block: Block) -> _Block:
+    *steps, last = block.operations
+    if last.name not in _ENDS and last.name not in ("cf.br", "cf.cond_br", "scf.condition"):
+        raise Unread(last.name)
+    segments = tuple(last.numbers("operandSegmentSizes")) if last.name == "cf.cond_br" else ()
+    ready = tuple(_Ready(_ready(one), one.line) for one in steps if one.name not in _NOTHING)
+    return _Block(
+        tuple(block.arguments), ready, last.name, tuple(last.operands), tuple(last.successors), segments
+    )
+
+
+def _ready(operation: Operation) -> Callable[[Machine, Values], None]:
+    try:
+        return _made(operation)
+    except (UnknownKind, KeyError) as error:
+        raise Unread(f"{operation.name} of {error}") from error
+
+
+def _made(operation: Operation) -> Callable[[Machine, Values], None]:
+    if operation.name == "arith.constant":
+        value = arithmetic.constant(operation)
+        return _plain(operation, lambda: value)
+    function = arithmetic.elementwise(operation) or shaping.shaping(operation)
+    if function is not None:
+        return _plain(operation, function)
+    make = _OTHERS.get(operation.name)
+    if make is None:
+        raise Unread(operation.name)
+    return make(operation)
+
+
+def _plain(operation: Operation, function: Callable[..., Any]) -> Callable[[Machine, Values], None]:
+    """Of values alone."""
+    operands = tuple(operation.operands)
+    if len(operation.results) == 1:
+        (result,) = operation.results
+        if len(operands) == 2:
+            first, second = operands
+
+            def two(_: Machine, values: Values) -> None:
+                values[result] = function(values[first], values[second])
+
+            return two
+
+        def run(_: Machine, values: Values) -> None:
+            values[result] = function(*[values[one] for one in operands])
+
+        return run
+    results = tuple(operation.results)
+
+    def several(_: Machine, values: Values) -> None:
+        for number, value in zip(results, function(*[values[one] for one in operands]), strict=True):
+            values[number] = value
+
+    return several
+
+
+def _effect(
+    operation: Operation, function: Callable[..., tuple[Array, ...]]
+) -> Callable[[Machine, Values], None]:
+    """Of the machine and the operands, with as many results as the operation has."""
+    operands, results = tuple(operation.operands), tuple(operation.results)
+
+    def run(machine: Machine, values: Values) -> None:
+        found = function(machine, *[values[one] for one in operands])
+        for number, value in zip(results, found, strict=True):
+            values[number] = value
+
+    return run
+
+
+def _program_id(operation: Operation) -> Callable[[Machine, Values], None]:
+    axis = operation.number("axis")
+    return _effect(operation, lambda machine: (np.int32(machine.place[axis]),))
+
+
+def _num_programs(operation: Operation) -> Callable[[Machine, Values], None]:
+    axis = operation.number("axis")
+    return _effect(operation, lambda machine: (np.int32(machine.grid[axis]),))
+
+
+def _addptr(operation: Operation) -> Callable[[Machine, Values], None]:
+    pointee = kind_of(operation.operand_kinds[0]).pointee
+    assert pointee is not None
+    size = np.int64(pointee.itemsize)
+    return _plain(operation, lambda at, offset: at + np.asarray(offset).astype(np.int64) * size)
+
+
+def _load(operation: Operation) -> Callable[[Machine, Values], None]:
+    dtype = kind_of(operation.result_kinds[0]).dtype
+    kind_of(operation.operand_kinds[0])
+    sizes = operation.numbers("operandSegmentSizes")
+
+    def load(machine: Machine, at: Array, *rest: Array) -> tuple[Array]:
+        mask = rest[0] if sizes[1] else None
+        other = rest[sizes[1]] if sizes[2] else None
+        return (machine.memory.load(at, dtype, mask, other),)
+
+    return _effect(operation, load)
+
+
+def _store(operation: Operation) -> Callable[[Machine, Values], None]:
+    kind_of(operation.operand_kinds[0])
+
+    def store(machine: Machine, at: Array, values: Array, mask: Array | None = None) -> tuple[()]:
+        machine.memory.store(at, values, mask)
+        return ()
+
+    return _effect(operation, store)
+
+
+def _atomic(operation: Operation) -> Callable[[Machine, Values], None]:
+    number = operation.number("atomic_rmw_op")
+
+    def change(machine: Machine, at: Array, values: Array, mask: Array | None = None) -> tuple[Array]:
+        return (machine.memory.change(number, at, values, mask),)
+
+    return _effect(operation, change)
+
+
+def _swap(operation: Operation) -> Callable[[Machine, Values], None]:
+    return _effect(
+        operation, lambda machine, at, expected, value: (machine.memory.swap(at, expected, value),)
+    )
+
+
+def _dot(operation: Operation) -> Callable[[Machine, Values], None]:
+    wanted = kind_of(operation.result_kinds[0]).dtype
+    inner = np.float64 if wanted == np.float64 else np.float32 if wanted.kind not in "iu" else np.int32
+
+    def dot(a: Array, b: Array, c: Array) -> Array:
+        product = np.matmul(a.astype(inner), b.astype(inner))
+        return (product + c.astype(inner)).astype(wanted)
+
+    return _plain(operation, dot)
+
+
+def _combination(operation: Operation) -> tuple[_Block, tuple[np.dtype[Any], ...]]:
+    (block,) = _region(operation.regions[0])
+    return block, tuple(kind_of(kind).dtype for kind in operation.result_kinds)
+
+
+def _folding(operation: Operation) -> Callable[[Machine, Values], None]:
+    """Reductions and scans: elements of two operands and more stand beside each other in the region's arguments."""
+    block, dtypes = _combination(operation)
+    operands, results = tuple(operation.operands), tuple(operation.results)
+    axis = operation.number("axis")
+    backwards = operation.is_set("reverse") if operation.name == "tt.scan" else False
+    is_scan = operation.name == "tt.scan"
+
+    def run(machine: Machine, values: Values) -> None:
+        def combine(left: tuple[Array, ...], right: tuple[Array, ...]) -> tuple[Array, ...]:
+            return machine.hand(block, values, (*left, *right))
+
+        given = tuple(values[one] for one in operands)
+        if is_scan:
+            found = combining.scanned(combine, given, axis, backwards=backwards)
+        else:
+            drawn = (machine.device ^ (results[0] * 0x9E3779B1)) >> 3
+            found = combining.reduced(combine, given, axis, neighbours=bool(drawn & 1))
+        for number, value, dtype in zip(results, found, dtypes, strict=True):
+            values[number] = np.asarray(value).astype(dtype, copy=False)
+
+    return run
+
+
+def _map(operation: Operation) -> Callable[[Machine, Values], None]:
+    """`tt.map_elementwise`, whose region may branch on single elements, so it is run for each."""
+    blocks = _region(operation.regions[0])
+    if len(blocks) != 1 or operation.number("pack") != 1:
+        raise Unread(operation.name)
+    operands, results = tuple(operation.operands), tuple(operation.results)
+    dtypes = tuple(kind_of(kind).dtype for kind in operation.result_kinds)
+
+    def run(machine: Machine, values: Values) -> None:
+        given = [values[one] for one in operands]
+        made = [
+            machine.hand(blocks[0], values, each)
+            for each in zip(*(one.reshape(-1) for one in given), strict=True)
+        ]
+        for number, column, dtype in zip(results, zip(*made, strict=True), dtypes, strict=True):
+            values[number] = np.array(column, dtype=dtype).reshape(given[0].shape)
+
+    return run
+
+
+def _if(operation: Operation) -> Callable[[Machine, Values], None]:
+    condition, results = operation.operands[0], tuple(operation.results)
+    branches = [_region(region) for region in operation.regions]
+    if any(len(one) > 1 for one in branches):
+        raise Unread("branches of several blocks")
+    yes, no = (one[0] if one else None for one in branches)
+
+    def run(machine: Machine, values: Values) -> None:
+        block = yes if values[condition] else no
+        if block is not None:
+            for number, value in zip(results, machine.hand(block, values), strict=True):
+                values[number] = value
+
+    return run
+
+
+def _for(operation: Operation) -> Callable[[Machine, Values], None]:
+    (block,) = _region(operation.regions[0])
+    low, high, step, *carried = operation.operands
+    results = tuple(operation.results)
+    unsigned = operation.is_set("unsignedCmp")
+
+    def run(machine: Machine, values: Values) -> None:
+        kind = type(np.asarray(values[low])[()])
+        at, end, by = int(values[low]), int(values[high]), int(values[step])
+        if unsigned:
+            at, end = (one % (1 << (8 * np.dtype(kind).itemsize)) for one in (at, end))
+        held = tuple(values[one] for one in carried)
+        turns = 0
+        while at < end:
+            turns += 1
+            if turns > MOST_TURNS:
+                raise Wrong("a loop does not end", operation.line)
+            held = machine.hand(block, values, (np.asarray(at).astype(kind)[()], *held))
+            at += by
+        for number, value in zip(results, held, strict=True):
+            values[number] = value
+
+    return run
+
+
+def _while(operation: Operation) -> Callable[[Machine, Values], None]:
+    (before,), (after,) = (_region(region) for region in operation.regions)
+    carried, results = tuple(operation.operands), tuple(operation.results)
+
+    def run(machine: Machine, values: Values) -> None:
+        held = tuple(values[one] for one in carried)
+        for _ in range(MOST_TURNS):
+            goes_on, *found = machine.hand(before, values, held)
+            if not goes_on:
+                break
+            held = machine.hand(after, values, found)
+        else:
+            raise Unread("a loop that waits for other programs")
+        for number, value in zip(results, found, strict=True):
+            values[number] = value
+
+    return run
+
+
+def _call(operation: Operation) -> Callable[[Machine, Values], None]:
+    name = operation.attributes["callee"].removeprefix("@").strip('"')
+    return _effect(operation, lambda machine, *given: machine.module.run(machine, name, given))
+
+
+def _poison(operation: Operation) -> Callable[[Machine, Values], None]:
+    kind = kind_of(operation.result_kinds[0])
+    value = np.zeros(kind.shape, dtype=kind.dtype)
+    return _plain(operation, lambda: value)
+
+
+_OTHERS: dict[str, Callable[[Operation], Callable[[Machine, Values], None]]] = {
+    "tt.get_program_id": _program_id,
+    "tt.get_num_programs": _num_programs,
+    "tt.addptr": _addptr,
+    "tt.load": _load,
+    "tt.store": _store,
+    "tt.atomic_rmw": _atomic,
+    "tt.atomic_cas": _swap,
+    "tt.dot": _dot,
+    "tt.reduce": _folding,
+    "tt.scan": _folding,
+    "tt.map_elementwise": _map,
+    "scf.if": _if,
+    "scf.for": _for,
+    "scf.while": _while,
+    "tt.call": _call,
+    "ub.poison": _poison,
+}
+
+__all__ = ["Machine", "Module", "Unread", "Unreadable", "Wrong"]

@@ -1,0 +1,140 @@
+"""Loads, stores and atomics on real memory, each kept inside what the launch may touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from triton._C.libtriton import interpreter as native
+
+from harness.worker.interpreter.allocations import Allocation
+from harness.worker.interpreter.past import LEFT
+from harness.worker.interpreter.places import mark, places_of
+from harness.worker.interpreter.traffic import Observation
+
+Array = Any
+_RMW = {
+    1: native.RMW_OP.AND, 2: native.RMW_OP.OR, 3: native.RMW_OP.XOR, 4: native.RMW_OP.ADD, 5: native.RMW_OP.FADD,
+    6: native.RMW_OP.MAX, 7: native.RMW_OP.MIN, 8: native.RMW_OP.UMAX, 9: native.RMW_OP.UMIN, 10: native.RMW_OP.XCHG,
+}  # fmt: skip
+"""By the IR's numbers."""
+_UNSIGNED = (8, 9)
+_ORDER = native.MEM_SEMANTIC.ACQUIRE_RELEASE
+
+
+class Outside(Exception):
+    """An access of memory that is no tensor's, or that an earlier call left."""
+
+
+class Memory:
+    """What one launch may touch; what it reads and writes is noted in the observation."""
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+        self._last: Allocation | None = None
+
+    def load(self, places: Array, dtype: np.dtype[Any], mask: Array | None, other: Array | None) -> Array:
+        """Values in memory; `other`, or zeros, where the mask leaves lanes out."""
+        at, lanes = self._lanes("load", places, dtype, mask)
+        raw = np.dtype(f"u{dtype.itemsize}")
+        rest = _whole(0 if other is None else other, at.shape).astype(dtype, copy=False).view(raw)
+        found = native.load(at, lanes, rest, raw)
+        if dtype == np.bool_:
+            return found.astype(np.bool_).reshape(np.shape(places))
+        return found.view(dtype).reshape(np.shape(places))
+
+    def store(self, places: Array, values: Array, mask: Array | None) -> None:
+        """Puts values into memory, of several lanes at one place that of the last."""
+        values = np.asarray(values)
+        at, lanes = self._lanes("store", places, values.dtype, mask)
+        raw = _whole(values, at.shape).view(f"u{values.dtype.itemsize}")
+        native.store(at, raw, lanes)
+
+    def change(self, operation: int, places: Array, values: Array, mask: Array | None) -> Array:
+        """What stood there before an atomic operation, lane after lane."""
+        values = np.asarray(values)
+        at, lanes = self._lanes("atomic", places, values.dtype, mask)
+        given = _whole(values, at.shape)
+        if values.dtype.kind == "V":
+            return self._added(at, given, lanes).reshape(np.shape(places))
+        if operation in _UNSIGNED:
+            given = given.view(f"u{values.dtype.itemsize}")
+        found = native.atomic_rmw(_RMW[operation], at, given, lanes, _ORDER)
+        return found.view(values.dtype).reshape(np.shape(places))
+
+    def swap(self, places: Array, expected: Array, values: Array) -> Array:
+        """What stood there before `values` took its place where that was `expected`."""
+        values = np.asarray(values)
+        at, _ = self._lanes("atomic", places, values.dtype, None)
+        raw = f"i{values.dtype.itemsize}"
+        wanted, given = (_whole(one, at.shape).view(raw) for one in (expected, values))
+        found = native.atomic_cas(at, wanted, given, _ORDER)
+        return found.view(values.dtype).reshape(np.shape(places))
+
+    def _added(self, at: Array, values: Array, lanes: Array) -> Array:
+        """Sums in a type that the interpreter's own atomics do not know."""
+        raw = np.dtype(f"u{values.dtype.itemsize}")
+        old = np.zeros(at.shape, dtype=values.dtype)
+        one = np.ones(1, dtype=bool)
+        for lane in np.flatnonzero(lanes):
+            place = at.reshape(-1)[lane : lane + 1]
+            old.reshape(-1)[lane] = native.load(place, one, np.zeros(1, raw), raw).view(values.dtype)[0]
+            total = old.reshape(-1)[lane : lane + 1] + values.reshape(-1)[lane]
+            native.store(place, total.astype(values.dtype).view(raw), one)
+        return old
+
+    def _lanes(
+        self, kind: str, places: Array, dtype: np.dtype[Any], mask: Array | None
+    ) -> tuple[Array, Array]:
+        """Addresses and the lanes that count, of one dimension at least."""
+        at = _whole(places, np.shape(np.atleast_1d(places))).view(np.uint64)
+        if mask is None:
+            lanes = np.ones(at.shape, dtype=bool)
+            live = at.reshape(-1)
+        else:
+            lanes = _whole(mask, at.shape)
+            live = at[lanes]
+        if live.size:
+            self._note(kind, live, dtype.itemsize)
+        return at, lanes
+
+    def _note(self, kind: str, live: Array, item_bytes: int) -> None:
+        low, high = int(live.min()), int(live.max()) + item_bytes
+        known = self._home(low, high)
+        if known is not None:
+            self._touch(kind, known, live, item_bytes)
+            return
+        rest = live
+        for one in self._observation.allocations.values():
+            inside = (rest >= one.span.start) & (rest <= max(one.span.end - item_bytes, 0))
+            if inside.any():
+                self._touch(kind, one, rest[inside], item_bytes)
+                rest = rest[~inside]
+        if rest.size:
+            raise Outside(f"{kind} of {rest.size} elements outside every tensor")
+
+    def _touch(self, kind: str, known: Allocation, live: Array, item_bytes: int) -> None:
+        places = places_of(known.span.start, live, item_bytes)
+        if kind != "load":
+            mark(known.writes, places, item_bytes)
+        if known.past is None:
+            return
+        if kind != "store":
+            self._observation.read_past = max(self._observation.read_past, known.past.level)
+        if known.past.meets(kind, places, item_bytes):
+            raise Outside(LEFT.format("memory"))
+
+    def _home(self, low: int, high: int) -> Allocation | None:
+        last = self._last
+        if last is not None and last.span.start <= low and high <= last.span.end:
+            return last
+        for known in self._observation.allocations.values():
+            if known.span.start <= low and high <= known.span.end:
+                self._last = known
+                return known
+        return None
+
+
+def _whole(values: Array, shape: tuple[int, ...]) -> Array:
+    """Of its own, for the interpreter's native code takes no other."""
+    return np.array(np.broadcast_to(values, shape), order="C")
