@@ -9,6 +9,7 @@ correctly as `elsewhere` says; the others say that this device cannot judge.
 from __future__ import annotations
 
 import inspect
+import re
 import math
 from collections.abc import Callable
 from typing import Any
@@ -77,6 +78,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sub_rn": np.subtract,
     "mul_rn": np.multiply,
 }
+COMPILED = "as_compiled"
+"""Attribute of a replacement: what it replaces."""
+_SYMBOL = re.compile(r"__(?:ocml_(?P<hip>\w+)_f(?:16|32|64)|nv_(?P<cuda>\w+))$")
 EXACT = frozenset(
     {"abs", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint", "fmod", "copysign", "fma"}
     | {"div_rn", "add_rn", "sub_rn", "mul_rn"}
@@ -94,7 +98,32 @@ def install(cannot: Callable[[str], Exception], missing: str) -> None:
                 or function.__module__ != module.__name__
             ):
                 continue
-            setattr(module, name, _replacement(name, cannot, missing))
+            replacement = _replacement(name, cannot, missing)
+            replacement.__dict__[COMPILED] = function
+            setattr(module, name, replacement)
+
+
+def compiled_functions() -> tuple[tuple[Any, str, Any], ...]:
+    """Each module and name of a function that was replaced, with the one that a compiler takes."""
+    return tuple(
+        (module, name, vars(function)[COMPILED])
+        for module in (portable, cuda, hip)
+        for name, function in vars(module).items()
+        if COMPILED in getattr(function, "__dict__", {})
+    )
+
+
+def function_of(symbol: str) -> Callable[..., Any] | None:
+    """What a symbol of a device's library computes, as `__ocml_tanh_f32` or `__nv_tanhf`; `None` where that is not known."""
+    found = _SYMBOL.match(symbol)
+    if not found:
+        return None
+    name = found["hip"] or found["cuda"]
+    for known in (name, name.removesuffix("f")):
+        function = FUNCTIONS.get(known) or PREDICATES.get(known)
+        if function is not None:
+            return function
+    return None
 
 
 def _replacement(name: str, cannot: Callable[[str], Exception], missing: str) -> Callable[..., Any]:

@@ -370,6 +370,8 @@ def _warm_up(*, compiling: bool) -> None:
         warm.specialise_once()
         if compiling:
             warm.compile_once()
+        else:
+            warm.lower_once()
     except Exception:  # noqa: BLE001 -- whatever a triton without this back end raises
         traceback.print_exc()
 

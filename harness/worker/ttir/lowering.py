@@ -22,6 +22,8 @@ from triton.runtime.driver import driver
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
+from harness.worker.interpreter import libdevice
+
 from .machine import Module, Unread
 from .text import Unreadable, parse
 
@@ -130,35 +132,40 @@ def _told(error: BaseException) -> str:
 
 
 @functools.cache
-def _library() -> tuple[tuple[Any, str, Any, Any], ...]:
-    """Each place of Triton's modules that holds an interpreted function, with it and the jit function for it."""
-    made: dict[int, Any] = {}
+def library() -> tuple[tuple[Any, str, Any, Any], ...]:
+    """Each place of Triton's modules that holds an interpreted function, with it and the jit function that a compiler takes."""
+    made: dict[Any, Any] = {}
     places = []
     for name, module in list(sys.modules.items()):
         if not name.startswith("triton."):
             continue
         for member, value in list(vars(module).items()):
             if isinstance(value, InterpretedFunction):
-                function = made.setdefault(id(value), None) or JITFunction(value.fn)
-                made[id(value)] = function
-                places.append((module, member, value, function))
+                if value not in made:
+                    made[value] = JITFunction(value.fn)
+                places.append((module, member, value, made[value]))
     return tuple(places)
 
 
 def compiled(value: Any) -> Any:
     """What a function of Triton's library is to its compiler; any other value as it is."""
     if isinstance(value, InterpretedFunction):
-        return next((function for _, _, known, function in _library() if known is value), value)
-    return value
+        return next((function for _, _, known, function in library() if known is value), value)
+    return getattr(value, "__dict__", {}).get(libdevice.COMPILED, value)
 
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """Triton's modules hold jit functions until the block ends."""
-    for module, member, _, function in _library():
+    """Triton's modules hold what its compiler takes until the block ends."""
+    replaced: list[tuple[Any, str, Any]] = []
+    for module, member, function in (
+        *((module, member, function) for module, member, _, function in library()),
+        *libdevice.compiled_functions(),
+    ):
+        replaced.append((module, member, vars(module)[member]))
         setattr(module, member, function)
     try:
         yield
     finally:
-        for module, member, value, _ in _library():
+        for module, member, value in replaced:
             setattr(module, member, value)

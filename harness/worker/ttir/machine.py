@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.worker.interpreter import libdevice
+
 from . import arithmetic, combining, shaping
 from .kinds import UnknownKind, kind_of
 from .memory import Memory, Outside
@@ -383,6 +385,21 @@ def _call(operation: Operation) -> Callable[[Machine, Values], None]:
     return _effect(operation, lambda machine, *given: machine.module.run(machine, name, given))
 
 
+def _extern(operation: Operation) -> Callable[[Machine, Values], None]:
+    """A function of the device's own library."""
+    symbol = operation.attributes["symbol"].strip('"')
+    function = libdevice.function_of(symbol)
+    if function is None:
+        raise Unread(symbol)
+    wanted = kind_of(operation.result_kinds[0]).dtype
+    compute = function
+
+    def run(*given: Array) -> Array:
+        return np.asarray(compute(*given)).astype(wanted)
+
+    return _plain(operation, run)
+
+
 def _poison(operation: Operation) -> Callable[[Machine, Values], None]:
     kind = kind_of(operation.result_kinds[0])
     value = np.zeros(kind.shape, dtype=kind.dtype)
@@ -405,6 +422,7 @@ _OTHERS: dict[str, Callable[[Operation], Callable[[Machine, Values], None]]] = {
     "scf.for": _for,
     "scf.while": _while,
     "tt.call": _call,
+    "tt.extern_elementwise": _extern,
     "ub.poison": _poison,
 }
 
