@@ -9,8 +9,8 @@ correctly as `elsewhere` says; the others say that this device cannot judge.
 from __future__ import annotations
 
 import inspect
-import re
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
