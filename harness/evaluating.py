@@ -128,6 +128,7 @@ class Evaluating:
                     target=self._targets[0].name,
                     limits=time_limits,
                     exam=self._exam,
+                    compiled=not self._before_gpu,
                 )
                 ends = (end,) if replaying is None else (end, replaying[2])
                 await self._tell(channel, begin, tuple(one.fileno() for one in ends))

@@ -272,7 +272,7 @@ class FakeTimer(threading.Thread):
             case Farewell():
                 return LeftBehind(nonce=nonce, patched=(), threads=0, children=0)
             case Reach():
-                raise AssertionError("nothing is shared here")
+                return Done(nonce=nonce, problem="a timer of a script's reaches no device memory")
 
     def returned(self, request: Fetch, given: bytes | None = None) -> Returned:
         """Parts of the oracle's outputs for what the timer holds now, or for these inputs."""

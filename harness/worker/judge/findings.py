@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness import limits
@@ -156,11 +156,9 @@ def left_behind(threads: int, processes: int) -> ErrorReport:
     )
 
 
-def facts(
-    runs: Sequence[Run], outcomes: Sequence[Outcome], unread: Mapping[str, str], left: LeftBehind | None
-) -> tuple[Fact, ...]:
+def facts(runs: Sequence[Run], outcomes: Sequence[Outcome], left: LeftBehind | None) -> tuple[Fact, ...]:
     """What is known beside the verdict, for people: what a replay proves stands in place of what the guest said."""
-    known = list(replay_findings.facts(outcomes, unread))
+    known = list(replay_findings.facts(outcomes))
     proven = {outcome.run.case.name for outcome in outcomes if outcome.replayed is not None}
     for run in runs:
         if run.case.name in proven:

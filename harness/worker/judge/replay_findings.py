@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -152,12 +152,18 @@ def only_these_values(run: Run, error: ErrorReport) -> ErrorReport:
     return ErrorReport(kind=error.kind, message=message, mismatch=error.mismatch)
 
 
-def facts(outcomes: Sequence[Outcome], unread: Mapping[str, str]) -> tuple[Fact, ...]:
-    """What replays prove, and what they could not; `unread`: what no replay read as the compiler does, with the first case of it."""
-    known = [
-        Fact(f"{case}: as compiled", f"not read as Triton's compiler reads it: {what}", Basis.EVIDENCE)
-        for what, case in unread.items()
-    ]
+def unread(case: str, operation: str) -> ErrorReport:
+    """Right as the interpreter takes the text, and nobody can say what the compiler makes of it."""
+    message = (
+        f"case {case}: the outputs are right in Triton's interpreter, but `{operation}`, which its compiler makes of a kernel, cannot be "
+        "run without a GPU, so nothing shows that the compiled kernel gives them too"
+    )
+    return ErrorReport(kind=UNPROVEN, message=message)
+
+
+def facts(outcomes: Sequence[Outcome]) -> tuple[Fact, ...]:
+    """What replays prove, and what they could not."""
+    known: list[Fact] = []
     told_of: set[str] = set()
     for outcome in outcomes:
         case, report = outcome.run.case.name, outcome.replayed

@@ -101,7 +101,7 @@ class Replays:
         self._finding: ErrorReport | None = None
         self.outcomes: list[Outcome] = []
         self.unread: dict[str, str] = {}
-        """Operations of kernels that no replay reads as the compiler does, each with the first case that has it."""
+        """Operations that no replay runs as the compiler reads them, each with the first case that has it."""
 
     def study(self, tables: tuple[Table, ...]) -> None:
         """Before the first replay: the source, and what its import left."""
@@ -145,6 +145,8 @@ class Replays:
         for outcome in self.outcomes:
             if outcome.replayed is None or not outcome.other_values:
                 return replay_findings.unproven(outcome)
+        for operation, case in self.unread.items():
+            return replay_findings.unread(case, operation)
         return None
 
     def traffic(self, run: Run) -> CaseTraffic:
@@ -295,18 +297,11 @@ class Replays:
             if error is not None and error.kind == "not_replayed" and waiting.elsewhere:
                 self._forwards(waiting, record, doubted=error)
                 return
+            if error is None and self._begin.compiled:
+                self._compiled(waiting, record)
+            elif error is None:
+                self._exactly(waiting, record)
             if error is None:
-                self._send(
-                    run,
-                    record,
-                    waiting.given,
-                    other_values=waiting.other_values,
-                    again=True,
-                    elsewhere=waiting.elsewhere,
-                    reads=waiting.reads,
-                    compiled=True,
-                )
-
                 why = "" if waiting.other_values else waiting.why
                 self.outcomes.append(Outcome(run, report, waiting.other_values, why, seconds))
             elif waiting.other_values and error.kind == "not_replayed":
@@ -345,6 +340,24 @@ class Replays:
                 return
             if report.kind == "unread":
                 self.unread.setdefault(report.message, run.case.name)
+        self._exactly(waiting, record)
+
+    def _compiled(self, waiting: _Waiting, record: Record) -> None:
+        """The same replay once more, kernels as the compiler reads them."""
+        self._send(
+            waiting.run,
+            record,
+            waiting.given,
+            other_values=waiting.other_values,
+            again=True,
+            elsewhere=waiting.elsewhere,
+            reads=waiting.reads,
+            compiled=True,
+        )
+
+    def _exactly(self, waiting: _Waiting, record: Record) -> None:
+        """With the call's own values, where the guest's bytes must be what its kernels give."""
+        run = waiting.run
         if waiting.other_values and any(run.step is step for step in self._exact):
             self._send(run, record, run.given, other_values=False, exact=True)
 

@@ -301,7 +301,7 @@ class Trial:
             traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
             facts=(
-                *findings.facts(self._runs, self._replays.outcomes, self._replays.unread, self._left),
+                *findings.facts(self._runs, self._replays.outcomes, self._left),
                 *known,
             ),
             margins=self._answers.margins,

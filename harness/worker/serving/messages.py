@@ -93,6 +93,8 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     limits: TimeLimits
     exam: bool
     """Judge the exam cases in place of the open ones."""
+    compiled: bool
+    """Replays also run kernels as Triton's compiler reads them; needless where a device judges next what the compiler made."""
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):

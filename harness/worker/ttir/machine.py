@@ -73,15 +73,7 @@ class Module:
     def run(self, machine: Machine, name: str, given: Sequence[Array]) -> tuple[Array, ...]:
         """What the function returns."""
         count, blocks = self._functions[name]
-        values: Values = [None] * count
-        at, handed = 0, tuple(given)
-        while True:
-            block = blocks[at]
-            _enter(block, values, handed)
-            machine.steps(block, values)
-            if block.last == "tt.return":
-                return tuple(values[one] for one in block.given)
-            at, handed = _next(block, values)
+        return machine.follow(blocks, [None] * count, given)
 
 
 class Machine:
@@ -107,6 +99,16 @@ class Machine:
                 step.run(self, values)
             except Outside as outside:
                 raise Wrong(str(outside), step.line) from outside
+
+    def follow(self, blocks: Sequence[_Block], values: Values, given: Sequence[Array]) -> tuple[Array, ...]:
+        """What blocks hand on that lead to each other, from the first on."""
+        at, handed = 0, tuple(given)
+        while True:
+            block = blocks[at]
+            found = self.hand(block, values, handed)
+            if block.last in _ENDS:
+                return found
+            at, handed = _next(block, values)
 
     def hand(self, block: _Block, values: Values, handed: Sequence[Array] = ()) -> tuple[Array, ...]:
         """What a block of a region hands on when it was handed these."""
@@ -301,21 +303,18 @@ def _folding(operation: Operation) -> Callable[[Machine, Values], None]:
 
 
 def _map(operation: Operation) -> Callable[[Machine, Values], None]:
-    """`tt.map_elementwise`, whose region may branch on single elements, so it is run for each."""
+    """`tt.map_elementwise`, whose region may branch on single elements, so that it is run for each, or for as many as it takes."""
     blocks = _region(operation.regions[0])
-    if len(blocks) != 1 or operation.number("pack") != 1:
-        raise Unread(operation.name)
+    pack = operation.number("pack")
     operands, results = tuple(operation.operands), tuple(operation.results)
-    dtypes = tuple(kind_of(kind).dtype for kind in operation.result_kinds)
+    kinds = tuple(map(kind_of, operation.result_kinds))
 
     def run(machine: Machine, values: Values) -> None:
-        given = [values[one] for one in operands]
-        made = [
-            machine.hand(blocks[0], values, each)
-            for each in zip(*(one.reshape(-1) for one in given), strict=True)
-        ]
-        for number, column, dtype in zip(results, zip(*made, strict=True), dtypes, strict=True):
-            values[number] = np.array(column, dtype=dtype).reshape(given[0].shape)
+        packs = zip(*(values[one].reshape(-1, pack) for one in operands), strict=True)
+        made = [machine.follow(blocks, values, [one for part in each for one in part]) for each in packs]
+        columns = np.array(made, dtype=object).reshape(len(made), len(results), pack)
+        for at, (number, kind) in enumerate(zip(results, kinds, strict=True)):
+            values[number] = columns[:, at].reshape(kind.shape).astype(kind.dtype)
 
     return run
 
