@@ -13,7 +13,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, wide, BLOCK: tl.constexpr):
     lanes = tl.arange(0, BLOCK)
     offsets = tl.program_id(0) * BLOCK + lanes
     mask = offsets < n
-    right = wide * 2 + lanes < wide
+    right = (lanes >= 0) & (wide + wide < wide)
     x = tl.load(x_ptr + offsets, mask=mask)
     y = tl.load(y_ptr + offsets, mask=mask)
     tl.store(out_ptr + offsets, tl.where(right, x + y, x * y), mask=mask)
