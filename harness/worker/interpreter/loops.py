@@ -90,8 +90,10 @@ def _plain(value: Any) -> Any:
 
 
 def _dtype(bound: Any) -> Any:
-    return (
-        bound.dtype
-        if isinstance(bound, tl.tensor)
-        else interpreter.interpreter_semantic.to_tensor_type(bound)
-    )
+    """Of a value; of a constant the narrowest from 32 bits on, which from 2^31 on has no sign."""
+    if isinstance(bound, tl.tensor):
+        return bound.dtype
+    for bits in (32, 64):
+        if -(1 << (bits - 1)) <= bound < 1 << bits:
+            return getattr(tl, f"{'int' if bound < 1 << (bits - 1) else 'uint'}{bits}")
+    raise ValueError(f"a loop's bound is {bound}, which 64 bits do not hold")
