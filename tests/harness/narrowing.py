@@ -122,6 +122,12 @@ def elementwise() -> dict[str, bool]:
     return result
 
 
+def added_by_neighbours(x: torch.Tensor) -> torch.Tensor:
+    while x.shape[1] > 1:
+        x = x[:, 0::2] + x[:, 1::2]
+    return x[:, 0]
+
+
 def rows() -> dict[str, bool]:
     x = torch.randn(16, 64).bfloat16()
     with observe({"x": x}) as seen:
@@ -131,7 +137,7 @@ def rows() -> dict[str, bool]:
     for value in x.reshape(-1):
         total = total + value
     return {
-        "sum": same(got[:16], x.float().sum(1).bfloat16()),
+        "sum": same(got[:16], added_by_neighbours(x)),
         "max": same(got[16:32], x.max(1).values),
         "flip": same(got[32 : 32 + 1024].reshape(16, 64), x.flip(1)),
         "sort": same(got[32 + 1024 : -1].reshape(16, 64), x.sort(1).values),

@@ -188,7 +188,8 @@ def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
 
 def _values(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str, ...]:
     """As a guest's record tells them. What no record can hold is told by its type: a guest with it makes no record."""
-    named = {name: value(one) for name, one in options.items() if name not in kernel.signature.parameters}
+    taken = naming.options(kernel.signature.parameters, options)
+    named = {name: value(one) for name, one in taken.items()}
     return noted.values({name: value(one) for name, one in bound.items()}, named, noting.memories)
 
 

@@ -177,6 +177,7 @@ def _left_open(one: FunctionNotes, memories: Memories) -> Iterator[tuple[str, st
     yield "defaults", _told(Items(one.defaults), memories)
     yield "constexprs", f"({', '.join(one.constexprs)})"
     yield "parameters that stay tensors", repr(one.unspecialised)
+    yield "types of parameters", repr(one.types)
     yield "computes constants", repr(one.computes_constants)
 
 
@@ -184,9 +185,8 @@ def values(
     arguments: Mapping[str, Value], options: Mapping[str, Value], memories: Memories
 ) -> tuple[str, ...]:
     """Arguments and options in words that are equal for equal values."""
-    return tuple(
-        f"{name}={_told(value, memories)}" for name, value in sorted({**options, **arguments}.items())
-    )
+    told = {name if name not in arguments else f"option {name}": one for name, one in options.items()}
+    return tuple(f"{name}={_told(value, memories)}" for name, value in sorted({**told, **arguments}.items()))
 
 
 def moved(

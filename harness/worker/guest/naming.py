@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -13,6 +16,7 @@ import triton.language as tl
 from triton.runtime.jit import ConstexprFunction, KernelInterface, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from harness.worker.compiler.options import OPTIONS
 from harness.worker.interpreter import constants
 from harness.worker.serving.records import (
     Constant,
@@ -87,7 +91,16 @@ def bind(
     except TypeError:
         return {}, {}
     bound.apply_defaults()
-    return dict(bound.arguments), {name: one for name, one in named.items() if name not in own}
+    return dict(bound.arguments), options(signature.parameters, named)
+
+
+def options(parameters: Collection[str], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The launch options among keywords: a parameter's name is one too where Triton knows an option of that name."""
+    return {
+        name: one
+        for name, one in named.items()
+        if name not in parameters or any(name in known for known in OPTIONS.values())
+    }
 
 
 def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionNotes:
@@ -95,7 +108,7 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
     fn = kernel.fn
     known = dict(inspect.getclosurevars(fn).nonlocals) if fn.__closure__ else {}
     names: dict[str, Value] = {}
-    for name in sorted(_names(fn.__code__)):
+    for name in sorted({*_names(fn.__code__), *_in_annotations(fn)}):
         if name in fn.__globals__ or name in known:
             try:
                 names[name] = value(known.get(name, fn.__globals__.get(name)), _no_tensor, function_of)
@@ -111,6 +124,7 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
         names=names,
         constexprs=constexprs,
         unspecialised=() if isinstance(kernel, ConstexprFunction) else constants.unspecialised(kernel),
+        types={} if isinstance(kernel, ConstexprFunction) else constants.types(kernel),
         defaults=tuple(value(one, _no_tensor, function_of) for one in fn.__defaults__ or ()),
         computes_constants=isinstance(kernel, ConstexprFunction),
     )
@@ -122,6 +136,19 @@ def _names(code: CodeType) -> Iterator[str]:
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield from _names(inner)
+
+
+@functools.lru_cache(maxsize=1024)
+def _in_annotations(fn: Any) -> frozenset[str]:
+    """Names in annotations of assignments, which Python does not evaluate and a compiler does."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
+    except (OSError, SyntaxError, TypeError):
+        return frozenset()
+    annotations = (one.annotation for one in ast.walk(tree) if isinstance(one, ast.AnnAssign))
+    return frozenset(
+        inner.id for one in annotations for inner in ast.walk(one) if isinstance(inner, ast.Name)
+    )
 
 
 def _no_tensor(_: torch.Tensor) -> View:

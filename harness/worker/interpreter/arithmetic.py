@@ -1,6 +1,6 @@
 """
 Arithmetic that Triton's interpreter (3.6 and 3.7) does otherwise than a compiler: sums of single bits, the larger of a number
-and NaN, the upper half of products of negative integers.
+and NaN, NaN between bounds, the upper half of products of negative integers.
 
 A kernel could ask for the difference, and do its work here alone.
 """
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from triton.runtime import interpreter
+from triton.runtime.interpreter import TensorHandle
 
 
 def install() -> None:
@@ -18,8 +19,15 @@ def install() -> None:
     builder = interpreter.InterpreterBuilder
     builder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmax)
     builder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
+    builder.create_clampf = _clamp
     builder.create_add = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _sum)
     builder.create_umulhi = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _upper_half)
+
+
+def _clamp(_: Any, value: Any, low: Any, high: Any, propagate_nan: Any) -> Any:
+    kept = propagate_nan == interpreter._ir.PROPAGATE_NAN.ALL
+    clamped = np.fmin(np.fmax(value.data, low.data), high.data)
+    return TensorHandle(np.where(np.isnan(value.data) & kept, value.data, clamped), value.dtype.scalar)
 
 
 def _sum(lhs: Any, rhs: Any) -> Any:

@@ -3,8 +3,7 @@
 bfloat16 in Triton's interpreter, which otherwise computes on its raw 16 bits and truncates casts (3.6 to 3.9).
 
 A bfloat16 value is kept as the float32 of the same value, and rounded to nearest even after each operation, as a device
-does; only memory holds 16 bits. Sums and scans along an axis are rounded once, at their end: a little more exact than a
-device that keeps partial sums in bfloat16. Serves Triton 3.6 and 3.7.
+does; only memory holds 16 bits. Sums and scans along an axis are rounded each time too (`reductions`). Serves Triton 3.6 and 3.7.
 """
 
 from __future__ import annotations

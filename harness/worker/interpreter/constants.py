@@ -1,31 +1,46 @@
 """
-Arguments of launches as a compiler takes them: an integer that is one is a constant, whose quotients are Python's.
+Arguments of launches as a compiler takes them: an integer that is one is a constant, whose quotients are Python's; other numbers
+are tensors of the type that their size or their parameter's annotation gives them.
 
-The interpreter makes a tensor of it. As there, no parameter of a fixed type and none that is listed in `do_not_specialize`
-becomes one, and constants go on as constants into the functions that they are handed to. Touches the internals of Triton's
-interpreter and launcher (3.6 and 3.7).
+The interpreter makes a tensor of one, leaves fractions to Python and knows no annotation. As there, no parameter of a fixed type and none that is
+listed in `do_not_specialize` becomes a constant, and constants go on as constants into the functions that they are handed to.
+Touches the internals of Triton's interpreter and launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import torch
+import triton.language as tl
+from triton._utils import type_canonicalisation_dict
 from triton.runtime import interpreter
+from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import KernelParam
 
+from . import bfloat16, float8
+from .observing import cannot
+
+TYPES = frozenset(type_canonicalisation_dict.values())
+"""Of numbers; pointers to them have `*` before, to constant ones `*k`."""
 _KEPT = "no_constants"
 """Of a kernel's rewritten function: parameters that stay tensors."""
+_TYPED = "types_of_parameters"
+"""Likewise: those of a fixed type, with it."""
 
 
 def install() -> None:
-    """Once a process: the function that a launch runs knows which parameters become no constants."""
+    """Once a process: the function that a launch runs knows which parameters become no constants, and their types."""
     rewrite = interpreter.InterpretedFunction.rewrite
 
     def rewritten(self: Any) -> Any:
         fn = rewrite(self)
         fn.__dict__[_KEPT] = unspecialised(self)
+        fn.__dict__[_TYPED] = types(self)
         return fn
 
     interpreter.InterpretedFunction.rewrite = rewritten
@@ -36,27 +51,52 @@ def unspecialised(kernel: Any) -> tuple[str, ...]:
     listed = getattr(kernel, "do_not_specialize", None) or getattr(kernel, "kwargs", {}).get(
         "do_not_specialize"
     )
-    parameters = inspect.signature(kernel.fn).parameters
     return tuple(
-        name
-        for at, (name, parameter) in enumerate(parameters.items())
-        if at in (listed or ())
-        or name in (listed or ())
-        or KernelParam(at, parameter, False, False).annotation_type
+        one.name
+        for one in _parameters(kernel)
+        if one.num in (listed or ()) or one.name in (listed or ()) or one.annotation_type
     )
 
 
+def types(kernel: Any) -> dict[str, str]:
+    """The types that a jit function's annotations give its parameters, as `i8` and `*fp16`."""
+    return {one.name: str(one.annotation_type) for one in _parameters(kernel) if one.annotation_type}
+
+
+def is_type(name: str) -> bool:
+    """Whether it is one of what `types` gives."""
+    return name.removeprefix("*").removeprefix("k" if name.startswith("*") else "") in TYPES
+
+
+def _parameters(kernel: Any) -> Iterator[Any]:
+    for at, parameter in enumerate(inspect.signature(kernel.fn).parameters.values()):
+        yield KernelParam(at, parameter, False, False)
+
+
 def arguments(executor: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
-    """What the programs of a launch are called with."""
-    kept = vars(executor.fn).get(_KEPT, ())
+    """What the programs of a launch are called with; `TypeError` or `OverflowError` for what a launch refuses."""
+    kept, typed = vars(executor.fn).get(_KEPT, ()), vars(executor.fn).get(_TYPED, {})
     return {
         name: value
         if name in executor.constexprs
+        else _of_type(name, value, typed[name])
+        if name in typed
         else interpreter._implicit_cvt(value)
         if name in kept
         else _argument(value)
         for name, value in bound.items()
     }
+
+
+def number(value: float) -> Any:
+    """The tensor that a compiler makes of a number: fractions are float32, integers as wide as they need."""
+    if isinstance(value, bool):
+        return _tensor("u1", value)
+    if isinstance(value, float):
+        return _tensor("fp32", value)
+    if -(1 << 31) <= value < 1 << 31:
+        return _tensor("i32", value)
+    return _tensor("i64" if value < 1 << 63 else "u64", value)
 
 
 def _argument(value: Any) -> Any:
@@ -65,3 +105,63 @@ def _argument(value: Any) -> Any:
     if isinstance(value, tuple):
         return interpreter._tuple_create(value, map(_argument, value))
     return interpreter._implicit_cvt(value)
+
+
+def _of_type(name: str, value: Any, kind: str) -> Any:
+    """An argument of a parameter of a fixed type."""
+    if kind.startswith("*"):
+        return _pointer(name, value, kind)
+    if isinstance(value, (tuple, torch.Tensor)) or not isinstance(value, (int, float)):
+        raise TypeError(f"`{name}` is annotated as a number ({kind}) and given {type(value).__name__}")
+    return _tensor(kind, value)
+
+
+def _pointer(name: str, value: Any, kind: str) -> Any:
+    """To what the annotation says, whatever the tensor holds; nothing and integers are addresses."""
+    to = tl.str_to_ty(kind, None)
+    narrow = to.element_ty
+    if narrow.is_fp8() and narrow.name not in float8.FORMATS:
+        raise cannot(f"the interpreter computes {narrow} wrongly, so this device cannot judge it")
+    if value is None or isinstance(value, int):
+        return tl.tensor(TensorHandle(np.array([value or 0], dtype=np.uint64), to), to)
+    pointer = interpreter._implicit_cvt(value)
+    if not isinstance(pointer, tl.tensor) or not isinstance(pointer.dtype, tl.pointer_type):
+        raise TypeError(f"`{name}` is annotated as a pointer ({kind}) and given {type(value).__name__}")
+    pointer.handle.dtype = to
+    return tl.tensor(pointer.handle, to)
+
+
+def _tensor(kind: str, value: float) -> Any:
+    """A number as a launcher hands it over: integers lose what does not fit, fractions too large for float16 are refused."""
+    to = tl.str_to_ty(kind, None)
+    if to.is_fp8():
+        raise TypeError(f"a launch takes no number of the type {kind}")
+    if to.is_floating():
+        return _wrapped(_fraction(kind, float(value)), to)
+    if isinstance(value, float):
+        raise TypeError(f"a launch takes no fraction for an integer of the type {kind}")
+    if kind == "u1":
+        if value not in (0, 1):
+            raise TypeError(f"a launch takes {value} for no bit")
+        return _wrapped(np.array([bool(value)]), to)
+    bits = to.primitive_bitwidth
+    most = 1 << (64 if kind.startswith("u") else 63)
+    if not (0 if kind.startswith("u") else -most) <= value < most:
+        raise OverflowError(f"a launch takes no {value} for {kind}")
+    low = np.array([value & ((1 << bits) - 1)], dtype=f"u{bits // 8}")
+    return _wrapped(low.view(interpreter._get_np_dtype(to)), to)
+
+
+def _fraction(kind: str, value: float) -> Any:
+    if kind == "fp16":
+        return np.frombuffer(struct.pack("<e", value), dtype=np.float16).copy()
+    single = np.array([value], dtype=np.float64)
+    if kind == "fp64":
+        return single
+    single = single.astype(np.float32)
+    # Launchers cut a float32 off where bfloat16 ends.
+    return bfloat16.from_bits(bfloat16.to_bits(single)) if kind == "bf16" else single
+
+
+def _wrapped(data: Any, to: Any) -> Any:
+    return tl.tensor(TensorHandle(data, to), to)

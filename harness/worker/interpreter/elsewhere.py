@@ -6,6 +6,7 @@ Arithmetic as another device has it. Replays on other values compute with it, an
 - Quotients, roots and functions that devices do not round correctly give, for about half of all values, the neighbour of what
   they give here that lies on the other side of the true value; a power of e is one of two of a product. Results that are exact,
   infinite or no number stay.
+- A remainder of floats is what a rounded quotient leaves of them.
 - Sums, scans and dots have other brackets (`reductions`).
 
 Which values those are, which of two products is fused and which brackets are set, a number decides that stands for the device
@@ -181,6 +182,7 @@ def install() -> None:
     ):
         setattr(builder, name, _method(Inexact(function), operands=1))
     builder.create_exp = _method(POWER_OF_E, operands=1)
+    builder.create_frem = _method(REMAINDER, operands=2)
     builder.create_fma, builder.create_fmul, builder.create_fadd, builder.create_fsub = (
         _fma,
         _product,
@@ -202,6 +204,16 @@ def _power_of_e(x: Values) -> Any:
 QUOTIENT = Inexact(np.divide, functools.partial(_in_single, np.divide))
 ROOT = Inexact(np.sqrt, functools.partial(_in_single, np.sqrt))
 POWER_OF_E = Inexact(np.exp, _power_of_e)
+
+
+def _remainder(a: Values, b: Values) -> Values:
+    """As far as a rounded quotient leaves it; all of a number where it is divided by an infinite one."""
+    whole = np.trunc(a / b)
+    left = fused(-whole, b, a) if fuses() else a - whole * b
+    return np.where(np.isinf(b), np.fmod(a, b), left).astype(a.dtype)
+
+
+REMAINDER = Inexact(np.fmod, _remainder)
 
 
 def _reciprocal_root(x: Values) -> Values:

@@ -1,5 +1,5 @@
 """
-`and`, `or`, `not`, conditional expressions, `min`, `max`, returned constants and those in assigned tuples of interpreted kernels, as a compiler takes them.
+`and`, `or`, `not`, conditional expressions, `min`, `max`, returned constants, annotated assignments and those of tuples in interpreted kernels, as a compiler takes them.
 
 The interpreter leaves them to Python, which gives one operand back as it is: a number stays a number, whose quotients round down,
 `two and four` is four, and what stands behind `and` is not looked at. A compiler gives a tensor where any operand is one, and
@@ -17,7 +17,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime import interpreter
 
-_NAMES = {"min": "minimum", "max": "maximum"}
+_NAMES = frozenset({"min", "max"})
 _PATHS = "paths of this call"
 """A local name that no kernel's text can have."""
 
@@ -25,8 +25,8 @@ _PATHS = "paths of this call"
 def install() -> None:
     """Once a process, before a kernel is interpreted."""
     semantic = interpreter.interpreter_semantic
-    semantic.combined, semantic.chosen, semantic.called = _combined, _chosen, _called
-    semantic.negated, semantic.each_assigned = _negated, _each_assigned
+    semantic.combined, semantic.chosen, semantic.of_tensors = _combined, _chosen, _of_tensors
+    semantic.negated, semantic.each_assigned, semantic.annotated = _negated, _each_assigned, _annotated
     transformer, assign = interpreter.ASTTransformer, interpreter.ASTTransformer.visit_Assign
 
     def visit_assign(self: Any, node: ast.Assign) -> ast.Assign:
@@ -36,13 +36,22 @@ def install() -> None:
         return changed
 
     transformer.visit_Assign = visit_assign
+    transformer.visit_AnnAssign = _visit_ann_assign
     transformer.visit_AugAssign = _visit_aug_assign
     transformer.visit_BoolOp = _visit_bool_op
     transformer.visit_UnaryOp = _visit_unary_op
     transformer.visit_IfExp = _visit_if_exp
-    transformer.visit_Call = _visit_call
+    transformer.visit_Name = _visit_name
     transformer.visit_FunctionDef = _visit_function
     semantic.Paths = Paths
+
+
+def _visit_ann_assign(self: Any, node: ast.AnnAssign) -> ast.stmt:
+    """Its value is a tensor too, unless the annotation says that it is a constant."""
+    if node.value is None:
+        return node
+    value = _call("annotated", node, [self.visit(node.annotation), self.visit(node.value)])
+    return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
 
 
 def _visit_aug_assign(self: Any, node: ast.AugAssign) -> ast.stmt:
@@ -72,10 +81,9 @@ def _visit_if_exp(self: Any, node: ast.IfExp) -> ast.expr:
     return _call("chosen", node, [node.test, _later(node.body), _later(node.orelse)])
 
 
-def _visit_call(self: Any, node: ast.Call) -> ast.expr:
-    self.generic_visit(node)
-    if isinstance(node.func, ast.Name) and node.func.id in _NAMES and not node.keywords:
-        return _call("called", node, [node.func, *node.args])
+def _visit_name(self: Any, node: ast.Name) -> ast.expr:  # noqa: ARG001 -- a visitor's method
+    if node.id in _NAMES and isinstance(node.ctx, ast.Load):
+        return _call("of_tensors", node, [node])
     return node
 
 
@@ -165,10 +173,33 @@ def _chosen(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) ->
     return _as_tensor(value) if isinstance(test, tl.tensor) else value
 
 
-def _called(function: Any, *args: Any) -> Any:
-    if function not in (builtins.min, builtins.max) or not any(isinstance(one, tl.tensor) for one in args):
-        return function(*args)
-    return functools.reduce(getattr(tl, _NAMES[function.__name__]), args)
+def _of_tensors(named: Any) -> Any:
+    """What `min` or `max` names: Python's functions take tensors too."""
+    if named is builtins.min:
+        return _smallest
+    return _largest if named is builtins.max else named
+
+
+def _smallest(*args: Any, **named: Any) -> Any:
+    return _pairwise("minimum", args, named) if any(map(_is_tensor, args)) else min(*args, **named)
+
+
+def _largest(*args: Any, **named: Any) -> Any:
+    return _pairwise("maximum", args, named) if any(map(_is_tensor, args)) else max(*args, **named)
+
+
+def _pairwise(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return functools.reduce(functools.partial(getattr(tl, name), **named), args)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, tl.tensor)
+
+
+def _annotated(annotation: Any, value: Any) -> Any:
+    if annotation is tl.constexpr:
+        return value
+    return _each_assigned(interpreter.interpreter_semantic.to_tensor(value, False))
 
 
 def _as_tensor(value: Any) -> Any:

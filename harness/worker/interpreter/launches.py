@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +20,11 @@ from triton.runtime import interpreter
 from harness.device import Target
 from harness.worker.compiler.stub import stub
 
-from . import gaps, hints, tuning
+from . import constants, gaps, hints, loops, tuning
 from .observing import current
 from .traffic import LaunchRecord
+
+_told: list[Mapping[str, Any]] = []
 
 
 def install(target: Target) -> None:
@@ -30,6 +32,16 @@ def install(target: Target) -> None:
     tuning.install()
     _patch_once_a_launch()
     _hook_launches(target)
+
+
+@contextmanager
+def options(given: Mapping[str, Any]) -> Iterator[None]:
+    """Launches until the block ends have these options, whichever of their arguments are given as keywords."""
+    _told.append(given)
+    try:
+        yield
+    finally:
+        _told.pop()
 
 
 def _patch_once_a_launch() -> None:
@@ -61,6 +73,7 @@ def _patch_once_a_launch() -> None:
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
         scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
         hints.patch(scope)
+        loops.patch(scope)
         scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))
         return scope
 
@@ -104,7 +117,7 @@ def _hook_launches(target: Target) -> None:
         interpreter.InterpreterBuilder.set_grid_dim,
         interpreter.InterpreterBuilder.set_grid_idx,
     )
-    launching = SimpleNamespace(kernel=None, arguments={}, names={})
+    launching = SimpleNamespace(kernel=None, arguments={}, options={}, names={})
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if warmup:
@@ -116,7 +129,8 @@ def _hook_launches(target: Target) -> None:
             launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
             launching.names = _names(launching.arguments)
             observation.launching = True
-            observation.programs.fuses = bool(kwargs.get("enable_fp_fusion", True))
+            launching.options = kwargs if not _told else _told[-1]
+            observation.programs.fuses = bool(launching.options.get("enable_fp_fusion", True))
         seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:
             with seen:
@@ -126,6 +140,8 @@ def _hook_launches(target: Target) -> None:
                 observation.launching = False
 
     def implicit_cvt(arg: Any) -> Any:
+        if isinstance(arg, (int, float)):
+            return constants.number(arg)
         pointer = to_pointer(arg)
         tensor = interpreter._unwrap_tensor(arg)
         observation = current()
@@ -145,6 +161,7 @@ def _hook_launches(target: Target) -> None:
                     int(x) * int(y) * int(z),
                     launching.kernel,
                     launching.arguments,
+                    launching.options,
                 )
             )
         set_grid(self, x, y, z)

@@ -169,8 +169,8 @@ def _reduction(args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] 
     dtype, kind, shape = result.dtype, result.data.dtype, result.data.shape
     axis, keep = reduction.axis, bool(reduction.keep_dims)
     reduce = function.reduce
-    if function is np.add and kind.kind == "f" and is_elsewhere():
-        reduce = reductions.summed_elsewhere
+    if function is np.add and dtype.is_floating():
+        reduce = reductions.adder(dtype)
 
     def reduced(_: Any, source: Any) -> TensorHandle:
         meet()

@@ -10,6 +10,7 @@ brackets, as sums of floats and dots do. Serves Triton 3.6 and 3.7.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,12 +20,17 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from . import bfloat16
 from .observing import device, is_elsewhere
 
 Array = NDArray[Any]
 
 RUNS = (4, 8)
 """Elements in a row that a device's thread may hold."""
+_BY_INDEX = (
+    tl.standard._argmin_combine_tie_break_left,
+    tl.standard._argmax_combine_tie_break_left,
+)
 
 
 def install() -> None:
@@ -32,42 +38,79 @@ def install() -> None:
     interpreter.ReduceOps.generic_reduce = _reduce
     interpreter.ScanOps.generic_scan = _scan
     interpreter.ReduceOps.sum = _sum
+    interpreter.ReduceOps.apply_impl = _compared(interpreter.ReduceOps.apply_impl)
     interpreter.ScanOps.cumsum = _running(interpreter.ScanOps.cumsum, np.add)
     interpreter.ScanOps.cumprod = _running(interpreter.ScanOps.cumprod, np.multiply)
     interpreter.InterpreterBuilder.create_dot = _in_two_parts(interpreter.InterpreterBuilder.create_dot)
 
 
-def summed_elsewhere(values: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """A sum of floats as devices add: in threads, then half an axis apart; of float16 in float32, rounded at its end."""
-    dtype = values.dtype
+def adder(dtype: Any) -> Callable[..., Array]:
+    """What sums arrays of a dtype along an axis.
+
+    Devices add up what is narrower than float32 in its own type and round each time, so that is done here too; float32 and
+    wider are numpy's to add, and elsewhere go through threads and then half an axis apart.
+    """
+    if not dtype.is_floating() or not (is_elsewhere() or _is_narrow(dtype)):
+        return np.sum
+    return functools.partial(_added_up, _rounding(np.add, dtype), _halved if is_elsewhere() else _paired)
+
+
+def _added_up(
+    add: Callable[..., Array],
+    through: Callable[..., list[Array]],
+    values: Array,
+    axis: int | None = None,
+    *,
+    keepdims: bool = False,
+) -> Array:
     parts = values.reshape(-1) if axis is None else np.moveaxis(values, axis, 0)
-    parts = _halved([parts.astype(np.float32) if dtype.itemsize < 4 else parts], _plus)[0]
-    total = np.asarray(parts[0]).astype(dtype)
+    total = np.asarray(through([parts], lambda left, right: [add(left[0], right[0])])[0][0])
     if not keepdims:
         return total
     return total.reshape((1,) * values.ndim) if axis is None else np.expand_dims(total, axis)
 
 
-def _plus(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
-    return [left[0] + right[0]]
+def _is_narrow(dtype: Any) -> bool:
+    return bool(dtype.primitive_bitwidth < 32)
+
+
+def _rounding(function: Any, dtype: Any) -> Callable[..., Array]:
+    """The function with its results in the type, which numpy lacks where it is bfloat16."""
+    if not dtype.is_bf16():
+        return function  # type: ignore[no-any-return]
+    return lambda left, right: bfloat16.rounded(function(left, right))
 
 
 def _sum(self: Any, operand: Any) -> Any:
     data = operand.handle.data
-    add = summed_elsewhere if is_elsewhere() and data.dtype.kind == "f" else np.sum
-    return self.to_tensor(add(data, axis=self.axis, keepdims=bool(self.keep_dims)), operand.dtype)
+    total = adder(operand.dtype)(data, axis=self.axis, keepdims=bool(self.keep_dims))
+    return self.to_tensor(total, operand.dtype)
+
+
+def _compared(apply: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the largest or smallest stands; numbers that are none compare with nothing, so that what is found hangs on the order."""
+
+    def apply_impl(self: Any, operands: Any) -> Any:
+        if self.combine_fn in _BY_INDEX and np.isnan(operands[0].handle.data).any():
+            return self.generic_reduce(operands)
+        return apply(self, operands)
+
+    return apply_impl
 
 
 def _running(here: Callable[..., Any], function: Any) -> Callable[..., Any]:
     """Running sums or products of floats."""
 
     def scan(self: Any, operand: Any) -> Any:
-        data = operand.handle.data
-        if not is_elsewhere() or data.dtype.kind != "f":
+        data, dtype = operand.handle.data, operand.dtype
+        if not dtype.is_floating() or not (is_elsewhere() or dtype.is_bf16()):
             return here(self, operand)
-        parts = np.moveaxis(data.astype(np.float32) if data.dtype.itemsize < 4 else data, self.axis, 0)
-        found = _scanned([parts], lambda left, right: [function(left[0], right[0])])[0]
-        return [self.to_tensor(np.moveaxis(found, 0, self.axis).astype(data.dtype), operand.dtype)]
+        combine = _rounding(function, dtype)
+        through = _scanned if is_elsewhere() else _doubled
+        found = through(
+            [np.moveaxis(data, self.axis, 0).copy()], lambda left, right: [combine(left[0], right[0])]
+        )[0]
+        return [self.to_tensor(np.moveaxis(found, 0, self.axis), dtype)]
 
     return scan
 
@@ -98,14 +141,8 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
     if axis is None:
         arrays, axis = [array.reshape(-1) for array in arrays], 0
     parts = [np.moveaxis(array, axis, 0) for array in arrays]
-    if is_elsewhere():
-        parts = _halved(parts, lambda left, right: _combine(self, left, right, dtypes))
-    while len(parts[0]) > 1:
-        paired = len(parts[0]) // 2 * 2
-        left, right = [part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts]
-        rest = [part[paired:] for part in parts]
-        combined = _combine(self, left, right, dtypes)
-        parts = [np.concatenate([new, odd]) for new, odd in zip(combined, rest, strict=True)]
+    through = _halved if is_elsewhere() else _paired
+    parts = through(parts, lambda left, right: _combine(self, left, right, dtypes))
     results = [part[0] for part in parts]
     if self.keep_dims:
         shape = (1,) * rank if self.axis is None else None
@@ -115,8 +152,22 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
     return [self.to_tensor(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
 
 
+def _paired(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
+    """All combined to one: neighbours, in order."""
+    while len(parts[0]) > 1:
+        paired = len(parts[0]) // 2 * 2
+        left, right = [part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts]
+        rest = [part[paired:] for part in parts]
+        combined = combine(left, right)
+        parts = [np.concatenate([new, odd]) for new, odd in zip(combined, rest, strict=True)]
+    return parts
+
+
 def _halved(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
-    """All combined to one: some neighbours one after the other, then what lies half of the rest apart."""
+    """All combined to one: some neighbours one after the other, then what lies half of the rest apart, the later one first.
+
+    A thread has what it asks others for behind its own, so that in the upper half the later ones come first.
+    """
     run = _run(len(parts[0]))
     if len(parts[0]) % run == 0:
         done = [part[::run] for part in parts]
@@ -125,13 +176,16 @@ def _halved(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Arr
         parts = done
     while len(parts[0]) > 1 and len(parts[0]) % 2 == 0:
         half = len(parts[0]) // 2
-        parts = combine([part[:half] for part in parts], [part[half:] for part in parts])
-    return parts
+        parts = combine([part[half:] for part in parts], [part[:half] for part in parts])
+    return _paired(parts, combine)
 
 
 def _run(length: int) -> int:
+    """Fewer than all, so that some are combined across threads."""
     run = RUNS[device() & 1]
-    return run if length % run == 0 else RUNS[0]
+    while run > 1 and (run >= length or length % run):
+        run //= 2
+    return run
 
 
 def _scan(self: Any, operands: Sequence[Any]) -> list[Any]:
@@ -161,7 +215,7 @@ def _doubled(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Ar
 def _scanned(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
     """The same with other brackets: within runs of some neighbours first, then over the runs."""
     length, run = len(parts[0]), _run(len(parts[0]))
-    if length % run or length == run:
+    if length == run:
         return _doubled(parts, combine)
     runs = [[part[::run] for part in parts]]
     for at in range(1, run):

@@ -35,6 +35,8 @@ class LaunchRecord(NamedTuple):
     """The kernel's Python function, undecorated."""
     arguments: Mapping[str, Any] = {}
     """As the candidate gave them, by the kernel's parameters; launch options are among them."""
+    options: Mapping[str, Any] = {}
+    """Keywords alone: what is given to a parameter by its place is no option, whatever its name."""
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ class Observation:
     def launch(self, record: LaunchRecord) -> None:
         """Note a launch whose programs are about to run."""
         self.launches.append(record)
-        self.programs.begin_launch(lockstep=record.arguments.get("num_warps") == 1)
+        self.programs.begin_launch(lockstep=record.options.get("num_warps") == 1)
         self.read_past = NOTHING
         for known in self.allocations.values():
             known.begin_launch()

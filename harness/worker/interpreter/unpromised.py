@@ -1,5 +1,6 @@
 """
-Results that Triton leaves open: integer operations without one, and the order of elements where a kernel gives it away.
+Results that Triton leaves open: integer operations without one, clamps between bounds that cross or are no numbers, and the order of
+elements where a kernel gives it away.
 
 LLVM takes what follows from such a result for unreachable or for anything, devices differ, and numpy has one value for all.
 Here they have another value than numpy's, and numpy's where they run with another device's arithmetic, so that whatever depends on them
@@ -36,6 +37,7 @@ def install() -> None:
         setattr(builder, name, _binary(getattr(builder, name), _noted_without_quotient))
     for name in ("create_fp_to_si", "create_fp_to_ui"):
         setattr(builder, name, _cast(getattr(builder, name)))
+    builder.create_clampf = _clamping(builder.create_clampf)
     reshape, cat = builder.create_reshape, builder.create_cat
 
     def create_reshape(self: Any, arg: Any, shape: Any, allow_reorder: Any) -> Any:
@@ -70,6 +72,22 @@ def _cast(method: Callable[..., Any]) -> Callable[..., Any]:
         return _without(result, ~inside)
 
     return cast
+
+
+def _clamping(clamp: Callable[..., Any]) -> Callable[..., Any]:
+    """Elsewhere the lower bound counts last, and what is no number becomes the upper one: an sm_90 does it by signs where bounds are opposite."""
+
+    @functools.wraps(clamp)
+    def create_clampf(self: Any, value: Any, low: Any, high: Any, propagate_nan: Any) -> Any:
+        result = clamp(self, value, low, high, propagate_nan)
+        if is_elsewhere():
+            crossed, nan = ~(low.data <= high.data), np.isnan(value.data)
+            kept = propagate_nan == interpreter._ir.PROPAGATE_NAN.ALL
+            other = np.fmax(np.fmin(value.data, high.data), low.data)
+            result.data = np.where(crossed & ~nan if kept else crossed | nan, other, result.data)
+        return result
+
+    return create_clampf
 
 
 def _beyond_width(values: Values, by: Values) -> Lanes:

@@ -149,7 +149,7 @@ class Launch(msgspec.Struct, frozen=True, tag="launch"):
     arguments: dict[str, Value]
     """Of each parameter, defaults included."""
     options: dict[str, Value]
-    """As `num_warps`."""
+    """As `num_warps`; a keyword that is a parameter's name too stands in both, as it counts for both."""
     trial: bool = False
     """Made to tune the kernel, and made over for the call itself: its work is not counted twice."""
 
@@ -176,6 +176,8 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     """Of the last parameters."""
     unspecialised: tuple[str, ...] = ()
     """Parameters that an argument of one makes no constant of."""
+    types: dict[str, str] = {}
+    """Of parameters whose annotation fixes it, as `i8` and `*fp16`."""
     computes_constants: bool = False
     """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
 

@@ -36,7 +36,7 @@ def launch(
         for tensor in tensors_in(value):
             observation.origin(tensor)
     x, y, z = grid
-    observation.launch(LaunchRecord(kernel.fn.__name__, grid, x * y * z, kernel.fn, arguments))
+    observation.launch(LaunchRecord(kernel.fn.__name__, grid, x * y * z, kernel.fn, arguments, options))
     values = _bound(module, given)
     machine = Machine(module, Memory(observation), grid, observation.programs.elsewhere)
     for place in itertools.product(range(x), range(y), range(z)):

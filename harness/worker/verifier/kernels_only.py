@@ -23,6 +23,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import ConstexprFunction, KernelInterface
 
+from harness.worker.interpreter import constants
 from harness.worker.serving import trace
 from harness.worker.serving.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
 from harness.worker.ttir import lowering
@@ -47,6 +48,10 @@ _FORBIDDEN = (
     ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.DictComp, ast.SetComp, ast.ClassDef,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Try,
 )  # fmt: skip
+
+
+_TENSORS = frozenset({"torch.Tensor", "Tensor"})
+"""Annotations of assignments that say what is so anyway, of a module that no kernel may use."""
 
 
 class NotAKernel(Exception):
@@ -121,9 +126,7 @@ class Kernels:
         if readable:
             text = self._definitions[notes.function.name, notes.function.line]
             listed = self._unspecialised(notes)
-            return lowering.Readable(
-                body, _bare(text, typed=True), self._file, do_not_specialize=listed
-            ), scope
+            return lowering.Readable(body, _bare(text), self._file, do_not_specialize=listed), scope
         fn = triton.jit(body)
         if isinstance(fn, interpreter.InterpretedFunction):
             fn.kwargs["do_not_specialize"] = self._unspecialised(notes)
@@ -132,9 +135,17 @@ class Kernels:
 
     def _unspecialised(self, notes: FunctionNotes) -> list[str]:
         """Parameters that the record says stay tensors where they are one, as far as the text can have said so."""
-        node = self._definitions[notes.function.name, notes.function.line]
-        typed = {one.arg for one in node.args.args if one.annotation is not None}
+        typed = self._annotated(notes.function)
         return [name for name in notes.unspecialised if name in typed or self._lists_some]
+
+    def _types(self, notes: FunctionNotes) -> dict[str, Any]:
+        """Parameters whose type the record says is fixed, likewise."""
+        typed = self._annotated(notes.function)
+        return {name: kind for name, kind in notes.types.items() if name in typed and constants.is_type(kind)}
+
+    def _annotated(self, function: Function) -> set[str]:
+        node = self._definitions[function.name, function.line]
+        return {one.arg for one in node.args.args if one.annotation is not None}
 
     def _checked(self, notes: FunctionNotes) -> tuple[str, ...]:
         """The names that the function's text leaves open; what was found for the very same notes holds still."""
@@ -166,7 +177,7 @@ class Kernels:
         space: dict[str, Any] = {}
         exec(code, scope, space)  # noqa: S102 (a bare `def`, see `check`)
         function: FunctionType = space[notes.function.name]
-        function.__annotations__ = dict.fromkeys(notes.constexprs, tl.constexpr)
+        function.__annotations__ = self._types(notes) | dict.fromkeys(notes.constexprs, tl.constexpr)
         function.__defaults__ = tuple(self._make_value(one) for one in notes.defaults) or None
         function.__module__ = trace.NAME.removesuffix(".py")
         return function
@@ -292,8 +303,8 @@ def _path(node: ast.expr) -> list[str]:
     return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
 
 
-def _bare(node: ast.FunctionDef, *, typed: bool = False) -> ast.FunctionDef:
-    """The definition without anything that would run when it is defined; `typed`: values within it that are called constants stay so."""
+def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The definition without anything that would run when it is defined."""
     plain = copy.deepcopy(node)
     plain.decorator_list = []
     plain.returns = None
@@ -301,9 +312,6 @@ def _bare(node: ast.FunctionDef, *, typed: bool = False) -> ast.FunctionDef:
     for one in plain.args.args:
         one.annotation = None
     for inner in ast.walk(plain):
-        if isinstance(inner, ast.AnnAssign):
-            constant = typed and ast.unparse(inner.annotation).split(".")[-1] == "constexpr"
-            inner.annotation = ast.parse("tl.constexpr" if constant else "None", mode="eval").body
-            ast.copy_location(inner.annotation, inner)
-            ast.fix_missing_locations(inner.annotation)
+        if isinstance(inner, ast.AnnAssign) and ast.unparse(inner.annotation) in _TENSORS:
+            inner.annotation = ast.copy_location(ast.Constant(value=None), inner.annotation)
     return plain

@@ -22,7 +22,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.guest import operators
 from harness.worker.guest.record import digest, tensors
-from harness.worker.interpreter import tuning
+from harness.worker.interpreter import launches, tuning
 from harness.worker.interpreter.past import INPUTS
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.poison import poison
@@ -294,12 +294,13 @@ class Replayer:
         if min(step.grid) < 0:
             raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
         arguments = {name: self.value(value) for name, value in step.arguments.items()}
-        options = {name: self.value(value) for name, value in step.options.items() if name not in arguments}
+        options = {name: self.value(value) for name, value in step.options.items()}
         if self._compiled:
             self._launch_compiled(step, kernel, arguments, options)
             return
         try:
-            kernel[step.grid](**arguments, **options)
+            with launches.options(options):
+                kernel[step.grid](**arguments, **{name: options[name] for name in options.keys() - arguments})
         except interpreter.InterpreterError as error:
             if self._observation is not None and self._observation.programs.waits:
                 raise InOrder from error
