@@ -256,9 +256,10 @@ def main():
     for what in sys.argv[1:]:
         name = what if what in LINES else "kernel"
         found[what] = lowered(functions, name, what, 300 if name == "typed" else 37, 1.25)
-        if name == "kernel" and what != "outside":
+        if name == "kernel" and what not in ("outside", "mapped"):
             found[what]["interpreted"] = interpreted(what, 37, 1.25)
     found["line of wrong"] = LINES["wrong"]
+    found["x"] = inputs()[0].tolist()
     sys.stdout.write(json.dumps(found))
 
 

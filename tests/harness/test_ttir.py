@@ -16,12 +16,12 @@ pytestmark = pytest.mark.judge
 ALIKE = (
     "arithmetic", "functions", "a device's library", "a device's predicate", "integers", "unsigned integers",
     "integers that overflow", "wide products", "comparisons", "least and most", "casts", "eight bits", "bits", "a sum", "places",
-    "a pair reduced", "mapped", "running sums", "shapes", "joined and split", "gathered", "counted", "a dot", "sorted", "loops",
+    "a pair reduced", "running sums", "shapes", "joined and split", "gathered", "counted", "a dot", "sorted", "loops",
     "a loop of blocks", "masks", "atomics", "block pointers", "descriptors", "programs", "annotated constants", "an early end",
 )  # fmt: skip
 FRESH = -7.0
 """What stands where kernels store."""
-OTHER = ("a reduction by a function", "outside", "wrong", "assembled", "typed")
+OTHER = ("mapped", "a reduction by a function", "outside", "wrong", "assembled", "typed")
 
 MODULE = """
 #loc = loc("kernels.py":3:0)
@@ -62,6 +62,10 @@ def test_what_both_read_alike_is_the_same(seen: Any, what: str) -> None:
 
 def test_all_programs_of_a_launch_run(seen: Any) -> None:
     assert seen["arithmetic"]["launches"] == [6]
+
+
+def test_a_function_that_branches_on_single_elements_is_run_for_each(seen: Any) -> None:
+    assert seen["mapped"]["out"] == pytest.approx([3 * abs(x) for x in seen["x"]])
 
 
 def test_an_argument_takes_the_type_of_its_annotation(seen: Any) -> None:
