@@ -220,10 +220,8 @@ def notes():
     return (
         *(FunctionNotes(FUNCTIONS[name], language, (), ()) for name in helpers),
         FunctionNotes(FUNCTIONS["kernel"], known, CONSTANTS, ()),
-        *(
-            FunctionNotes(FUNCTIONS[name], language, CONSTANTS, ())
-            for name in ("wrong", "assembled", "typed")
-        ),
+        *(FunctionNotes(FUNCTIONS[name], language, CONSTANTS, ()) for name in ("wrong", "assembled")),
+        FunctionNotes(FUNCTIONS["typed"], language, CONSTANTS, (), types={"n": "i8"}),
     )
 
 
