@@ -31,7 +31,7 @@ def launch(
     `Wrong` where one does what cannot be done, `NotLowered` where the compiler refuses the kernel, `Unread` where it holds what
     is not known here.
     """
-    module, given = kernel.read({**arguments, **options})
+    module, given = kernel.read(arguments, options)
     for value in arguments.values():
         for tensor in tensors_in(value):
             observation.origin(tensor)

@@ -46,26 +46,35 @@ class Readable(JITFunction):  # type: ignore[misc]
         made = copy.deepcopy(self._definition)
         return ast.Module(body=[ast.increment_lineno(made, 1 - made.lineno)], type_ignores=[])
 
-    def read(self, named: Mapping[str, Any]) -> tuple[Module, tuple[Any, ...]]:
+    def read(
+        self, arguments: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> tuple[Module, tuple[Any, ...]]:
         """
         The kernel for these arguments and options, and those of its arguments that are left when it runs.
 
-        `NotLowered` where the compiler refuses it, `Unread` where nothing here can run it.
+        An option may be an argument too, as the launcher takes keywords for both; one that this Triton does not know is left to the
+        compile run to tell of. `NotLowered` where the compiler refuses it, `Unread`
+        where nothing here can run it.
         """
+        names = [one.name for one in self.params]
+        first = next((at for at, name in enumerate(names) if name in options), len(names))
+        given = [arguments[name] for name in names[:first]]
+        *_, backend, binder = self.device_caches[driver.active.get_current_device()]
+        known = vars(backend.parse_options({})).keys() | set(names)
+        named = {name: arguments[name] for name in names[first:]}
+        named |= {name: value for name, value in options.items() if name in known}
         with _compiling():
             try:
-                module = self.run(grid=None, warmup=True, **named)
-                bound, specialization, _ = self.device_caches[driver.active.get_current_device()][-1](
-                    debug=False, **named
-                )
+                module = self.run(*given, grid=None, warmup=True, **named)
+                bound, specialization, _ = binder(*given, debug=False, **named)
             except (CompilationError, KeyError, TypeError, ValueError, RuntimeError, AssertionError) as error:
                 raise NotLowered(_told(error)) from error
         if isinstance(module, Unread):
             raise module
-        given: list[Any] = []
+        left: list[Any] = []
         for value, (kind, *_) in zip(bound.values(), specialization, strict=False):
-            _left(value, kind, given)
-        return module, tuple(given)
+            _left(value, kind, left)
+        return module, tuple(left)
 
     def _do_compile(
         self,
