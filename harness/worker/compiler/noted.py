@@ -232,7 +232,7 @@ def difference(ran: Launched, compiled: Launched) -> str:
         return f"a launch, fill or copy after the first {MOST} is another one where kernels are compiled"
     for name, held in ran.tables.items():
         if held != compiled.tables.get(name):
-            return f"the tensor from Python that is {name} holds one thing where kernels are interpreted and another where they are compiled"
+            return f"the tensor from Python or the import that is {name} holds one thing where kernels are interpreted and another where they are compiled"
     return ""
 
 

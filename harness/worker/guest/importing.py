@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -26,6 +28,9 @@ from .storages import DEVICE, NUMPY, WORDS, addresses, holder, plain_tensors, st
 
 MOST_BYTES = 16 << 20
 """Of a storage that is told; in a guest, of all of them."""
+
+SEED = 1
+"""Of random numbers that an import draws without a seed of its own."""
 
 _current: Importing | None = None
 
@@ -48,7 +53,7 @@ class _Made:
 
 
 class Importing(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Around one import: poisons memory that it leaves empty, and follows what kernels were given."""
+    """Around one import: random numbers begin alike in every process, memory that is left empty is poison, and what kernels were given is followed."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -62,6 +67,9 @@ class Importing(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __enter__(self) -> Importing:
         global _current
         _current = self
+        torch.default_generator.manual_seed(SEED)
+        random.seed(SEED)
+        np.random.seed(SEED)
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
