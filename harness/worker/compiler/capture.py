@@ -146,9 +146,10 @@ def _compile_launches(target: Target) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         if warmup and noting.only:
             return stub(target, options)
-        if noting.only and (importing_now := importing.current()) is not None:
+        if noting.only and (running := importing.current()) is not None:
             bound, own = naming.bind(self, args, options)
-            importing_now.launch(self, bound, own)(_grid(grid, bound))
+            size = _grid(grid, bound)
+            running.launch(self, bound, own)(size)
             return None
         if warmup or _recording is None:
             asked = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
