@@ -26,6 +26,7 @@ import msgspec
 
 from harness import TimeLimits, limits
 from harness.targets import hardware, target
+from harness.worker.compiler import capture
 from harness.worker.compiler.compiler import CaseSpec, compile_candidate, note_launches, prepare
 from harness.worker.guest.candidate import import_candidate
 from harness.worker.interpreter import interpreter
@@ -148,7 +149,9 @@ def compiles(task: Task, source: str, folder: Path, known: Specifications) -> bo
     os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
     prepare(target(TARGET))
     entry = task.entry_points[0].name
-    noted = note_launches(import_candidate(folder / "kernel.py", source), entry, known.once)
+    with capture.note_import():
+        fresh = import_candidate(folder / "kernel.py", source)
+    noted = note_launches(fresh, entry, known.once)
     module = import_candidate(folder / "kernel.py", source)
     report = compile_candidate(
         module, entry, known.at_gpu_sizes, target(TARGET), allowed=task.allowed_operators

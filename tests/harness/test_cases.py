@@ -148,6 +148,38 @@ def test_a_starter_task_has_every_kind_that_its_instruction_allows(task: Task) -
     assert all(size % 8 for case in ragged for size in case.case.cpu.values())
 
 
+def test_special_values_are_also_where_each_axis_has_one_element() -> None:
+    for task in TASKS:
+        special = [case.case.cpu for case in derived(task, 1) if case.special]
+        if Allowance.SPECIAL_VALUES in task.allows:
+            for axis in task.cases[0].cpu:
+                assert any(sizes[axis] == 1 for sizes in special)
+            assert any(min(sizes.values()) > 3 for sizes in special)
+        else:
+            assert not special
+
+
+def test_a_tiny_parameter_is_also_given_far_above_and_far_below_its_default() -> None:
+    task = next(task for task in TASKS if task.name == "layer_norm")
+    given = {case.name: dict(case.scalars)["eps"] for case in derived(task, 1) if case.scalars}
+    assert set(given) == {"hidden: another eps", "hidden: a large eps", "hidden: a small eps"}
+    assert 0.25 <= given["hidden: a large eps"] < 0.5
+    assert given["hidden: a small eps"] < 1e-8 < 2e-6 < given["hidden: another eps"] < 1e-5
+
+
+def test_a_share_is_given_a_smaller_one_alone() -> None:
+    task = next(task for task in TASKS if task.name == "layer_norm")
+    entry = EntryPoint("dropped", "dropped(x, share=0.5)")
+    scalars = [
+        case.scalars
+        for case in derived(msgspec.structs.replace(task, entry_points=(entry,)), 1)
+        if case.scalars
+    ]
+    (((name, value),),) = scalars
+    assert name == "share"
+    assert 0 < value < 0.5
+
+
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_a_starter_task_keeps_two_cases_for_the_exam(task: Task) -> None:
     assert len(task.exam_cases) >= 2

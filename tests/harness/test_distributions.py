@@ -47,3 +47,34 @@ def test_nothing_to_multiply_is_no_error_and_a_number_is_one() -> None:
     assert changed((), seed=1) == [()]
     with pytest.raises(TypeError, match="eps is no tensor"):
         inject_outliers({"eps": 1e-5}, ["eps"], torch.Generator())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_special_values_have_rows_of_their_own_and_one_row_of_the_first_matrix_is_nothing(seed: int) -> None:
+    import torch
+
+    from harness.worker.judge.distributions import inject_special
+
+    inputs = {"weight": torch.ones(9), "x": torch.ones(6, 9), "y": torch.ones(6, 9)}
+    inject_special(inputs, inputs, torch.Generator().manual_seed(seed))
+    whole = (inputs["x"] == -torch.inf).all(dim=1)
+    assert int(whole.sum()) == 1
+    assert not bool((inputs["y"] == -torch.inf).all(dim=1).any())
+    for value, found in (("x", inputs["x"][~whole]), ("y", inputs["y"]), ("weight", inputs["weight"])):
+        assert int(found.isnan().sum()) == 1, value
+        assert sorted(found[found.isinf()].tolist()) == [-torch.inf, torch.inf], value
+    rows = (~inputs["y"].isfinite()).any(dim=1)
+    assert int(rows.sum()) == 3
+
+
+def test_an_input_too_small_for_all_special_values_gets_each_of_them_by_some_seed() -> None:
+    import torch
+
+    from harness.worker.judge.distributions import inject_special
+
+    seen = set()
+    for seed in range(32):
+        inputs = {"x": torch.ones(1)}
+        inject_special(inputs, inputs, torch.Generator().manual_seed(seed))
+        seen.add(str(inputs["x"].item()))
+    assert seen == {"nan", "inf", "-inf"}

@@ -8,7 +8,6 @@ must not interpret, and serves one target: Triton keeps compiled kernels by devi
 from __future__ import annotations
 
 import contextlib
-import gc
 import inspect
 import io
 import os
@@ -29,10 +28,10 @@ from triton.runtime.errors import OutOfResources
 
 from harness.device import Target
 from harness.targets import hardware
-from harness.worker.guest import naming
-from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, plain_tensors, stored
+from harness.worker.guest import importing, naming
+from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stored
 from harness.worker.interpreter import shim
-from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Value, View
+from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
 
 from . import files, noted
 from .options import dropped, refusal, unknown
@@ -80,9 +79,9 @@ told: dict[str, tuple[str, float]] = {}
 noting = SimpleNamespace(only=False, memories=noted.Memories(), held={})
 """Whether launches are noted alone, and nothing is compiled; then how memory is told, and what of it is kept alive for that."""
 _weak: dict[int, StorageWeakRef] = {}
-"""Of each storage that was told of since `begin`: as long as one is here, no other storage gets its number."""
-contents: dict[int, Contents] = {}
-"""What Python put into small storages, as they were first told of; where launches are noted alone."""
+"""Of each storage that was told of since the import: as long as one is here, no other storage gets its number."""
+contents: dict[int, Contents | Table] = {}
+"""What the import left, and what Python put into small storages, as they were first told of; where launches are noted alone."""
 tuning = SimpleNamespace(index=None)
 """Place of the config that an autotuned kernel is launched with; `None` outside of one."""
 
@@ -109,13 +108,23 @@ def record() -> Iterator[list[Launch]]:
         _recording = None
 
 
-def begin() -> None:
-    """The calls that are noted begin. What the import left is none of their contents: kernels may have written there."""
+@contextlib.contextmanager
+def note_import() -> Iterator[None]:
+    """In the block the candidate is imported, for calls that are noted, with nothing compiled."""
     _weak.clear()
     contents.clear()
-    for tensor in plain_tensors(gc.get_objects()):
-        _memory(tensor, fresh=True)
-    noting.held = {}
+    noting.only, noting.held = True, {}
+    try:
+        with importing.Importing() as made:
+            yield
+        storages = importing.living()
+        for storage, _ in storages:
+            _number(storage)
+        for storage, words in storages:
+            number = int(storage._cdata)
+            contents[number] = made.table(storage, number, _address if words else None)
+    finally:
+        noting.only, noting.held = False, {}
 
 
 @contextlib.contextmanager
@@ -137,6 +146,11 @@ def _compile_launches(target: Target) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         if warmup and noting.only:
             return stub(target, options)
+        if noting.only and (running := importing.current()) is not None:
+            bound, own = naming.bind(self, args, options)
+            size = _grid(grid, bound)
+            running.launch(self, bound, own)(size)
+            return None
         if warmup or _recording is None:
             asked = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
             _compile(self, compile_or_launch, args, options, asked)
@@ -227,15 +241,20 @@ def made(tensor: torch.Tensor) -> Value:
 def _memory(tensor: torch.Tensor, *, fresh: bool = False) -> int:
     """Another number for each storage; it is kept alive, so that none has that of another. Python filled it if not `fresh`."""
     storage = tensor.untyped_storage()
+    known = int(storage._cdata) in _weak
+    number = _number(storage)
+    if not (known or fresh) and storage.nbytes() <= noted.TABLE_BYTES and DEVICE(storage).type == "cpu":
+        with _disable_current_modes():
+            data = stored(storage)
+        held = addresses(data, _address) if tensor.dtype in WORDS else ()
+        contents[number] = Contents(number, storage.nbytes(), data, held)
+    return number
+
+
+def _number(storage: torch.UntypedStorage) -> int:
     number = int(storage._cdata)
     noting.held.setdefault(number, storage)
-    if number not in _weak:
-        _weak[number] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        if not fresh and storage.nbytes() <= noted.TABLE_BYTES and DEVICE(storage).type == "cpu":
-            with _disable_current_modes():
-                data = stored(storage)
-            held = addresses(data, _address) if tensor.dtype in WORDS else ()
-            contents[number] = Contents(number, storage.nbytes(), data, held)
+    _weak.setdefault(number, StorageWeakRef(storage))  # type: ignore[no-untyped-call]
     return number
 
 

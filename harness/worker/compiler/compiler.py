@@ -182,11 +182,10 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
     """
     What one call of each case launches, with nothing compiled.
 
-    The module must have been imported for these calls alone: what a source makes on first use it launches in its first
-    call alone. What a call raises it raises again where it is compiled, or the comparison tells.
+    The module must have been imported for these calls alone, in `capture.note_import`: what a source makes on first use it launches in its
+    first call alone. What a call raises it raises again where it is compiled, or the comparison tells.
     """
     found = []
-    capture.begin()
     for case in cases:
         arguments = zero_arguments(case)
         inputs = [one for one in arguments.values() if isinstance(one, torch.Tensor)]

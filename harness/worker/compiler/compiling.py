@@ -25,6 +25,7 @@ from harness.worker.serving.messages import (
     Spawn,
 )
 
+from . import capture
 from .compiler import CaseSpec, compile_candidate, note_launches, prepare
 from .noted import Launched
 
@@ -59,7 +60,9 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     try:
         noted: tuple[Launched, ...] = ()
         if once := CASES.decode(request.once):
-            noted = note_launches(import_candidate(file, request.source), request.entry_point, once)
+            with capture.note_import():
+                fresh = import_candidate(file, request.source)
+            noted = note_launches(fresh, request.entry_point, once)
         module = import_candidate(file, request.source)
     except SystemExit:  # it leaves; how the process ended tells
         raise

@@ -110,7 +110,8 @@ class Guest:
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
         self._snapshot = Snapshot.take()
         try:
-            self._module = import_candidate(self._file, request.source)
+            with self._recorder.importing():
+                self._module = import_candidate(self._file, request.source)
         except SystemExit:  # it leaves; how the process ended tells
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)

@@ -33,11 +33,11 @@ from harness.worker.serving.records import (
 )
 
 from . import naming, operators
+from .importing import MOST_BYTES, Importing, living
+from .importing import current as current_import
 from .naming import CannotName
 from .storages import NUMPY, WORDS, addresses, holder, plain_tensors, stored
 
-TABLE_BYTES = 16 << 20
-"""Of all that an import leaves; more than that is not told, and replays as poison."""
 _LOWEST_ADDRESS = noted.LOWEST_ADDRESS
 """Below it an integer is taken for a number."""
 
@@ -62,23 +62,32 @@ class Recorder:
         """Addresses of the numbered storages, in order."""
         self._two_names = ""
         self._next = 0
+        self._importing = Importing()
         self._forgotten: tuple[int, ...] = ()
         self._inputs: dict[str, int] = {}
         self._why = self._excess = ""
         self._reset()
 
+    def importing(self) -> Importing:
+        """Around the candidate's import."""
+        return self._importing
+
     def tables(self) -> tuple[Table, ...]:
-        """The tensors that the candidate's import left; from here on they are known by number."""
+        """The tensors that the candidate's import left, the smallest first; from here on they are known by number. What is more than
+        `MOST_BYTES` together is not told, and replays as poison.
+        """
         self._hold_all()
         found, size_bytes = [], 0
-        for tensor in plain_tensors(gc.get_objects()):
-            storage = tensor.untyped_storage()
-            if storage._cdata in self._numbers or size_bytes + storage.nbytes() > TABLE_BYTES:
-                continue
-            size_bytes += storage.nbytes()
-            found.append(Table(storage=self._number(storage), data=stored(storage)))
+        for storage, words in living():
+            if storage._cdata not in self._numbers and size_bytes + storage.nbytes() <= MOST_BYTES:
+                size_bytes += storage.nbytes()
+                found.append((storage, self._number(storage), words))
+        tables = tuple(
+            self._importing.table(storage, number, self._address if words else None)
+            for storage, number, words in found
+        )
         self._let_go()
-        return tuple(found)
+        return tables
 
     def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
         """A call begins."""
@@ -329,10 +338,11 @@ def install() -> None:
     grids: list[Any] = []
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        if _current is None or warmup:
+        writing = _current or current_import()
+        if writing is None or warmup:
             return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
         bound, options = naming.bind(self, args, kwargs)
-        done = _current.launch(self, bound, options)
+        done = writing.launch(self, bound, options)
         grids.append(None)
         failed = True
         try:

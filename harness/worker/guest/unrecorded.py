@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -12,6 +13,9 @@ from harness.worker.serving.records import Record, Table
 
 class Recording(Protocol):
     """What a guest tells of its calls while they run."""
+
+    def importing(self) -> AbstractContextManager[object]:
+        """Around the candidate's import."""
 
     def tables(self) -> tuple[Table, ...]:
         """Tensors that the candidate's import left."""
@@ -33,6 +37,10 @@ class Recording(Protocol):
 
 class Unrecorded:
     """Records nothing; see `Recording`."""
+
+    def importing(self) -> AbstractContextManager[object]:
+        """Nothing is followed."""
+        return nullcontext()
 
     def tables(self) -> tuple[Table, ...]:
         """None."""

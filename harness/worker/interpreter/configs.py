@@ -20,6 +20,7 @@ from triton.runtime import autotuner
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from harness.worker.compiler import capture
+from harness.worker.guest import importing
 
 from . import tuning
 
@@ -46,7 +47,8 @@ def install(progress: Callable[[], None]) -> None:
     def run(self: Any, *args: Any, **options: Any) -> Any:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         if capture.noting.only:
-            return tuning.tuned(
+            launched = tuning.untuned if importing.current() else tuning.tuned
+            return launched(
                 self, options, lambda config: self.fn.run(*args, **options, **config.all_kwargs())
             )
         # Triton prunes only where there is a choice; pruning may return configs of its own making.

@@ -29,9 +29,17 @@ NARROW = (2, 4)
 """Its other sizes."""
 VECTOR = 8
 """A ragged size is no multiple of it."""
+MARKED = (5, 17)
+"""Sizes of the case with NaN and Inf: each has a row of its own, and so has -Inf throughout."""
+WIDE = (66, 130)
+"""Last size of the cases with another tiny parameter: long enough that no variance vanishes by chance."""
 TRIES = 64
 PARTS = (0.25, 256, 1024)
 """A parameter's other value is a part of its default, so that shares stay shares: from this on, in so many steps of one in so many."""
+TINY = (1e-20, 1e-3)
+"""A default between these is nobody's share, but an `eps` or the like. It is also given as that part of one and, as that of its own, divided
+by `SMALLER`: a clamp anywhere between shows."""
+SMALLER = 1024
 
 
 class Layout(StrEnum):
@@ -194,16 +202,21 @@ class _Making:
                 yield JudgedCase(case, hidden=True, probe=True)
         floating = [dtype for dtype in self.widest if "float" in dtype]
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
-            case = self._small("NaN and Inf", dtypes=floating)
+            case = self._small("NaN and Inf", dtypes=floating, sizes=MARKED)
             yield JudgedCase(case, hidden=True, special=True)
             case = self._small("large values", dtypes=floating)
             yield JudgedCase(case, hidden=True, extreme=True)
+            yield from self._narrow_special(floating)
         if len(self._signature.required) > 1:
             yield JudgedCase(self._small("one tensor twice"), hidden=True, twice=True)
         for name, default in self._defaults():
             share = PARTS[0] + self._draw.number(PARTS[1], self._prefix, "share", name) / PARTS[2]
-            case = self._small(f"another {name}")
-            yield JudgedCase(case, hidden=True, scalars=((name, default * share),))
+            others = {"another": default * share}
+            if TINY[0] <= default <= TINY[1]:
+                others |= {"a large": share, "a small": default * share / SMALLER}
+            for kind, value in others.items():
+                case = self._small(f"{kind} {name}", last=SMALL if kind == "another" else WIDE)
+                yield JudgedCase(case, hidden=True, scalars=((name, value),))
 
     def _defaults(self) -> Iterator[tuple[str, float]]:
         """Parameters of the entry point whose default is a positive number with a fraction, and that default."""
@@ -265,12 +278,32 @@ class _Making:
         if sizes[axis] != base.cpu[axis] and math.prod(sizes.values()) <= LONG_VOLUME:
             yield JudgedCase(case, hidden=True)
 
-    def _small(self, kind: str, dtypes: Sequence[str] = ()) -> Case:
-        """Sizes below those of blocks, the same on every device."""
+    def _narrow_special(self, dtypes: Sequence[str]) -> Iterator[JudgedCase]:
+        """NaN and Inf where an axis has one element, each in turn: code for that alone may not look at values."""
+        for axis, one in self._ranges.items():
+            if not one.vary or one.low > 1 or one.step > 1:
+                continue
+            case = self._small(f"NaN and Inf, {axis}=1", dtypes, sizes=MARKED)
+            sizes = case.cpu | {axis: 1}
+            yield JudgedCase(msgspec.structs.replace(case, cpu=sizes, gpu=sizes), hidden=True, special=True)
+
+    def _small(
+        self,
+        kind: str,
+        dtypes: Sequence[str] = (),
+        *,
+        sizes: tuple[int, int] = SMALL,
+        last: tuple[int, int] | None = None,
+    ) -> Case:
+        """Sizes from the first to the second of `sizes`, the last of `last`; below those of blocks, the same on every device."""
         dtype = self._draw.one_of(tuple(dtypes or self.widest), self._prefix, kind)
         base = self.widest[dtype]
-        sizes = {axis: self._within(base.cpu[axis], axis, *SMALL, kind) for axis in base.cpu}
-        return self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
+        *_, final = base.cpu
+        made = {
+            axis: self._within(base.cpu[axis], axis, *(last if last and axis == final else sizes), kind)
+            for axis in base.cpu
+        }
+        return self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
 
     def _near(self, base: Case, device: str, axis: str, kind: str) -> int:
         """A size close to the base's: larger on `cpu`, where a kernel made for the open sizes shows; within them on a GPU."""

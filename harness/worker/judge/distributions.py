@@ -41,8 +41,10 @@ def inject_special(
 ) -> None:
     """Put a NaN and both infinities into each named input that holds floats, in place, in three rows where it has them.
 
-    Eight-bit floats without infinities get their NaN, or nothing.
+    Of the first of several dimensions a fourth row becomes -Inf throughout, where it has one. An input with fewer elements gets some of
+    them. Eight-bit floats without infinities get their NaN, or nothing.
     """
+    whole = False
     for name in names:
         tensor = inputs[name]
         if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or not tensor.numel():
@@ -50,9 +52,16 @@ def inject_special(
         *outer, columns = tensor.shape or (1,)
         rows = torch.randperm(math.prod(outer), generator=generator)
         places = torch.randperm(columns, generator=generator)
-        for at, value in enumerate(SPECIAL[: max(len(rows), columns)]):
+        room = max(len(rows), columns)
+        values = list(SPECIAL)
+        if room < len(values):
+            values = [values[one] for one in torch.randperm(len(values), generator=generator)[:room]]
+        for at, value in enumerate(values):
             row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
             tensor[(*row, places[at % columns])] = value
+        if outer and len(rows) > len(SPECIAL) and not whole:
+            tensor[torch.unravel_index(rows[len(SPECIAL)], outer)] = -math.inf
+            whole = True
 
 
 def inject_extremes(

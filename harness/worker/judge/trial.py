@@ -22,7 +22,7 @@ from harness.worker.serving.messages import (
     Load,
     Loaded,
 )
-from harness.worker.serving.records import Contents, Launch
+from harness.worker.serving.records import Contents, Launch, Table
 
 from . import findings, wording
 from .answers import Answers
@@ -64,6 +64,7 @@ class Trial:
         self._case = ""
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
+        self._tables: tuple[Table, ...] = ()
         self._answers = Answers(begin.task, tf32=place.has_tf32())
         self._caller = Caller(link, begin.task, begin.limits, self._given)
         self._left_out: dict[str, str] = {}
@@ -134,6 +135,7 @@ class Trial:
             wrong = signatures.difference(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
+        self._tables = loaded.tables
         self._replays.study(loaded.tables)
         run = self._run(self._plan.execution[0], first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
@@ -276,7 +278,7 @@ class Trial:
         return msgspec.Raw(msgspec.msgpack.encode(found))
 
     def _launched(self) -> tuple[Launched, ...]:
-        contents: dict[int, Contents] = {}
+        contents: dict[int, Contents | Table] = {one.storage: one for one in self._tables}
         told: list[Launched | None] = []
         for run in self._runs:
             record = run.returned.record

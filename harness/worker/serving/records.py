@@ -201,6 +201,10 @@ class Table(msgspec.Struct, frozen=True):
 
     storage: int
     data: bytes
+    addresses: tuple[tuple[int, Address], ...] = ()
+    """Places (in bytes) that hold the address of other memory."""
+    made: str = ""
+    """How it was made, where a kernel was given it, so that its bytes are others where none runs; else empty."""
 
 
 def trials(record: Record) -> frozenset[int]:

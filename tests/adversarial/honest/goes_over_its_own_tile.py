@@ -27,7 +27,7 @@ def shuffle_kernel(tile_ptr, BLOCK: tl.constexpr, PIECE: tl.constexpr, SIDE: tl.
     tl.debug_barrier()
     held = tl.load(start + lanes)
     largest = tl.max(tl.abs(held), axis=0)
-    tl.store(start + (BLOCK - 1 - lanes), tl.where(largest > 0.0, held * 0.5, 0.0))
+    tl.store(start + (BLOCK - 1 - lanes), tl.where(largest > -1.0, held * 0.5, 0.0))
     tl.debug_barrier()
     held = tl.load(start + lanes)
     tl.debug_barrier()
