@@ -8,8 +8,10 @@ PYTEST := $(BIN)/python -m pytest -q -p asyncio -p hypothesispytest -p xdist -p 
 
 .PHONY: setup run test soak check format
 
+# Workers never write bytecode: what only they import would be compiled at each start of a pool.
 setup:
 	@$(PYTHON) .ci/setup.py --venv $(VENV)
+	@$(BIN)/python -m compileall -q tui engine sessions harness suites
 
 run: setup
 	@$(BIN)/wavedeck run

@@ -22,6 +22,7 @@ from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
 from .leases import Lease, lease_folder, take
 from .limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
+from .nursery import Nursery
 from .servers import Child, ForkServer
 from .spares import Spares
 from .telemetry import Telemetry
@@ -90,8 +91,9 @@ class DevicePool:
         self.slots = len(self._places)
         self._limits = limits
         self._launchers = Launchers()
-        self.interpreting = ForkServer(interpret=True)
-        self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay)
+        self._nursery = Nursery()
+        self.interpreting = ForkServer(interpret=True, nursery=self._nursery)
+        self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay, nursery=self._nursery)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
         """`None`: there will be no slot any more."""
         self._freed = asyncio.Event()
@@ -365,6 +367,7 @@ class DevicePool:
         async with asyncio.TaskGroup() as group:
             for server in self._servers:
                 group.create_task(server.__aexit__(None, None, None), name=f"stop/{server.name}")
+        await self._nursery.close()
 
 
 def _places(devices: Sequence[Device], slots: int | None) -> tuple[Device, ...]:

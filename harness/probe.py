@@ -14,6 +14,7 @@ from .devices import discover_devices
 from .errors import HarnessError
 from .evaluation import Layer
 from .layers import unlike
+from .nursery import Nursery
 from .servers import ForkServer
 
 TESTED_TRITON = ("3.6.0", "3.7.1")
@@ -58,7 +59,11 @@ async def probe() -> HarnessReport:
         why = f"{' and '.join(missing)} not installed: replay and reports work, judging does not; pip install 'wavedeck[judge]'"
         return msgspec.structs.replace(report, why_not=why)
     try:
-        async with ForkServer(interpret=True) as interpreting, ForkServer(interpret=False) as compiling:
+        async with (
+            Nursery() as nursery,
+            ForkServer(interpret=True, nursery=nursery) as interpreting,
+            ForkServer(interpret=False, nursery=nursery) as compiling,
+        ):
             servers = (interpreting, compiling)
             why_not = next((server.why_not for server in servers if not server.forks), "")
             detail = f"fresh interpreters: {why_not}" if why_not else "forked workers pass the self-test"

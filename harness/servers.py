@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 import tempfile
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -18,12 +17,10 @@ from harness.worker.serving.messages import ENCODER, SERVER_REPORTS, End, Ended,
 
 from . import limits
 from .device import Device
-from .environment import worker_environment
 from .errors import WorkerDied
 from .frames import AsyncChannel, Tail
+from .nursery import Born, Nursery
 from .removal import remove
-
-_ROOT = Path(__file__).resolve().parent.parent
 
 
 class Child:
@@ -60,8 +57,14 @@ class Child:
 class ForkServer:
     """One server process, `interpreting` or `compiling`. `WorkerDied` whenever it is not there to answer."""
 
-    def __init__(self, *, interpret: bool, furnish: Callable[[Path, Device], None] | None = None) -> None:
-        """`furnish` puts into the scratch folder of a worker on a GPU what it shall find there."""
+    def __init__(
+        self,
+        *,
+        interpret: bool,
+        furnish: Callable[[Path, Device], None] | None = None,
+        nursery: Nursery | None = None,
+    ) -> None:
+        """`furnish` puts into the scratch folder of a worker on a GPU what it shall find there; `nursery`: of several servers."""
         self.name = "interpreting" if interpret else "compiling"
         self.forks = True
         """Whether workers are forked; else they are fresh interpreters, started ahead of need."""
@@ -70,11 +73,10 @@ class ForkServer:
         self.versions: dict[str, str] = {}
         self._interpret = interpret
         self._furnish = furnish
-        self._process: Process | None = None
-        self._control: socket.socket | None = None
+        self._nursery, self._alone = nursery or Nursery(), nursery is None
+        self._born: Born | None = None
+        self._pid: int | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._complaints: asyncio.Task[None] | None = None
-        self._said = Tail(limits.PRINTED_BYTES)
         self._children: dict[int, Child] = {}
         self._removals: set[asyncio.Future[None]] = set()
         self._next_worker = 0
@@ -88,7 +90,7 @@ class ForkServer:
     @property
     def pid(self) -> int | None:
         """Of the server process."""
-        return self._process.pid if self._process is not None else None
+        return self._pid
 
     async def start(self) -> None:
         """Starts it, unless it runs; the self-test decides whether it forks."""
@@ -97,14 +99,14 @@ class ForkServer:
                 return
             await self._leave()
             if self.forks:
-                ready = await self._launch("fork")
+                ready = await self._launch()
                 self.why_not = ready.problem or await self._self_test()
                 self.versions = ready.versions
                 if not self.why_not:
                     return
                 self.forks = False
                 await self._leave()
-            await self._launch("exec")
+            await self._launch()
 
     async def __aenter__(self) -> ForkServer:
         await self.start()
@@ -114,6 +116,8 @@ class ForkServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._leave()
+        if self._alone:
+            await self._nursery.close()
 
     async def spawn(
         self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
@@ -138,7 +142,7 @@ class ForkServer:
                 if isinstance(error, OSError):
                     raise WorkerDied(f"a worker's folder cannot be written to: {error}") from error
                 raise
-        if not self.alive or self._control is None:
+        if not self.alive or self._born is None:
             self._remove(scratch)
             raise WorkerDied(f"the {self.name} server is gone; it is started again with the next evaluation")
         self._next_worker += 1
@@ -155,7 +159,7 @@ class ForkServer:
             device=device if device is not None and device.kind != "cpu" else None,
         )
         try:
-            socket.send_fds(self._control, [ENCODER.encode(spawn)], [theirs.fileno(), printed_to])
+            socket.send_fds(self._born.control, [ENCODER.encode(spawn)], [theirs.fileno(), printed_to])
             async with asyncio.timeout(limits.GUEST_START_S):
                 pid = await asyncio.shield(child.started)
         except (OSError, TimeoutError) as error:
@@ -173,51 +177,31 @@ class ForkServer:
 
     def request_end(self, worker: int) -> None:
         """Asks for a worker's end, without waiting."""
-        if self._control is not None:
+        if self._born is not None:
             try:
-                self._control.send(ENCODER.encode(End(worker=worker)))
+                self._born.control.send(ENCODER.encode(End(worker=worker)))
             except OSError:
                 self._bury("its socket is closed")
 
-    async def _launch(self, mode: str) -> Ready:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        self._said = Tail(limits.PRINTED_BYTES)
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "harness.worker.serving.server", str(theirs.fileno()), mode),
-                stdin=DEVNULL,
-                stdout=DEVNULL,
-                stderr=PIPE,
-                env=worker_environment(interpret=self._interpret),
-                cwd=_ROOT,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        finally:
-            theirs.close()
-        self._control = ours
-        assert self._process.stderr is not None
-        self._complaints = asyncio.create_task(
-            self._said.read(self._process.stderr), name=f"{self.name}/stderr"
-        )
+    async def _launch(self) -> Ready:
+        self._born = born = await self._nursery.bear(interpret=self._interpret, forks=self.forks)
         try:
             async with asyncio.timeout(limits.SERVER_START_S):
-                data = await asyncio.get_running_loop().sock_recv(ours, 1 << 16)
+                data = await asyncio.get_running_loop().sock_recv(born.control, 1 << 16)
         except TimeoutError:
+            self._nursery.kill(born.number)
             await self._leave()
             raise WorkerDied(
                 f"the {self.name} server did not start within {limits.SERVER_START_S:g} s"
             ) from None
         if not data:
-            await self._process.wait()
-            await self._complaints
-            said = self._said.text().strip().rpartition("\n")[2]
             await self._leave()
+            said = (born.said.text().strip() or self._nursery.said.strip()).rpartition("\n")[2]
             raise WorkerDied(f"the {self.name} server ended at its start: {said or 'it said nothing'}")
         ready = SERVER_REPORTS.decode(data)
         assert isinstance(ready, Ready)
-        self._reader = asyncio.create_task(self._read(ours), name=f"{self.name}/reports")
+        self._pid = ready.pid
+        self._reader = asyncio.create_task(self._read(born.control), name=f"{self.name}/reports")
         return ready
 
     async def _self_test(self) -> str:
@@ -281,22 +265,23 @@ class ForkServer:
 
     async def _leave(self) -> None:
         """Ends the server and everything under it."""
-        control, self._control = self._control, None
-        if control is not None:
-            control.shutdown(socket.SHUT_WR)  # the server sees the end and takes its workers along
-        if self._process is not None:
-            try:
-                async with asyncio.timeout(limits.END_S * 2):
-                    await self._process.wait()
-            except TimeoutError:
-                self._process.kill()
-                await self._process.wait()
-        for task in (self._reader, self._complaints):
-            if task is not None:
-                await task
+        born, self._born = self._born, None
+        if born is not None:
+            born.control.shutdown(socket.SHUT_WR)  # the server sees the end and takes its workers along
+            gone = self._reader or asyncio.create_task(_until_closed(born.control), name=f"{self.name}/end")
+            if not (await asyncio.wait((gone,), timeout=limits.END_S * 2))[0]:
+                self._nursery.kill(born.number)
+            await gone
+            born.control.close()
+            born.said.finish()
         self._bury("it was stopped")
-        if control is not None:
-            control.close()
-        self._process = self._reader = self._complaints = None
+        self._pid = self._reader = None
         for removal in list(self._removals):
             await removal
+
+
+async def _until_closed(control: socket.socket) -> None:
+    """Returns when the other end is gone, whatever it still says."""
+    with suppress(ConnectionError):
+        while await asyncio.get_running_loop().sock_recv(control, 1 << 16):
+            continue

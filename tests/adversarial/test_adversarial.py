@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,13 @@ FILES = sorted([*FOLDER.glob("cheats/*.py"), *FOLDER.glob("honest/*.py")])
 SOURCES = {file: file.read_text(encoding="utf-8") for file in FILES}
 
 
+@functools.cache
+def statements(file: Path) -> list[ast.stmt]:
+    return ast.parse(SOURCES[file]).body
+
+
 def constant(file: Path, name: str, default: Any = None) -> Any:
-    for node in ast.parse(SOURCES[file]).body:
+    for node in statements(file):
         if (
             isinstance(node, ast.Assign)
             and isinstance(node.targets[0], ast.Name)

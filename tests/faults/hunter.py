@@ -147,9 +147,10 @@ def folders(name):
     for root in PLACES["folders"]:
         for folder, _below, names in os.walk(root):
             for one in names:
+                each([os.path.join(folder, one)], lambda path: look(name, read(path, 1 << 16)))
                 budget -= 1
-                if budget > 0:
-                    each([os.path.join(folder, one)], lambda path: look(name, read(path, 1 << 16)))
+                if budget == 0:
+                    return
 
 
 @way

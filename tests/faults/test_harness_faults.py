@@ -153,6 +153,17 @@ async def test_a_killed_server_is_our_fault_and_is_replaced(own_pool: DevicePool
     assert getattr(own_pool, server).pid != pid
 
 
+async def test_a_killed_nursery_takes_its_servers_along_and_all_are_replaced(own_pool: DevicePool) -> None:
+    assert await works(own_pool)
+    before = servers(own_pool)
+    (nursery,) = {server.parent() for server in before}
+    assert nursery is not None
+    nursery.kill()
+    await until(lambda: not any(server.is_running() for server in before), "the end of the servers")
+    assert await works(own_pool)
+    assert not {server.pid for server in servers(own_pool)} & {server.pid for server in before}
+
+
 async def test_a_killed_judge_is_our_fault_and_is_replaced(own_pool: DevicePool) -> None:
     assert await works(own_pool)
     await until(lambda: len(descendants(own_pool)) == 2, "a judge and its warden alone")
@@ -256,6 +267,7 @@ asyncio.run(main())
     *pids, scratch = (await asyncio.wait_for(engine.stdout.readline(), 60)).decode().split()
     processes = [int(pid) for pid in pids]
     assert len(processes) == 3
+    processes += [one.pid for one in psutil.Process(engine.pid).children()]
     engine.kill()
     await engine.wait()
     await until(lambda: not any(psutil.pid_exists(pid) for pid in processes), "the end of servers and guest")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import AsyncIterator
 
@@ -18,6 +19,7 @@ SLOTS = 6
 """Small cases leave room for more than are judged at once at a GPU's own sizes."""
 
 
+@functools.cache
 def missing() -> str:
     """Why nothing can be tested on a GPU here; empty when it can."""
     found = [device for device in discover_devices() if device.kind != "cpu" and device.visibility]

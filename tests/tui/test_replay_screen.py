@@ -40,7 +40,9 @@ def test_replay_picture(size: tuple[int, int], snap_compare: Callable[..., bool]
     async def to_second_verdict(pilot: Pilot[ExitNote]) -> None:
         await loaded(pilot)
         await until(
-            pilot, lambda: not pilot.app._notifications or pilot.app.clear_notifications() is None, "quiet"
+            pilot,
+            lambda: pilot.app.clear_notifications() is None and not pilot.app.screen.query("Toast"),
+            "quiet",
         )
         await pilot.press("n", "n")
 

@@ -36,6 +36,7 @@ from tui.cockpit.screens.fleet import FleetScreen
 from tui.cockpit.screens.home import HomeScreen
 from tui.cockpit.sources import Source
 from tui.cockpit.widgets.key_bar import active_hints
+from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import Complaint, write_crash
 
 Mode = Literal["live", "replay", "home"]
@@ -56,6 +57,7 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
     """Wires sources, screens and decisions; draws nothing itself."""
 
     CSS_PATH = "cockpit.tcss"
+    COMPONENT_CLASSES = COMPONENTS
     TITLE = "Wavedeck"
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = App.COMMANDS | {SessionCommands}
@@ -102,6 +104,13 @@ class Cockpit(App[ExitNote], inherit_bindings=False):
         """The theme's variables, and the palette's worked out from them."""
         variables = super().get_css_variables()
         return variables | themes.palette(variables, ansi=self.current_theme.ansi or self.no_color)
+
+    def refresh_css(self, animate: bool = True) -> None:  # noqa: FBT001 -- as Textual has it
+        """The theme changed: what is drawn in the palette is drawn anew, as Textual knows of a widget's own styles alone."""
+        super().refresh_css(animate)
+        for screen in self.screen_stack:
+            for widget in screen.query(Styled):
+                widget.refresh()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """With `NO_COLOR` no colour at all: Textual's own filter would send greys."""

@@ -16,6 +16,27 @@ from suites.task import Task
 
 from .records import Record, Table
 
+# Engine and nursery ------------------------------------------------------------------------------------------------
+
+
+class Bear(msgspec.Struct, frozen=True, tag="bear"):
+    """Start one fork server. Descriptors beside it: its control socket, then the pipe for what it complains of."""
+
+    number: int
+    """Chosen by the engine, never used twice on one nursery."""
+    interpret: bool
+    forks: bool
+    """Whether its workers are to be forked; else they are fresh interpreters, and so is it."""
+
+
+class Kill(msgspec.Struct, frozen=True, tag="kill"):
+    """End a server that does not end by itself."""
+
+    number: int
+
+
+NURSERY_REQUESTS: msgspec.msgpack.Decoder[Bear | Kill] = msgspec.msgpack.Decoder(Bear | Kill)
+
 # Engine and fork server --------------------------------------------------------------------------------------------
 
 
@@ -48,6 +69,8 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Of the server; more than one would make a fork unsafe."""
     problem: str = ""
     """Why forking is not safe here; empty when it is."""
+    pid: int = 0
+    """Of the server."""
 
 
 class Started(msgspec.Struct, frozen=True, tag="started"):

@@ -1,9 +1,10 @@
 """The fork server: imports torch and triton once, computes nothing, and starts every worker from there.
 
-Started by the engine as `python -m harness.worker.serving.server DESCRIPTOR MODE` with an environment built from nothing, where
-DESCRIPTOR is its end of a sequenced-packet socket and MODE is `fork` or `exec`. `TRITON_INTERPRET` in that environment
-decides what the workers' triton does. In mode `exec`, for machines where a fork after the imports is not safe, each
-worker is a fresh interpreter that was started ahead of need. It ends when the engine's end of the socket closes.
+Forked by the nursery, or started by it as `python -m harness.worker.serving.server DESCRIPTOR MODE`, with an environment built
+from nothing, where DESCRIPTOR is its end of a sequenced-packet socket to the engine and MODE is `fork` or `exec`.
+`TRITON_INTERPRET` in that environment decides what the workers' triton does. In mode `exec`, for machines where a fork after
+the imports is not safe, each worker is a fresh interpreter that was started ahead of need. It ends when the engine's end of the
+socket closes.
 """
 
 from __future__ import annotations
@@ -344,9 +345,8 @@ def import_all() -> Ready:
     threads = linux.thread_count()
     if threads > 1 and not problem:
         problem = f"the imports leave {threads} threads behind"
-    gc.enable()
-    gc.collect()
     gc.freeze()
+    gc.enable()
     return Ready(
         versions={
             "python": platform.python_version(),
@@ -386,16 +386,21 @@ def wait_as_spare(control: socket.socket) -> None:
         enter(spawn, descriptors)
 
 
+def run(control: socket.socket, *, forks: bool) -> None:
+    """Serves the engine until it is gone."""
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    ready = import_all() if forks else Ready(versions={}, threads=1)
+    control.send(ENCODER.encode(msgspec.structs.replace(ready, pid=os.getpid())))
+    Server(control, forks=forks).serve()
+
+
 def main() -> None:
     """Entry of the process; see the module."""
     control = socket.socket(fileno=int(sys.argv[1]))
     if sys.argv[2] == "spare":
         wait_as_spare(control)
         return
-    forks = sys.argv[2] == "fork"
-    ready = import_all() if forks else Ready(versions={}, threads=1)
-    control.send(ENCODER.encode(ready))
-    Server(control, forks=forks).serve()
+    run(control, forks=sys.argv[2] == "fork")
 
 
 if __name__ == "__main__":

@@ -5,14 +5,13 @@ from __future__ import annotations
 from textual.strip import Strip
 
 from tui.cockpit.lines import EMPTY, Line, plain
-from tui.cockpit.widgets.palette import COMPONENTS, Styled
+from tui.cockpit.widgets.palette import Styled
 
 
 class Bar(Styled):
     """A line as high as it is: header, strip of attempts, tabs, time line."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES = COMPONENTS
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

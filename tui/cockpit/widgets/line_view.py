@@ -14,13 +14,12 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from tui.cockpit.lines import Line, cells, plain
-from tui.cockpit.widgets.palette import COMPONENTS, Styled
+from tui.cockpit.widgets.palette import Styled
 
 
 class LineView(ScrollView, Styled, can_focus=True):
     """Lines that somebody else made. `copy_text` is what `y` copies."""
 
-    COMPONENT_CLASSES = COMPONENTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "scroll_down", "down", show=False, id="view.down"),
         Binding("k,up", "scroll_up", "up", show=False, id="view.up"),

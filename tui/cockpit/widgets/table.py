@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from tui.cockpit.grid import Column, Place, Row, heading, places, row_line
 from tui.cockpit.lines import Line, Span, cells, line, plain
-from tui.cockpit.widgets.palette import COMPONENTS, Styled
+from tui.cockpit.widgets.palette import Styled
 
 MARGIN = 2
 """Cells left of the first column, where the cursor's mark stands."""
@@ -23,7 +23,6 @@ MARGIN = 2
 class LineTable(ScrollView, Styled, can_focus=True):
     """Rows under fixed titles. The row under the cursor keeps it by its key, wherever it moves."""
 
-    COMPONENT_CLASSES = COMPONENTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "cursor(1)", "down", show=False, id="table.down"),
         Binding("k,up", "cursor(-1)", "up", show=False, id="table.up"),
