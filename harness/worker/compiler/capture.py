@@ -34,7 +34,7 @@ from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, plai
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Value, View
 
-from . import files, noted
+from . import files, noted, starting
 from .options import dropped, refusal, unknown
 from .stub import stub
 
@@ -333,6 +333,7 @@ def _fits(launch: Launch, target: Target) -> None:
             raise RuntimeError(
                 f"the grid has {programs} programs along {axis}, {target.name} launches {most} at most"
             )
+    starting.check(launch.compiled, launch.grid, target)
 
 
 class CompilerOutput:
