@@ -3,6 +3,7 @@
 `EXPECT` is the verdict and the error's kind, or the kinds where more than one check may be the first to see it; the
 docstring tells the trick. `CASES` names the cases that the trick needs, where those of `CASES` below do not show it, and
 `SIZES = "whole"` keeps their sizes.
+`TARGET` names the target on `cpu` where a trick is one on it alone.
 `DEVICE = "gpu"` marks what only a GPU can play, `"cpu"` what the small sizes of the GPU's tests do not show, or what is a trick on
 the target of `cpu` alone. All are judged side by side.
 """
@@ -89,11 +90,18 @@ def few_rows(sizes: dict[str, int]) -> dict[str, int]:
 
 
 async def judge_all(pool: DevicePool, tasks: dict[Path, Task]) -> Evaluations:
-    compiled_for = [target(pool.devices[0].target or "gfx942")]
+    own = pool.devices[0].target
     async with asyncio.TaskGroup() as group:
         judging = {
             file: group.create_task(
-                evaluate(SOURCES[file], task, pool=pool, targets=compiled_for, seed=1), name=file.stem
+                evaluate(
+                    SOURCES[file],
+                    task,
+                    pool=pool,
+                    targets=[target(own or constant(file, "TARGET", "gfx942"))],
+                    seed=1,
+                ),
+                name=file.stem,
             )
             for file, task in tasks.items()
         }

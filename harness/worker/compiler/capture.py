@@ -33,7 +33,7 @@ from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stor
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
 
-from . import files, noted
+from . import files, noted, starting
 from .options import dropped, refusal, unknown
 from .stub import stub
 
@@ -352,6 +352,7 @@ def _fits(launch: Launch, target: Target) -> None:
             raise RuntimeError(
                 f"the grid has {programs} programs along {axis}, {target.name} launches {most} at most"
             )
+    starting.check(launch.compiled, launch.grid, target)
 
 
 class CompilerOutput:

@@ -90,6 +90,7 @@ def install() -> None:
         observation = current()
         if observation is not None:
             observation.programs.meet()
+            observation.programs.turns.dot()
             observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
         return dot(self, a, b, d, *rest, **named)
 

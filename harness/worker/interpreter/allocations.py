@@ -41,6 +41,8 @@ class Allocation:
     """Likewise the last atomic of another program than that one's."""
     readers: NDArray[np.int32] | None = None
     """Likewise loads, where programs wait: of several the first that was not handed over to the next."""
+    streamed: NDArray[np.int32] | None = None
+    """Likewise stores by descriptors, where an engine makes them (`descriptors`)."""
     past: Past | None = None
     """What it holds of inputs and of earlier calls; `None` where nobody asks."""
 
@@ -51,12 +53,12 @@ class Allocation:
 
     def begin_launch(self) -> None:
         """All that was written is there for everybody."""
-        self.writers = self.adders = self.adders_before = self.readers = None
+        self.writers = self.adders = self.adders_before = self.readers = self.streamed = None
         self.grain_bytes = 0
 
     def spread(self) -> None:
         """Notes every byte of what was noted at its first."""
-        for epochs in (*self.changes, self.readers):
+        for epochs in (*self.changes, self.readers, self.streamed):
             if epochs is not None:
                 spread(epochs, self.grain_bytes)
         self.grain_bytes = 1

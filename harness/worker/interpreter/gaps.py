@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -15,6 +15,10 @@ from .observing import cannot
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
 NARROW = "the interpreter computes {name} wrongly, so this device cannot judge it"
 MISSING = "Triton's interpreter has no {what}, so this device cannot judge it"
+OVERLAPS = (
+    "a launch with `launch_pdl=True` may begin before the one ahead of it has ended; launches come one after the other here, so "
+    "this device cannot judge it"
+)
 
 
 def install() -> None:
@@ -40,6 +44,12 @@ def refusing(why: str) -> Callable[..., Any]:
         raise cannot(why)
 
     return refuse
+
+
+def refuse_overlap(options: Mapping[str, Any]) -> None:
+    """Raise `UnsupportedHere` where a launch's options let it run beside others."""
+    if options.get("launch_pdl"):
+        raise cannot(OVERLAPS)
 
 
 def refuse_narrow(dtype: torch.dtype) -> None:

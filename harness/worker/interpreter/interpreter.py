@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `constants`, `loops`, `expressions`, `accesses`, `gaps`, `hints`, `indices`, `reductions`, `unpromised`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `quick`, `programs`, `tracing`,
+With `launches`, `constants`, `loops`, `pipelines`, `expressions`, `accesses`, `gaps`, `hints`, `indices`, `reductions`, `unpromised`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `descriptors`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -17,6 +17,7 @@ from . import (
     arithmetic,
     bfloat16,
     constants,
+    descriptors,
     elsewhere,
     expressions,
     float8,
@@ -24,6 +25,7 @@ from . import (
     indices,
     launches,
     loops,
+    pipelines,
     programs,
     quick,
     reductions,
@@ -59,8 +61,10 @@ def prepare(target: Target) -> None:
     launches.install(target)
     loops.install()
     expressions.install()
+    pipelines.install(target)
     constants.install()
     accesses.install()
+    descriptors.install(target)
     whereabouts.install()
     gaps.install()
     programs.install()

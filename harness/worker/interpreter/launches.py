@@ -130,6 +130,7 @@ def _hook_launches(target: Target) -> None:
             launching.names = _names(launching.arguments)
             observation.launching = True
             launching.options = kwargs if not _told else _told[-1]
+            gaps.refuse_overlap(launching.options)
             observation.programs.fuses = bool(launching.options.get("enable_fp_fusion", True))
         seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:

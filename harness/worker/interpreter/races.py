@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .lanes import OVERTAKES, Access, Changing, Lanes, Mask, Places
 from .places import spread
+from .turns import Turns
 
 SPINNING = 1 << 9
 """Looks at single values, with no other access between, after which a program counts as one that waits for another."""
@@ -30,6 +31,11 @@ OTHERS_READ = (
     "load, by a tl.debug_barrier() and an atomic that this program looks at"
 )
 LANES = "loads of {} what other lanes of this program stored, which go their own ways; put a tl.debug_barrier() between"
+STREAMED = "touches {} where this program stored by a descriptor, which it cannot wait for; keep the values instead, or use a second launch"
+STREAMS = (
+    "loads of {} by a descriptor what this program stored by pointers, which the engine that moves the tile does not wait for; keep the "
+    "values instead, or use a second launch"
+)
 NARROW = (
     "{} is changed by several programs and by an atomic whose scope is one program; leave `scope` as it is"
 )
@@ -68,6 +74,8 @@ class Races:
     """Of the store that runs; where nobody knows, each changes what is there."""
     order: Order = field(default_factory=Order)
     """Of the atomic that runs."""
+    by_engine: bool = False
+    """The access that runs goes by a descriptor, beside the program's lanes."""
     lockstep: bool = False
     """All lanes of a program go together: it has one warp."""
     _epoch: int = 0
@@ -91,6 +99,7 @@ class Races:
     _looks: int = 0
     lanes: Lanes = field(default_factory=Lanes)
     """Of the running program, where there is more than one warp."""
+    turns: Turns = field(default_factory=Turns)
     contested: Mask | None = None
     """Of the access that runs, where programs run backwards: lanes to whose place another warp stored, in no order."""
     rivals: Mask | None = None
@@ -111,6 +120,7 @@ class Races:
         self._first = self._epoch
         self._seen, self._loose, self._looks = {}, False, 0
         self.lanes.begin()
+        self.turns.begin_program()
 
     def meet(self) -> None:
         """All lanes of the program meet: at a barrier, or as they must for a value that all of them make together."""
@@ -122,6 +132,7 @@ class Races:
     def barrier(self) -> None:
         """All lanes meet, and what is stored is there for whoever is told."""
         self.lanes.meet()
+        self.turns.barrier()
         self._next_epoch()
         self._loose = False
 
@@ -140,8 +151,13 @@ class Races:
     def meets(self, kind: str, access: Access) -> str:
         """What is wrong with an access, with a place for names; empty where nothing is."""
         self._settle(kind, access)
+        streamed = self._streams(kind, access)
+        if streamed:
+            return streamed
+        changing = (self.changing if kind == "store" else None) or access.all_lanes
+        if kind != "load":
+            self.turns.store(access, changing)
         if kind == "store":
-            changing = self.changing or access.all_lanes
             wrong = not self.lockstep and self.lanes.overtakes(access, changing)
             if self.in_order and self._overtakes_readers(access, changing):
                 return OTHERS_READ
@@ -152,6 +168,22 @@ class Races:
             self.store(access)
             return OVERTAKES if wrong else ""
         return self.load(access) if kind == "load" else self.atomic(access)
+
+    def _streams(self, kind: str, access: Access) -> str:
+        """See `meets`; of what this program stored by a descriptor, or by pointers before one loads it."""
+        home, mine = access.home, self._first
+        known = None if self.by_engine and kind == "store" else home.streamed
+        if known is not None and (known[access.noted] >= mine).any():
+            return STREAMED
+        if not self.by_engine:
+            return ""
+        if kind == "store":
+            if home.streamed is None:
+                home.streamed = np.zeros(home.reads.size, dtype=np.int32)
+            home.streamed[access.noted] = self._epoch
+            return ""
+        stored = (one for one in (home.writers, home.adders) if one is not None)
+        return STREAMS if any((np.abs(one[access.noted]) >= mine).any() for one in stored) else ""
 
     def load(self, access: Access) -> str:
         """See `meets`; a volatile one waits for what it finds."""

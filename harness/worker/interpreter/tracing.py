@@ -51,7 +51,6 @@ _PURE = frozenset(
         *(
             "create_get_num_programs",
             "create_bitcast",
-            "create_int_to_ptr",
             "create_ptr_to_int",
             "create_fp_to_fp",
         ),
@@ -71,7 +70,9 @@ _PURE = frozenset(
         *("create_split", "create_splat", "create_unsplat", "create_make_block_ptr", "create_advance"),
     }
 )
-"""Builder methods that do nothing but give a value, beside constants and those of one numpy function."""
+"""Builder methods that do nothing but give a value, beside constants and those of one numpy function. Which memory an address leads to
+is another matter in each launch (`whereabouts`).
+"""
 
 
 def _is_pure(name: str) -> bool:

@@ -19,6 +19,7 @@ from .lines import candidate_line
 from .past import LEFT, NOTHING, Past
 from .places import Addresses, Places, counted, indices_told, mark, places_of
 from .races import Races
+from .turns import AHEAD
 
 Mask = NDArray[np.bool_]
 
@@ -123,11 +124,17 @@ class Observation:
         """Note a launch whose programs are about to run."""
         self.launches.append(record)
         self.programs.begin_launch(lockstep=record.options.get("num_warps") == 1)
+        self.programs.turns.stages = record.options.get("num_stages")
         self.read_past = NOTHING
         for known in self.allocations.values():
             known.begin_launch()
         if self.on_launch is not None:
             self.on_launch(record)
+
+    def note_race(self, line: str) -> None:
+        """An access, told of in a line, has an outcome that depends on who comes first; an empty line is none."""
+        if line and not self.races:
+            self.races.append(line)
 
     def note_false_promise(self, what: str) -> None:
         """A value is not what the kernel's author told a compiler."""
@@ -232,8 +239,11 @@ class Observation:
 
     def _look_for_races(self, kind: str, access: Access, origin: Origin | None) -> None:
         found = self.programs.meets(kind, access)
-        if found and not self.races:
-            self.races.append(self._told(found.format(_named(origin))))
+        if found:
+            self.note_race(self._told(found.format(_named(origin))))
+        when = self.programs.turns.overtaken(access) if kind == "load" else ""
+        if when:
+            self.programs.turns.note(self._told(AHEAD.format(_named(origin), when)))
 
     def _add(self, address: int, span: Span, holder: object) -> None:
         size = span.end - span.start

@@ -254,9 +254,9 @@ def _touch(kind: str, ptrs: Any, mask: Any) -> None:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros; for the second look small values that differ from lane to lane, of both signs where there are two."""
+    """Zeros; for the second look small values that differ from lane to lane, of both signs where there are two, the first not 0."""
     if not _sampler().other_values:
         return np.zeros(shape, dtype=dtype)
     count = int(np.prod(shape))
     least = 0 if np.dtype(dtype).kind in "ub" else -1
-    return (np.arange(1, count + 1) % 5 + least).reshape(shape).astype(dtype)
+    return (np.arange(2, count + 2) % 5 + least).reshape(shape).astype(dtype)

@@ -23,6 +23,8 @@ _ENDS = frozenset(
     {"tt.return", "scf.yield", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
 )
 
+_ADDRESSES = {"tt.ptr_to_int": Memory.number, "tt.int_to_ptr": Memory.place}
+
 Array = Any
 Values = list[Array]
 
@@ -159,6 +161,8 @@ def _made(operation: Operation) -> Callable[[Machine, Values], None]:
         value = arithmetic.constant(operation)
         return _plain(operation, lambda: value)
     function = arithmetic.elementwise(operation) or shaping.shaping(operation)
+    if function is not None and operation.name in _ADDRESSES:
+        return _address(operation, function)
     if function is not None:
         return _plain(operation, function)
     make = _OTHERS.get(operation.name)
@@ -222,6 +226,12 @@ def _addptr(operation: Operation) -> Callable[[Machine, Values], None]:
     assert pointee is not None
     size = np.int64(pointee.itemsize)
     return _plain(operation, lambda at, offset: at + np.asarray(offset).astype(np.int64) * size)
+
+
+def _address(operation: Operation, function: Callable[[Array], Array]) -> Callable[[Machine, Values], None]:
+    """A pointer becomes a number, or the reverse: where memory lies is another matter on each device."""
+    change = _ADDRESSES[operation.name]
+    return _effect(operation, lambda machine, value: (change(machine.memory, function(value)),))
 
 
 def _load(operation: Operation) -> Callable[[Machine, Values], None]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from triton._C.libtriton import interpreter as native
 
+from harness.worker.interpreter import whereabouts
 from harness.worker.interpreter.allocations import Allocation
 from harness.worker.interpreter.past import LEFT
 from harness.worker.interpreter.places import mark, places_of
@@ -70,6 +72,19 @@ class Memory:
         wanted, given = (_whole(one, at.shape).view(raw) for one in (expected, values))
         found = native.atomic_cas(at, wanted, given, _ORDER)
         return found.view(values.dtype).reshape(np.shape(places))
+
+    def number(self, places: Array) -> Array:
+        """Addresses as numbers, which are others where memory lies elsewhere."""
+        return self._led(whereabouts.moved, places)
+
+    def place(self, numbers: Array) -> Array:
+        """What such numbers lead to."""
+        return self._led(whereabouts.led_back, numbers)
+
+    def _led(self, change: Callable[[Observation, Array], Array], values: Array) -> Array:
+        if not self._observation.programs.elsewhere:
+            return values
+        return np.asarray(change(self._observation, np.asarray(values).view(np.uint64))).view(np.int64)[()]
 
     def _added(self, at: Array, values: Array, lanes: Array) -> Array:
         """Sums in a type that the interpreter's own atomics do not know."""

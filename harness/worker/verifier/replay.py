@@ -22,7 +22,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.guest import operators
 from harness.worker.guest.record import digest, tensors
-from harness.worker.interpreter import launches, tuning
+from harness.worker.interpreter import launches, tuning, whereabouts
 from harness.worker.interpreter.past import INPUTS
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.poison import poison
@@ -113,6 +113,8 @@ class Replayer:
         self._allowed = allowed
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._inputs: tuple[int, ...] = ()
+        self._addressed: set[int] = set()
+        """Storages whose addresses were put into memory or handed to kernels: later calls may go by them."""
         self._gap, self._reads = False, True
         self._last: _Call | None = None
         self._compiled = False
@@ -179,6 +181,9 @@ class Replayer:
             observation.programs.elsewhere = elsewhere
             for number, storage in self._storages.items():
                 observation.pasts[storage.data_ptr()] = self._lasting.past(number)
+            self._addressed &= self._storages.keys()
+            for number in self._addressed:
+                observation.origin(flat(self._storages[number]))
             for number in self._inputs:
                 address = self._storages[number].data_ptr()
                 if address in observation.allocations:
@@ -441,9 +446,13 @@ class Replayer:
         storage = self._storages.get(address.storage)
         if storage is None or not 0 <= address.offset_bytes <= storage.nbytes():
             raise Refused("the record holds an address of no memory")
+        self._addressed.add(address.storage)
+        start = int(storage.data_ptr())
         if self._observation is not None:
             self._observation.origin(flat(storage))  # no launch argument will name it
-        return int(storage.data_ptr()) + address.offset_bytes
+            if self._observation.programs.elsewhere:
+                start = whereabouts.place(self._observation, start)
+        return start + address.offset_bytes
 
     def _tensor(self, view: View) -> torch.Tensor:
         storage = self._storages.get(view.storage)
