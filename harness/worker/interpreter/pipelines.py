@@ -39,8 +39,8 @@ def install(target: Target) -> None:
         ("create_loop", functools.partialmethod(_entering, less, usual)),
         ("create_turn", _turning),
         ("create_loop_end", _leaving),
-        ("create_fork", _forking),
-        ("create_join", _joining),
+        ("create_parting_of_ways", _forking),
+        ("create_meeting_of_ways", _joining),
         ("create_feed", _feeding),
         ("create_spin", _spinning),
     ):
@@ -145,12 +145,12 @@ def _is_one_turn(bounds: Iterable[Any]) -> bool:
 
 
 def _forks(test: Any) -> Any:
-    _builder().create_fork(unknown=isinstance(test, tl.tensor))
+    _builder().create_parting_of_ways(unknown=isinstance(test, tl.tensor))
     return test
 
 
 def _joins() -> None:
-    _builder().create_join()
+    _builder().create_meeting_of_ways()
 
 
 def _spins(test: Any) -> Any:
