@@ -8,6 +8,7 @@ import os
 import pwd
 import shutil
 import site
+import stat
 import struct
 import sys
 import sysconfig
@@ -221,7 +222,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return
     try:
-        if not path.is_dir():
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             rights &= _ON_FILES
         if rights:
             linux.syscall(
