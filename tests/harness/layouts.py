@@ -68,11 +68,15 @@ def special() -> list[dict[str, int]]:
         for seed in range(20):
             x = torch.zeros(shape)
             inject_special({"x": x, "n": 3}, ("x", "n"), torch.Generator().manual_seed(seed))
+            low = x.reshape(-1, shape[-1]) == -torch.inf
+            whole = low.all(dim=1)
             rows.append(
                 {
+                    "rows": len(low) if len(shape) > 1 else 0,
                     "nan": int(x.isnan().sum()),
                     "inf": int((x == torch.inf).sum()),
-                    "low": int((x == -torch.inf).sum()),
+                    "low": int(low[~whole].sum()),
+                    "whole": int(whole.sum()),
                 }
             )
     return rows

@@ -46,7 +46,12 @@ def test_each_layout_is_what_its_name_says(told: dict[str, Any]) -> None:
 
 
 def test_special_values_are_one_of_each(told: dict[str, Any]) -> None:
-    assert all(row == {"nan": 1, "inf": 1, "low": 1} for row in told["special"])
+    assert all((row["nan"], row["inf"], row["low"]) == (1, 1, 1) for row in told["special"])
+
+
+def test_where_there_is_a_fourth_row_it_is_minus_infinity_throughout(told: dict[str, Any]) -> None:
+    assert all(row["whole"] == (row["rows"] > 3) for row in told["special"])
+    assert any(row["whole"] for row in told["special"])
 
 
 def test_held_memory_takes_other_values_under_the_same_tensors_alone(told: dict[str, Any]) -> None:
