@@ -78,23 +78,46 @@ async def evaluate(
                 return await Evaluating(sheet, pool, slot, asked).run()
             sheet.enter("call")
             interpreter = Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked, before_gpu=True)
+            said = asyncio.create_task(_said(passed) if passed else interpreter.run(), name="interpreter")
+
+            async def interpreted() -> Evaluation | None:
+                return sheet.interpreted(await asyncio.shield(said), report.unbounded)
+
             try:
-                interpreted = passed or await interpreter.run()
-                held = sheet.interpreted(interpreted, report.unbounded)
+                beside = not (effort.rough or report.unbounded) and await _begins(interpreter, said)
+                held = None if beside else await interpreted()
                 if held is not None:
                     return held
                 asked = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
-                on_gpu = Evaluating(sheet, pool, slot, asked)
+                on_gpu = Evaluating(sheet, pool, slot, asked, interpreted=interpreted if beside else None)
                 if effort.rough:
-                    return await pool.judge_on(slot, partial(on_gpu.roughly, interpreted))
+                    return await pool.judge_on(slot, partial(on_gpu.roughly, await said))
                 return await interpreter.completed(await pool.judge_on(slot, on_gpu.run))
             finally:
+                said.cancel()
+                await asyncio.wait([said])
+                if not said.cancelled():
+                    said.exception()  # told by who waited for it, or of no matter
                 await interpreter.let_go()
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.fail_open_stages("not judged", ok=None)
         return sheet.done(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+
+
+async def _said(evaluation: Evaluation) -> Evaluation:
+    return evaluation
+
+
+async def _begins(interpreter: Evaluating, said: asyncio.Task[Evaluation]) -> bool:
+    """Whether a GPU may try the first case beside the interpreter's others; `False` once the interpreter is done."""
+    begins = asyncio.create_task(interpreter.may_begin.wait(), name="may begin")
+    try:
+        await asyncio.wait((begins, said), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        begins.cancel()
+    return not said.done()
 
 
 def _targets(device: Device, asked: Sequence[Target]) -> tuple[Target, ...]:

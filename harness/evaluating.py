@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -15,6 +15,7 @@ from harness.worker.judge.seeds import derive
 from harness.worker.serving.messages import (
     ENCODER,
     JUDGE_REPORTS,
+    Abandon,
     Alive,
     Begin,
     Entered,
@@ -73,13 +74,28 @@ class Asked(msgspec.Struct, frozen=True):
     effort: Effort
 
 
+Interpreted = Callable[[], Awaitable[Evaluation | None]]
+"""What stands, where the interpreter refused the candidate; `None` when it may go on."""
+
+
 class Evaluating:
     """One candidate on one slot, after the static stage."""
 
     def __init__(
-        self, sheet: Sheet, pool: DevicePool, slot: Slot, asked: Asked, *, before_gpu: bool = False
+        self,
+        sheet: Sheet,
+        pool: DevicePool,
+        slot: Slot,
+        asked: Asked,
+        *,
+        before_gpu: bool = False,
+        interpreted: Interpreted | None = None,
     ) -> None:
+        """`interpreted`: to be awaited when the first case ran on a GPU, before any other one does."""
         self._sheet = sheet
+        self._interpreted = interpreted
+        self.may_begin = asyncio.Event()
+        """The first case ran without a fault and the source compiled: a GPU may try that case."""
         self._before_gpu = before_gpu and not asked.effort.rough
         self._sampling: asyncio.Task[Sampled] | None = None
         """Where a GPU judges meanwhile."""
@@ -184,6 +200,12 @@ class Evaluating:
                 case Left(stage=stage, ok=ok, detail=detail, at_s=at_s):
                     self._sheet.leave(stage, detail, ok=ok, at_s=at_s)
                 case FirstCallPassed():
+                    held = await self._held()
+                    if held is not None:
+                        await self._tell(channel, Abandon())
+                        await self._abandoned(channel)
+                        await self._finish_guest(guest, kill=True)
+                        return held
                     self._specifications = report.cases
                     # What the judge goes on to say is heard once it is compiled: the stages keep their order. A GPU is not
                     # left in the middle of a kernel because nothing compiles.
@@ -197,12 +219,28 @@ class Evaluating:
                         return self._sheet.done(*failure)
                     if not on_cpu:
                         await self._tell(channel, Proceed())
+                    elif report.sound:
+                        self.may_begin.set()
                 case Judged():
+                    held = await self._held()
+                    if held is not None:
+                        await self._finish_guest(guest, kill=True)
+                        return held
                     return await self._conclude(report, guest)
                 case Alive():
                     continue
                 case Weighed() | Specified():
                     raise WorkerDied("the judge answered a question that was not asked")
+
+    async def _held(self) -> Evaluation | None:
+        """Waits for the interpreter, once, where it runs beside a GPU's first call."""
+        interpreted, self._interpreted = self._interpreted, None
+        return None if interpreted is None else await interpreted()
+
+    async def _abandoned(self, channel: AsyncChannel) -> None:
+        """Hears out a judge that ends its trial."""
+        while not isinstance(await self._hear(channel), Judged):
+            continue
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
@@ -394,7 +432,7 @@ class Evaluating:
         )
 
     async def _tell(
-        self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()
+        self, channel: AsyncChannel, request: Begin | Proceed | Abandon, descriptors: tuple[int, ...] = ()
     ) -> None:
         try:
             await channel.send(ENCODER.encode(request), descriptors)

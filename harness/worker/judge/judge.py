@@ -15,6 +15,7 @@ from harness.worker.serving import linux, place
 from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
+    Abandon,
     Alive,
     Begin,
     Entered,
@@ -55,7 +56,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
             return
         request = JUDGE_REQUESTS.decode(frame.payload)
         match request:
-            case Proceed() | Leased() | Timer():
+            case Proceed() | Abandon() | Leased() | Timer():
                 continue  # for a trial that is over
             case Weigh():
                 judge.weigh(request)
@@ -156,7 +157,7 @@ class Judge:
         self.tell(Alive())
 
     def wait_for_go(self) -> bool:
-        """Whether the engine wants the trial to go on; `False` when it hung up."""
+        """Whether the engine wants the trial to go on; `False` when it abandons it or hung up."""
         try:
             return isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Proceed)
         except ChannelClosed:

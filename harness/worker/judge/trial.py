@@ -83,6 +83,7 @@ class Trial:
                     FirstCallPassed(
                         cases=self._specifications(),
                         once=self._specifications_here(),
+                        sound=findings.of_call(first, self._task) is None,
                     )
                 )
                 if not self._judge.wait_for_go():

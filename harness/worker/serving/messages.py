@@ -124,6 +124,10 @@ class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
     """The candidate compiled: go on with the execution."""
 
 
+class Abandon(msgspec.Struct, frozen=True, tag="abandon"):
+    """The interpreter refused the candidate meanwhile: the trial ends without an execution."""
+
+
 class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
     """Try wrong answers on a task's oracle, with no candidate."""
 
@@ -180,12 +184,14 @@ class Alive(msgspec.Struct, frozen=True, tag="alive"):
 
 
 class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
-    """The first case ran; the compile stage is next, then `Proceed`."""
+    """The first case ran; the compile stage is next, then `Proceed` or `Abandon`."""
 
     cases: msgspec.Raw
     """Argument specifications of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling guest."""
     once: msgspec.Raw
     """Of the same cases in the order of their calls, at the sizes at which they run here."""
+    sound: bool = False
+    """Nothing is wrong with what the call did, as far as it shows at once: no access missed its tensor."""
 
 
 class CaseTraffic(msgspec.Struct, frozen=True):
@@ -221,7 +227,7 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 
 
-JudgeRequest = Begin | Proceed | Weigh | Specify
+JudgeRequest = Begin | Proceed | Abandon | Weigh | Specify
 JudgeReport = Entered | Left | Alive | FirstCallPassed | Judged | Weighed | Specified
 
 # Judge and guest ---------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Readable(JITFunction):  # type: ignore[misc]
         with _compiling():
             try:
                 module = self.run(*given, grid=None, warmup=True, **named)
-                bound, specialization, _ = binder(*given, debug=False, **named)
+                bound, specialization, _ = binder(*given, **{"debug": False} | named)
             except (CompilationError, KeyError, TypeError, ValueError, RuntimeError, AssertionError) as error:
                 raise NotLowered(_told(error)) from error
         if isinstance(module, Unread):
