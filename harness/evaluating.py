@@ -20,6 +20,7 @@ from harness.worker.serving.messages import (
     Begin,
     Entered,
     FirstCallPassed,
+    FirstCaseRight,
     Judged,
     JudgeReport,
     Left,
@@ -95,7 +96,7 @@ class Evaluating:
         self._sheet = sheet
         self._interpreted = interpreted
         self.may_begin = asyncio.Event()
-        """The first case ran without a fault and the source compiled: a GPU may try that case."""
+        """The source compiled and its first case is right: a GPU may try that case."""
         self._before_gpu = before_gpu and not asked.effort.rough
         self._sampling: asyncio.Task[Sampled] | None = None
         """Where a GPU judges meanwhile."""
@@ -219,8 +220,8 @@ class Evaluating:
                         return self._sheet.done(*failure)
                     if not on_cpu:
                         await self._tell(channel, Proceed())
-                    elif report.sound:
-                        self.may_begin.set()
+                case FirstCaseRight():
+                    self.may_begin.set()
                 case Judged():
                     held = await self._held()
                     if held is not None:

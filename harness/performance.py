@@ -186,7 +186,7 @@ class Performance:
         )
 
     async def _counts_energy(self) -> bool:
-        return self._telemetry is not None and (await self._telemetry.state()).energy_j is not None
+        return self._telemetry is not None and await self._telemetry.counts_energy()
 
     async def _look(self) -> None:
         """The device is the clock's: what it is now, and what it tells from here on."""

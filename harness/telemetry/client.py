@@ -46,6 +46,7 @@ class Telemetry:
         self._starts = 0
         self._losses = 0
         self._begun = False
+        self._energy: bool | None = None
         self.source = ""
         """Who tells: `nvml`, `amdsmi`, `sysfs`; empty before the first answer, and where nothing tells."""
         self.note = ""
@@ -68,6 +69,12 @@ class Telemetry:
             return DeviceState()
         self.source, self.note = reply.source, reply.note
         return reply.state
+
+    async def counts_energy(self) -> bool:
+        """Whether the device tells the energy that it took; asked of it once."""
+        if self._energy is None:
+            self._energy = (await self.state()).energy_j is not None
+        return self._energy
 
     async def begin(self, own_pids: Collection[int] = ()) -> None:
         """A window begins; the device was read once when this returns."""

@@ -17,6 +17,7 @@ from harness.worker.serving.messages import (
     CaseTraffic,
     Farewell,
     FirstCallPassed,
+    FirstCaseRight,
     Judged,
     LeftBehind,
     Load,
@@ -83,7 +84,6 @@ class Trial:
                     FirstCallPassed(
                         cases=self._specifications(),
                         once=self._specifications_here(),
-                        sound=findings.of_call(first, self._task) is None,
                     )
                 )
                 if not self._judge.wait_for_go():
@@ -151,6 +151,8 @@ class Trial:
             run = first if step is first.step else self._run(step)
             self._runs.append(run)
             self._compare(run)
+            if run is first and findings.of_call(run, self._task) is None:
+                self._judge.tell(FirstCaseRight())
             run.brought.clear()  # looked at; the run is kept for what else it tells
             self._replays.start(run)
         if not self._answers.elements:

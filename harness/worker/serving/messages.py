@@ -190,8 +190,10 @@ class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
     """Argument specifications of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling guest."""
     once: msgspec.Raw
     """Of the same cases in the order of their calls, at the sizes at which they run here."""
-    sound: bool = False
-    """Nothing is wrong with what the call did, as far as it shows at once: no access missed its tensor."""
+
+
+class FirstCaseRight(msgspec.Struct, frozen=True, tag="first_case_right"):
+    """The first case matches the oracle, and nothing that shows at once is wrong with what it did: no access missed its tensor."""
 
 
 class CaseTraffic(msgspec.Struct, frozen=True):
@@ -228,7 +230,7 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
 
 
 JudgeRequest = Begin | Proceed | Abandon | Weigh | Specify
-JudgeReport = Entered | Left | Alive | FirstCallPassed | Judged | Weighed | Specified
+JudgeReport = Entered | Left | Alive | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
 
 # Judge and guest ---------------------------------------------------------------------------------------------------
 
