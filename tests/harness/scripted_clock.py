@@ -88,6 +88,9 @@ class Watch:
     async def state(self, _own: object = None) -> DeviceState:
         return DeviceState(product="X")
 
+    async def counts_energy(self) -> bool:
+        return (await self.state()).energy_j is not None
+
     async def begin(self, _own: object = ()) -> None:
         self.words.append("begin")
 
