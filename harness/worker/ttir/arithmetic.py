@@ -29,6 +29,7 @@ _COMPARED: tuple[Function, ...] = (
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
 )  # fmt: skip
 """By predicate of `arith.cmpi`; from 6 on the last four again, unsigned."""
+_BFLOAT16 = kind_of("bf16").dtype
 _HEX = re.compile(r"0x[0-9A-Fa-f]+$")
 
 
@@ -160,6 +161,28 @@ def _fused(a: Array, b: Array, c: Array) -> Array:
     return (left * right + rest).astype(dtype)
 
 
+def _ordered_zeros(function: Function, zero: Function) -> Function:
+    """A minimum or maximum by which +0 is more than -0, as on devices; numpy takes either."""
+
+    def chosen(a: Array, b: Array) -> Array:
+        found = np.asarray(function(a, b))
+        if found.all():
+            return found[()]
+        return np.where((np.asarray(a) == 0) & (np.asarray(b) == 0), zero(a, b), found).astype(found.dtype)[
+            ()
+        ]
+
+    return chosen
+
+
+def _lesser_zero(a: Array, b: Array) -> Array:
+    return -(-a + -b)
+
+
+_minimum, _fmin = (_ordered_zeros(one, _lesser_zero) for one in (np.minimum, np.fmin))
+_maximum, _fmax = (_ordered_zeros(one, np.add) for one in (np.maximum, np.fmax))
+
+
 _TWO: dict[str, Function] = {
     "arith.addi": _fitted(np.add),
     "arith.subi": _fitted(np.subtract),
@@ -183,10 +206,10 @@ _TWO: dict[str, Function] = {
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
     "arith.remf": np.fmod,
-    "arith.minimumf": np.minimum,
-    "arith.maximumf": np.maximum,
-    "arith.minnumf": np.fmin,
-    "arith.maxnumf": np.fmax,
+    "arith.minimumf": _minimum,
+    "arith.maximumf": _maximum,
+    "arith.minnumf": _fmin,
+    "arith.maxnumf": _fmax,
     "tt.mulhiui": _high_product,
     "tt.precise_divf": np.divide,
 }
@@ -238,13 +261,13 @@ def elementwise(operation: Operation) -> Function | None:
             return _fused
         case "tt.clampf":
             takes_nan = operation.number("propagateNan") != 0
-            return _clamped if takes_nan else lambda x, low, high: np.fmin(np.fmax(x, low), high)
+            return _clamped if takes_nan else lambda x, low, high: _fmin(_fmax(x, low), high)
         case _:
             return None
 
 
 def _clamped(x: Array, low: Array, high: Array) -> Array:
-    return np.minimum(np.maximum(x, low), high)
+    return _minimum(_maximum(x, low), high)
 
 
 def _comparison(predicate: int) -> Function:
@@ -273,6 +296,9 @@ def _float_comparison(predicate: int) -> Function:
 
 def _conversion(operation: Operation) -> Function:
     origin, wanted = kind_of(operation.operand_kinds[0]).dtype, kind_of(operation.result_kinds[0]).dtype
+    if wanted == _BFLOAT16 and origin.itemsize >= 4 and origin != np.float32:
+        seen = _unsigned if operation.name == "arith.uitofp" else np.asarray
+        return lambda value: _to_odd(seen(value)).astype(wanted)
     match operation.name:
         case "arith.extui" | "arith.uitofp":
             return lambda value: _unsigned(value).astype(_through(wanted)).astype(wanted)
@@ -297,6 +323,17 @@ def _conversion(operation: Operation) -> Function:
                 decode = FORMATS[FLOAT8[origin]].decode
                 return lambda value: decode(np.asarray(value).view(np.uint8)).astype(wanted)
             return lambda value: np.asarray(value).astype(wanted)
+
+
+def _to_odd(value: Array) -> Array:
+    """As float32, an odd one where it is not exact, of which narrower floats are rounded as of the value itself."""
+    wide = np.asarray(value).astype(np.longdouble)
+    with np.errstate(over="ignore"):
+        near = wide.astype(np.float32)
+    bits = near.view(np.int32)
+    cut = bits - (np.abs(near.astype(np.longdouble)) > np.abs(wide))
+    odd = (cut | (near != wide)).astype(np.int32).view(np.float32)
+    return np.where(np.isnan(near), near, odd)
 
 
 def _through(wanted: np.dtype[Any]) -> Any:
