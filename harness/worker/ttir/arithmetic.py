@@ -30,6 +30,13 @@ _COMPARED: tuple[Function, ...] = (
 )  # fmt: skip
 """By predicate of `arith.cmpi`; from 6 on the last four again, unsigned."""
 _BFLOAT16 = kind_of("bf16").dtype
+_NO_NUMBER = {
+    kind_of("f16").dtype: 0x7E00,
+    _BFLOAT16: 0x7FC0,
+    kind_of("f32").dtype: 0x7FC00000,
+    kind_of("f64").dtype: 0x7FF8000000000000,
+}
+"""By type, what an operation without a result gives on a device that keeps payloads."""
 _HEX = re.compile(r"0x[0-9A-Fa-f]+$")
 
 
@@ -264,6 +271,34 @@ def elementwise(operation: Operation) -> Function | None:
             return _clamped if takes_nan else lambda x, low, high: _fmin(_fmax(x, low), high)
         case _:
             return None
+
+
+def makes_numbers(operation: Operation) -> bool:
+    """Whether its results are new floats, which may be none, not bits that were there before."""
+    name = operation.name
+    if name in ("arith.negf", "math.absf") or kind_of(operation.result_kinds[0]).dtype not in _NO_NUMBER:
+        return False
+    return name in _TWO or name in _ONE or name in ("math.fma", "tt.clampf", "arith.truncf", "arith.extf")
+
+
+def device_nan(values: Array, *, is_cuda: bool) -> Array:
+    """
+    With the bits that a device gives what is no number, where a host's set the sign.
+
+    NVIDIA's have one pattern of up to 32 bits (PTX ISA, "NaN payloads are not preserved"), all ones but the sign; others keep what they
+    were given, and what they make has no sign.
+    """
+    none = np.isnan(values)
+    if not none.any():
+        return values
+    values = np.asarray(values)
+    whole = np.dtype(f"i{values.dtype.itemsize}")
+    plain, full = _NO_NUMBER[values.dtype], np.iinfo(whole).max
+    bits = values.view(whole)
+    if is_cuda and whole.itemsize < 8:
+        return np.where(none, full, bits).astype(whole).view(values.dtype)[()]
+    made = none & (bits == (plain | np.iinfo(whole).min))
+    return np.where(made, plain, bits).astype(whole).view(values.dtype)[()]
 
 
 def _clamped(x: Array, low: Array, high: Array) -> Array:

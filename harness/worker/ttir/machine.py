@@ -162,6 +162,8 @@ def _made(operation: Operation) -> Callable[[Machine, Values], None]:
     function = arithmetic.elementwise(operation) or shaping.shaping(operation)
     if function is not None and operation.name in _ADDRESSES:
         return _address(operation, function)
+    if function is not None and arithmetic.makes_numbers(operation):
+        return _number(operation, function)
     if function is not None:
         return _plain(operation, function)
     make = _OTHERS.get(operation.name)
@@ -194,6 +196,17 @@ def _plain(operation: Operation, function: Callable[..., Any]) -> Callable[[Mach
             values[number] = value
 
     return several
+
+
+def _number(operation: Operation, function: Callable[..., Array]) -> Callable[[Machine, Values], None]:
+    """New floats; those that are no numbers have a device's bits."""
+    operands, (result,) = tuple(operation.operands), operation.results
+
+    def run(machine: Machine, values: Values) -> None:
+        found = function(*[values[one] for one in operands])
+        values[result] = arithmetic.device_nan(found, is_cuda=machine.memory.is_cuda)
+
+    return run
 
 
 def _effect(

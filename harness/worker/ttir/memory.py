@@ -36,10 +36,10 @@ class Outside(Exception):
 class Memory:
     """What one launch may touch; what it reads and writes is noted in the observation."""
 
-    def __init__(self, observation: Observation, *, aligned: bool = False) -> None:
-        """`aligned`: loads and stores have to be of multiples of their size, as atomics have to be everywhere."""
+    def __init__(self, observation: Observation, *, is_cuda: bool = False) -> None:
+        """`is_cuda`: loads and stores have to be of multiples of their size, as atomics have to be everywhere."""
         self._observation = observation
-        self._aligned = aligned
+        self.is_cuda = is_cuda
         self._last: Allocation | None = None
 
     def load(self, places: Array, dtype: np.dtype[Any], mask: Array | None, other: Array | None) -> Array:
@@ -116,7 +116,7 @@ class Memory:
         else:
             lanes = _whole(mask, at.shape)
             live = at[lanes]
-        if (self._aligned or kind == "atomic") and (live & np.uint64(dtype.itemsize - 1)).any():
+        if (self.is_cuda or kind == "atomic") and (live & np.uint64(dtype.itemsize - 1)).any():
             raise Outside(UNALIGNED.format(kind=kind, bytes=dtype.itemsize))
         if live.size:
             self._note(kind, live, dtype.itemsize)
