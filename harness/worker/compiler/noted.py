@@ -182,6 +182,7 @@ def _left_open(one: FunctionNotes, memories: Memories) -> Iterator[tuple[str, st
     yield "parameters that stay tensors", repr(one.unspecialised)
     yield "types of parameters", repr(one.types)
     yield "computes constants", repr(one.computes_constants)
+    yield "debug", repr(one.debug)
 
 
 def values(

@@ -14,8 +14,8 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from . import unordered
-from .observing import current, is_backwards, meet
+from . import gaps, unordered
+from .observing import cannot, current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
 
@@ -167,8 +167,11 @@ def _note_order(sem: Any, scope: Any) -> None:
 
 def _note_barrier(_: Any) -> None:
     observation = current()
-    if observation is not None:
-        observation.programs.barrier()
+    if observation is None:
+        return
+    if observation.programs.clustered:
+        raise cannot(gaps.CLUSTERS)
+    observation.programs.barrier()
 
 
 def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:

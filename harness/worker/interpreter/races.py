@@ -78,6 +78,8 @@ class Races:
     """The access that runs goes by a descriptor, beside the program's lanes."""
     lockstep: bool = False
     """All lanes of a program go together: it has one warp."""
+    clustered: bool = False
+    """A program is several groups of lanes, which wait for each other at no barrier (`num_ctas`)."""
     _epoch: int = 0
     _first: int = 1
     """Epoch in which the running program began."""
@@ -107,9 +109,10 @@ class Races:
     disputed: set[int] = field(default_factory=set)
     """Addresses at which programs of the launch stored one value and another in no order."""
 
-    def begin_launch(self, *, lockstep: bool) -> None:
+    def begin_launch(self, *, lockstep: bool, clustered: bool = False) -> None:
         """Launches come one after the other: all is handed over."""
-        self.lockstep = lockstep
+        self.lockstep = lockstep and not clustered
+        self.clustered = clustered
         self._handed = {}
         self.disputed.clear()
 
@@ -124,6 +127,8 @@ class Races:
 
     def meet(self) -> None:
         """All lanes of the program meet: at a barrier, or as they must for a value that all of them make together."""
+        if self.clustered:
+            return
         self.lanes.meet()
         if self._loose:
             self._next_epoch()

@@ -123,7 +123,10 @@ class Observation:
     def launch(self, record: LaunchRecord) -> None:
         """Note a launch whose programs are about to run."""
         self.launches.append(record)
-        self.programs.begin_launch(lockstep=record.options.get("num_warps") == 1)
+        self.programs.begin_launch(
+            lockstep=record.options.get("num_warps") == 1,
+            clustered=record.options.get("num_ctas") not in (None, 1),
+        )
         self.programs.turns.stages = record.options.get("num_stages")
         self.read_past = NOTHING
         for known in self.allocations.values():

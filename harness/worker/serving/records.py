@@ -180,6 +180,8 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     """Of parameters whose annotation fixes it, as `i8` and `*fp16`."""
     computes_constants: bool = False
     """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
+    debug: bool = False
+    """Its checks are compiled unless a launch says otherwise: `tl.device_assert`, and of integers that wrap around."""
 
 
 class Record(msgspec.Struct, frozen=True):

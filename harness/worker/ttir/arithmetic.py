@@ -29,6 +29,14 @@ _COMPARED: tuple[Function, ...] = (
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
 )  # fmt: skip
 """By predicate of `arith.cmpi`; from 6 on the last four again, unsigned."""
+_BFLOAT16 = kind_of("bf16").dtype
+_NO_NUMBER = {
+    kind_of("f16").dtype: 0x7E00,
+    _BFLOAT16: 0x7FC0,
+    kind_of("f32").dtype: 0x7FC00000,
+    kind_of("f64").dtype: 0x7FF8000000000000,
+}
+"""By type, what an operation without a result gives on a device that keeps payloads."""
 _HEX = re.compile(r"0x[0-9A-Fa-f]+$")
 
 
@@ -160,6 +168,28 @@ def _fused(a: Array, b: Array, c: Array) -> Array:
     return (left * right + rest).astype(dtype)
 
 
+def _ordered_zeros(function: Function, zero: Function) -> Function:
+    """A minimum or maximum by which +0 is more than -0, as on devices; numpy takes either."""
+
+    def chosen(a: Array, b: Array) -> Array:
+        found = np.asarray(function(a, b))
+        if found.all():
+            return found[()]
+        return np.where((np.asarray(a) == 0) & (np.asarray(b) == 0), zero(a, b), found).astype(found.dtype)[
+            ()
+        ]
+
+    return chosen
+
+
+def _lesser_zero(a: Array, b: Array) -> Array:
+    return -(-a + -b)
+
+
+_minimum, _fmin = (_ordered_zeros(one, _lesser_zero) for one in (np.minimum, np.fmin))
+_maximum, _fmax = (_ordered_zeros(one, np.add) for one in (np.maximum, np.fmax))
+
+
 _TWO: dict[str, Function] = {
     "arith.addi": _fitted(np.add),
     "arith.subi": _fitted(np.subtract),
@@ -183,10 +213,10 @@ _TWO: dict[str, Function] = {
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
     "arith.remf": np.fmod,
-    "arith.minimumf": np.minimum,
-    "arith.maximumf": np.maximum,
-    "arith.minnumf": np.fmin,
-    "arith.maxnumf": np.fmax,
+    "arith.minimumf": _minimum,
+    "arith.maximumf": _maximum,
+    "arith.minnumf": _fmin,
+    "arith.maxnumf": _fmax,
     "tt.mulhiui": _high_product,
     "tt.precise_divf": np.divide,
 }
@@ -238,13 +268,41 @@ def elementwise(operation: Operation) -> Function | None:
             return _fused
         case "tt.clampf":
             takes_nan = operation.number("propagateNan") != 0
-            return _clamped if takes_nan else lambda x, low, high: np.fmin(np.fmax(x, low), high)
+            return _clamped if takes_nan else lambda x, low, high: _fmin(_fmax(x, low), high)
         case _:
             return None
 
 
+def makes_numbers(operation: Operation) -> bool:
+    """Whether its results are new floats, which may be none, not bits that were there before."""
+    name = operation.name
+    if name in ("arith.negf", "math.absf") or kind_of(operation.result_kinds[0]).dtype not in _NO_NUMBER:
+        return False
+    return name in _TWO or name in _ONE or name in ("math.fma", "tt.clampf", "arith.truncf", "arith.extf")
+
+
+def device_nan(values: Array, *, is_cuda: bool) -> Array:
+    """
+    With the bits that a device gives what is no number, where a host's set the sign.
+
+    NVIDIA's have one pattern of up to 32 bits (PTX ISA, "NaN payloads are not preserved"), all ones but the sign; others keep what they
+    were given, and what they make has no sign.
+    """
+    none = np.isnan(values)
+    if not none.any():
+        return values
+    values = np.asarray(values)
+    whole = np.dtype(f"i{values.dtype.itemsize}")
+    plain, full = _NO_NUMBER[values.dtype], np.iinfo(whole).max
+    bits = values.view(whole)
+    if is_cuda and whole.itemsize < 8:
+        return np.where(none, full, bits).astype(whole).view(values.dtype)[()]
+    made = none & (bits == (plain | np.iinfo(whole).min))
+    return np.where(made, plain, bits).astype(whole).view(values.dtype)[()]
+
+
 def _clamped(x: Array, low: Array, high: Array) -> Array:
-    return np.minimum(np.maximum(x, low), high)
+    return _minimum(_maximum(x, low), high)
 
 
 def _comparison(predicate: int) -> Function:
@@ -273,6 +331,9 @@ def _float_comparison(predicate: int) -> Function:
 
 def _conversion(operation: Operation) -> Function:
     origin, wanted = kind_of(operation.operand_kinds[0]).dtype, kind_of(operation.result_kinds[0]).dtype
+    if wanted == _BFLOAT16 and origin.itemsize >= 4 and origin != np.float32:
+        seen = _unsigned if operation.name == "arith.uitofp" else np.asarray
+        return lambda value: _to_odd(seen(value)).astype(wanted)
     match operation.name:
         case "arith.extui" | "arith.uitofp":
             return lambda value: _unsigned(value).astype(_through(wanted)).astype(wanted)
@@ -297,6 +358,17 @@ def _conversion(operation: Operation) -> Function:
                 decode = FORMATS[FLOAT8[origin]].decode
                 return lambda value: decode(np.asarray(value).view(np.uint8)).astype(wanted)
             return lambda value: np.asarray(value).astype(wanted)
+
+
+def _to_odd(value: Array) -> Array:
+    """As float32, an odd one where it is not exact, of which narrower floats are rounded as of the value itself."""
+    wide = np.asarray(value).astype(np.longdouble)
+    with np.errstate(over="ignore"):
+        near = wide.astype(np.float32)
+    bits = near.view(np.int32)
+    cut = bits - (np.abs(near.astype(np.longdouble)) > np.abs(wide))
+    odd = (cut | (near != wide)).astype(np.int32).view(np.float32)
+    return np.where(np.isnan(near), near, odd)
 
 
 def _through(wanted: np.dtype[Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from triton.runtime.driver import driver
 
 from harness.worker.interpreter.launches import tensors_in
 from harness.worker.interpreter.traffic import LaunchRecord, Observation
@@ -38,7 +39,8 @@ def launch(
     x, y, z = grid
     observation.launch(LaunchRecord(kernel.fn.__name__, grid, x * y * z, kernel.fn, arguments, options))
     values = _bound(module, given)
-    machine = Machine(module, Memory(observation), grid, observation.programs.elsewhere)
+    is_cuda = driver.active.get_current_target().backend == "cuda"
+    machine = Machine(module, Memory(observation, is_cuda=is_cuda), grid, observation.programs.elsewhere)
     for place in itertools.product(range(x), range(y), range(z)):
         machine.program(place, values)
 

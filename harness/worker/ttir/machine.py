@@ -16,9 +16,8 @@ from .text import Block, Function, Operation, Unreadable
 
 MOST_TURNS = 1 << 20
 """Of one loop; one that has more waits for what never comes, as programs are run in turn."""
-_NOTHING = frozenset(
-    {"tt.print", "gpu.barrier", "ttg.barrier", "ttg.local_barrier", "llvm.intr.assume", "tt.assert"}
-)
+WRAPS = "a loop counts on to {at}, which {bits} bits do not hold: it wraps around there and goes on; end it earlier"
+_NOTHING = frozenset({"tt.print", "gpu.barrier", "ttg.barrier", "ttg.local_barrier", "llvm.intr.assume"})
 _ENDS = frozenset(
     {"tt.return", "scf.yield", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
 )
@@ -163,6 +162,8 @@ def _made(operation: Operation) -> Callable[[Machine, Values], None]:
     function = arithmetic.elementwise(operation) or shaping.shaping(operation)
     if function is not None and operation.name in _ADDRESSES:
         return _address(operation, function)
+    if function is not None and arithmetic.makes_numbers(operation):
+        return _number(operation, function)
     if function is not None:
         return _plain(operation, function)
     make = _OTHERS.get(operation.name)
@@ -197,6 +198,17 @@ def _plain(operation: Operation, function: Callable[..., Any]) -> Callable[[Mach
     return several
 
 
+def _number(operation: Operation, function: Callable[..., Array]) -> Callable[[Machine, Values], None]:
+    """New floats; those that are no numbers have a device's bits."""
+    operands, (result,) = tuple(operation.operands), operation.results
+
+    def run(machine: Machine, values: Values) -> None:
+        found = function(*[values[one] for one in operands])
+        values[result] = arithmetic.device_nan(found, is_cuda=machine.memory.is_cuda)
+
+    return run
+
+
 def _effect(
     operation: Operation, function: Callable[..., tuple[Array, ...]]
 ) -> Callable[[Machine, Values], None]:
@@ -209,6 +221,19 @@ def _effect(
             values[number] = value
 
     return run
+
+
+def _assert(operation: Operation) -> Callable[[Machine, Values], None]:
+    """A lane of which it is false ends the launch."""
+    message = operation.attributes.get("message", "").strip('"')
+    told = "what tl.device_assert or a check of `debug` asks for is false" + (message and f": {message}")
+
+    def check(_: Machine, condition: Array) -> tuple[()]:
+        if not np.all(condition):
+            raise Wrong(told, operation.line)
+        return ()
+
+    return _effect(operation, check)
 
 
 def _program_id(operation: Operation) -> Callable[[Machine, Values], None]:
@@ -354,8 +379,10 @@ def _for(operation: Operation) -> Callable[[Machine, Values], None]:
     def run(machine: Machine, values: Values) -> None:
         kind = type(np.asarray(values[low])[()])
         at, end, by = int(values[low]), int(values[high]), int(values[step])
+        bits = 8 * np.dtype(kind).itemsize
+        most = (1 << (bits if unsigned else bits - 1)) - 1
         if unsigned:
-            at, end = (one % (1 << (8 * np.dtype(kind).itemsize)) for one in (at, end))
+            at, end = (one % (1 << bits) for one in (at, end))
         held = tuple(values[one] for one in carried)
         turns = 0
         while at < end:
@@ -364,6 +391,8 @@ def _for(operation: Operation) -> Callable[[Machine, Values], None]:
                 raise Wrong("a loop does not end", operation.line)
             held = machine.hand(block, values, (np.asarray(at).astype(kind)[()], *held))
             at += by
+        if turns and at > most:
+            raise Wrong(WRAPS.format(at=at, bits=bits), operation.line)
         for number, value in zip(results, held, strict=True):
             values[number] = value
 
@@ -419,6 +448,7 @@ _OTHERS: dict[str, Callable[[Operation], Callable[[Machine, Values], None]]] = {
     "tt.get_program_id": _program_id,
     "tt.get_num_programs": _num_programs,
     "tt.addptr": _addptr,
+    "tt.assert": _assert,
     "tt.load": _load,
     "tt.store": _store,
     "tt.atomic_rmw": _atomic,

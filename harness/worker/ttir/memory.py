@@ -24,15 +24,22 @@ _UNSIGNED = (8, 9)
 _ORDER = native.MEM_SEMANTIC.ACQUIRE_RELEASE
 
 
+UNALIGNED = (
+    "{kind} of {bytes} bytes at an address that is no multiple of {bytes}, which this target does not do"
+)
+
+
 class Outside(Exception):
-    """An access of memory that is no tensor's, or that an earlier call left."""
+    """An access of memory that is no tensor's, that an earlier call left, or that the target cannot do there."""
 
 
 class Memory:
     """What one launch may touch; what it reads and writes is noted in the observation."""
 
-    def __init__(self, observation: Observation) -> None:
+    def __init__(self, observation: Observation, *, is_cuda: bool = False) -> None:
+        """`is_cuda`: loads and stores have to be of multiples of their size, as atomics have to be everywhere."""
         self._observation = observation
+        self.is_cuda = is_cuda
         self._last: Allocation | None = None
 
     def load(self, places: Array, dtype: np.dtype[Any], mask: Array | None, other: Array | None) -> Array:
@@ -109,6 +116,8 @@ class Memory:
         else:
             lanes = _whole(mask, at.shape)
             live = at[lanes]
+        if (self.is_cuda or kind == "atomic") and (live & np.uint64(dtype.itemsize - 1)).any():
+            raise Outside(UNALIGNED.format(kind=kind, bytes=dtype.itemsize))
         if live.size:
             self._note(kind, live, dtype.itemsize)
         return at, lanes

@@ -126,7 +126,8 @@ class Kernels:
         if readable:
             text = self._definitions[notes.function.name, notes.function.line]
             listed = self._unspecialised(notes)
-            return lowering.Readable(body, _bare(text), self._file, do_not_specialize=listed), scope
+            listing = {"do_not_specialize": listed, "debug": notes.debug}
+            return lowering.Readable(body, _bare(text), self._file, **listing), scope
         fn = triton.jit(body)
         if isinstance(fn, interpreter.InterpretedFunction):
             fn.kwargs["do_not_specialize"] = self._unspecialised(notes)
