@@ -77,7 +77,11 @@ _INSIDE_STORAGES = frozenset({
     "_new_shared_filename_cpu", "_set_from_file", "_write_file", "_get_filename", "_get_shared_fd",
 })  # fmt: skip
 """Whose memory a tensor lies in, and ways to put it elsewhere."""
-_ATTRIBUTES |= _INSIDE_STORAGES
+_INSIDE_KERNELS = frozenset({
+    "used_global_vals", "device_caches", "create_binder", "_do_compile", "_pack_args", "_repr", "_fn_name", "_hash_lock", "raw_src",
+})  # fmt: skip
+"""What Triton keeps of a jit function, which the interpreter's has not."""
+_ATTRIBUTES |= _INSIDE_STORAGES | _INSIDE_KERNELS
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
 _RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})

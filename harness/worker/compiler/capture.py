@@ -33,7 +33,7 @@ from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stor
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
 
-from . import files, noted, starting
+from . import attributes, files, noted, starting
 from .options import dropped, refusal, unknown
 from .stub import stub
 
@@ -267,6 +267,8 @@ def _address(given: int) -> Address | None:
 
 def _function(kernel: Any) -> Function:
     function = Function(name=kernel.fn.__code__.co_name, line=_line(kernel))
+    if isinstance(kernel, jit.JITFunction):
+        attributes.check(kernel)
     if function not in functions:
         _check_text(kernel)
         functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself
