@@ -150,7 +150,7 @@ def _compile_launches(target: Target) -> None:
             bound, own = naming.bind(self, args, options)
             size = _grid(grid, bound)
             running.launch(self, bound, own)(size)
-            return None
+            return stub(target, options)
         if warmup or _recording is None:
             asked = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
             _compile(self, compile_or_launch, args, options, asked)
@@ -168,7 +168,7 @@ def _compile_launches(target: Target) -> None:
             launch.values = _values(self, bound, options)
             with contextlib.suppress(naming.CannotName):
                 _function(self)
-            return None
+            return stub(target, options)
         try:
             options = _accepted(options, bound, target, launch)
             _compile(self, compile_or_launch, args, options, launch)
