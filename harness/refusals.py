@@ -44,7 +44,7 @@ _TORCH = (
     "torch.library", "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._dynamo",
     "torch._inductor", "torch.multiprocessing", "torch.distributed", "torch.ops.load_library", "torch.from_file",
     "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime.interpret",
-    "triton.runtime.driver.set_active", "torch.utils._mode_utils",
+    "triton.runtime.driver.set_active", "torch.utils._mode_utils", "triton.knobs.compilation.listener",
 )  # fmt: skip
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
 
@@ -77,7 +77,16 @@ _INSIDE_STORAGES = frozenset({
     "_new_shared_filename_cpu", "_set_from_file", "_write_file", "_get_filename", "_get_shared_fd",
 })  # fmt: skip
 """Whose memory a tensor lies in, and ways to put it elsewhere."""
-_ATTRIBUTES |= _INSIDE_STORAGES
+_INSIDE_KERNELS = frozenset({
+    "used_global_vals", "device_caches", "create_binder", "_do_compile", "_pack_args", "_repr", "_fn_name", "_hash_lock", "raw_src",
+})  # fmt: skip
+"""What Triton keeps of a jit function, which the interpreter's has not."""
+_HOOKS = frozenset({
+    "launch_enter_hook", "launch_exit_hook", "kernel_load_start_hook", "kernel_load_end_hook", "jit_cache_hook",
+    "jit_post_compile_hook", "add_stages_inspection_hook", "cache_hook", "compiled_hook",
+})  # fmt: skip
+"""Triton calls them on a device alone, where it compiles and launches."""
+_ATTRIBUTES |= _INSIDE_STORAGES | _INSIDE_KERNELS | _HOOKS
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
 _RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})

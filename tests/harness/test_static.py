@@ -65,6 +65,9 @@ def verdict_of(source: str) -> Verdict | None:
         "import os; getattr(os, str(x))",
         "getattr(torch, 'soft' + 'max')",
         "triton.knobs.runtime.launch_enter_hook = print",
+        "triton.knobs.runtime.launch_enter_hook.add(print)",
+        "triton.knobs.compilation.listener = print",
+        "kernel.used_global_vals.clear()",
         "(lambda input: 0)(input())",
     ],
 )

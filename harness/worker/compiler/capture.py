@@ -33,7 +33,7 @@ from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stor
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
 
-from . import files, noted, starting
+from . import attributes, files, noted, starting
 from .options import dropped, refusal, unknown
 from .stub import stub
 
@@ -150,7 +150,7 @@ def _compile_launches(target: Target) -> None:
             bound, own = naming.bind(self, args, options)
             size = _grid(grid, bound)
             running.launch(self, bound, own)(size)
-            return None
+            return stub(target, options)
         if warmup or _recording is None:
             asked = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
             _compile(self, compile_or_launch, args, options, asked)
@@ -168,7 +168,7 @@ def _compile_launches(target: Target) -> None:
             launch.values = _values(self, bound, options)
             with contextlib.suppress(naming.CannotName):
                 _function(self)
-            return None
+            return stub(target, options)
         try:
             options = _accepted(options, bound, target, launch)
             _compile(self, compile_or_launch, args, options, launch)
@@ -267,6 +267,8 @@ def _address(given: int) -> Address | None:
 
 def _function(kernel: Any) -> Function:
     function = Function(name=kernel.fn.__code__.co_name, line=_line(kernel))
+    if isinstance(kernel, jit.JITFunction):
+        attributes.check(kernel)
     if function not in functions:
         _check_text(kernel)
         functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself

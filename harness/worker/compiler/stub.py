@@ -12,7 +12,7 @@ from harness.worker.interpreter import shim
 
 def stub(target: Target, options: Mapping[str, Any]) -> SimpleNamespace:
     """
-    What `kernel.warmup` gives under the interpreter, and where launches are only noted, to be held beside its own.
+    What `kernel.warmup` and a launch give under the interpreter, and where launches are only noted, to be held beside its own.
 
     Persistent kernels size their grid by it; any grid is right, so modest numbers do. They are shown nowhere.
     """

@@ -194,6 +194,15 @@ class Recorder:
 
         return done
 
+    def grid(self, grid: Any) -> Any:
+        """The grid of a launch, or what gives it: nothing but plain tuples and whole numbers can be recorded."""
+
+        def looked_at(sizes: Any) -> Any:
+            self._attempt(naming.refuse_own_grid, sizes)
+            return sizes
+
+        return (lambda meta: looked_at(grid(meta))) if callable(grid) else looked_at(grid)
+
     def view(self, tensor: torch.Tensor, *, fresh: bool = False) -> View:
         """Where a tensor lies. Memory not seen before is `fresh`, or its contents become a step."""
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
@@ -343,6 +352,7 @@ def install() -> None:
             return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
         bound, options = naming.bind(self, args, kwargs)
         done = writing.launch(self, bound, options)
+        grid = writing.grid(grid) if isinstance(writing, Recorder) else grid
         grids.append(None)
         failed = True
         try:

@@ -135,7 +135,8 @@ def _hook_launches(target: Target) -> None:
         seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:
             with seen:
-                return run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+                run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+            return stub(target, kwargs)
         finally:
             if observation is not None:
                 observation.launching = False

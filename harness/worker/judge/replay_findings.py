@@ -66,7 +66,7 @@ def incomplete(run: Run, excess: str) -> ErrorReport:
 
 def refused(run: Run, report: NotReplayed) -> ErrorReport:
     """The record did not run to its end."""
-    if report.finding == "read_otherwise":
+    if report.finding in ("read_otherwise", "mixed_constants"):
         return ErrorReport(
             kind=report.finding, message=f"case {run.case.name}: {report.message}", line=report.line
         )

@@ -34,6 +34,7 @@ from harness.worker.serving.records import (
     Descriptor,
     Dtype,
     Function,
+    FunctionNotes,
     HostRead,
     Items,
     Language,
@@ -55,6 +56,7 @@ from . import shadow
 from .host_copies import PART_COPIES, HostCopies, elements_of, flat
 from .kernels_only import Kernels, NotAKernel, language
 from .lasting import Lasting
+from .same_key import LaunchKeys
 
 MAX_STORAGE_BYTES = 4 << 30
 _CONSTANTS = frozenset(
@@ -124,6 +126,8 @@ class Replayer:
         self._copies = HostCopies()
         self.shadows = shadow.Shadows()
         self._lasting = Lasting()
+        self._keys = LaunchKeys()
+        self._notes: tuple[FunctionNotes, ...] = ()
         for table in tables:
             self._contents(table.storage, len(table.data), table.data)
 
@@ -174,6 +178,7 @@ class Replayer:
             if name not in inputs:
                 raise Refused(f"the record names an input `{name}` that there is not")
             self._bind(number, inputs[name].untyped_storage(), shadow.ORIGINAL)
+        self._notes = record.functions
         self._functions = self._kernels.build(record.functions, readable=compiled)
         with self._device.observe(inputs) as observation:
             self._observation = observation
@@ -298,6 +303,9 @@ class Replayer:
         kernel = self.value(step.kernel)
         if min(step.grid) < 0:
             raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
+        mixed = self._keys.mixes(step, self._notes)
+        if mixed is not None:
+            raise Refused(mixed, kind="mixed_constants", line=step.kernel.line)
         arguments = {name: self.value(value) for name, value in step.arguments.items()}
         options = {name: self.value(value) for name, value in step.options.items()}
         if self._compiled:

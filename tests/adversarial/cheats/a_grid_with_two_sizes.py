@@ -1,0 +1,28 @@
+"""A tuple for a grid that has other sizes by index than one after another: a device runs one program."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "vector_add"
+EXPECT = ("unsupported", "unproven")
+
+
+class Grid(tuple):
+    def __getitem__(self, at):
+        return 1
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(x, y):
+    out = torch.empty_like(x)
+    add_kernel[lambda meta: Grid((triton.cdiv(x.numel(), 1024),))](x, y, out, x.numel(), BLOCK=1024)
+    return out
