@@ -26,8 +26,6 @@ from .shaping import Differs
 
 Values = NDArray[Any]
 Lanes = NDArray[np.bool_]
-GROUPS = (16, 8, 4, 2)
-"""Lanes that one access may hold, of 16 bytes."""
 
 
 def install() -> None:
@@ -35,8 +33,6 @@ def install() -> None:
     builder = interpreter.InterpreterBuilder
     for name in ("create_shl", "create_lshr", "create_ashr"):
         setattr(builder, name, _binary(getattr(builder, name), _beyond_width))
-    for name in ("create_sdiv", "create_srem"):
-        setattr(builder, name, _truncated(getattr(builder, name), int(name == "create_srem")))
     for name in ("create_sdiv", "create_udiv", "create_srem", "create_urem"):
         setattr(builder, name, _binary(getattr(builder, name), _noted_without_quotient))
     for name in ("create_fp_to_si", "create_fp_to_ui"):
@@ -61,46 +57,6 @@ def _binary(method: Callable[..., Any], broken: Callable[[Values, Values], Lanes
         return _without(method(self, lhs, rhs), lanes)
 
     return operate
-
-
-def _truncated(method: Callable[..., Any], step: int) -> Callable[..., Any]:
-    """Elsewhere quotients of an aligned group are that of its first lane, remainders follow its first one's.
-
-    Triton's AxisInfo takes them for that of negative numbers too, whose quotients are rounded up: -4 // 4 is -1 and -3 // 4 is 0. A
-    vectorised store then asks the mask of the first lane alone (seen in the code for gfx942 and sm_90, 3.7).
-    """
-
-    @functools.wraps(method)
-    def operate(self: Any, lhs: Any, rhs: Any) -> Any:
-        result = method(self, lhs, rhs)
-        if is_elsewhere() and result.data.size > 1 and (lhs.data < 0).any():
-            result.data = _grouped(result.data, lhs.data, rhs.data, step)
-        return result
-
-    return operate
-
-
-def _grouped(found: Values, values: Values, by: Values, step: int) -> Values:
-    """What lanes become that follow a negative multiple of their group's size, one by one."""
-    shape = found.shape
-    divisor = int(np.gcd.reduce(np.abs(by.astype(np.int64)), axis=None))
-    result, open_ = found.copy(), np.ones(shape, dtype=np.bool_)
-    for axis, length in enumerate(shape):
-        for size in GROUPS:
-            if divisor % size or length % size:
-                continue
-            split = (*shape[:axis], length // size, size, *shape[axis + 1 :])
-            at = np.arange(size).reshape(size, *[1] * (len(shape) - axis - 1)).astype(found.dtype)
-            of, under, left, given = (
-                np.broadcast_to(one, shape).reshape(split) for one in (values, by, open_, found)
-            )
-            first = np.take(of, [0], axis + 1)
-            alike = (of == first + at) & (under == np.take(under, [0], axis + 1))
-            bent = alike.all(axis + 1, keepdims=True) & (first < 0) & (first % size == 0) & left
-            taken = np.where(bent, np.take(given, [0], axis + 1) + at * step, result.reshape(split))
-            result = taken.astype(found.dtype).reshape(shape)
-            open_ = open_ & ~bent.reshape(shape)
-    return result
 
 
 def _cast(method: Callable[..., Any]) -> Callable[..., Any]:
