@@ -14,7 +14,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from . import gaps, unordered
+from . import gaps, quotients, unordered
 from .observing import cannot, current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
@@ -47,6 +47,7 @@ def install() -> None:
         eviction_policy: Any,
         is_volatile: Any,
     ) -> Any:
+        mask = quotients.taken(mask)
         if other is None and not getattr(ptrs, "bounded", False):
             other = _undefined(ptrs, mask)
         _note_waiting(cache_modifier, volatile=bool(is_volatile))
@@ -56,7 +57,7 @@ def install() -> None:
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _note_values(ptrs, value)
-        lanes = ptrs, value, _guard("store", ptrs, mask)
+        lanes = ptrs, value, _guard("store", ptrs, quotients.taken(mask))
         if is_backwards():
             lanes = unordered.with_another_last(*unordered.without_the_last(*lanes))
         return store(self, *lanes, *rest, **named)

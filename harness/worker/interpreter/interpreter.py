@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `constants`, `loops`, `pipelines`, `expressions`, `accesses`, `gaps`, `hints`, `indices`, `reductions`, `unpromised`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `descriptors`, `quick`, `programs`, `tracing`,
+With `launches`, `constants`, `loops`, `pipelines`, `expressions`, `accesses`, `gaps`, `hints`, `indices`, `reductions`, `unpromised`, `quotients`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `descriptors`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
@@ -28,6 +28,7 @@ from . import (
     pipelines,
     programs,
     quick,
+    quotients,
     reductions,
     shim,
     unpromised,
@@ -57,6 +58,7 @@ def prepare(target: Target) -> None:
     bfloat16.install(cannot)
     float8.install(cannot)
     unpromised.install()
+    quotients.install()
     indices.install()
     launches.install(target)
     loops.install()

@@ -24,6 +24,9 @@ from . import constants, gaps, hints, loops, tuning
 from .observing import current
 from .traffic import LaunchRecord
 
+BUFFER_BYTES = 2**31 - 1
+"""AMD's compiler makes buffer operations of every block of pointers into tensors up to so large (`is_within_2gb`, Triton 3.6 and 3.7), wherever its offsets lead."""
+
 _told: list[Mapping[str, Any]] = []
 
 
@@ -117,6 +120,7 @@ def _hook_launches(target: Target) -> None:
         interpreter.InterpreterBuilder.set_grid_dim,
         interpreter.InterpreterBuilder.set_grid_idx,
     )
+    amd = target.backend == "hip"
     launching = SimpleNamespace(kernel=None, arguments={}, options={}, names={})
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -149,7 +153,8 @@ def _hook_launches(target: Target) -> None:
         observation = current()
         if observation is not None and isinstance(tensor, torch.Tensor):
             names = launching.names.get(tensor.data_ptr(), ())
-            pointer.handle.origin = observation.origin(tensor, names)
+            buffered = amd and tensor is arg and tensor.untyped_storage().nbytes() <= BUFFER_BYTES
+            pointer.handle.origin = observation.origin(tensor, names, upwards=buffered)
         return pointer
 
     def set_grid_dim(self: Any, x: int, y: int, z: int) -> None:

@@ -50,6 +50,12 @@ class Origin:
     """Parameters of the kernel that hold it."""
     storage: int = 0
     """Address of the storage: the allocation's key."""
+    floor: int = 0
+    """Addresses below it are out of reach of blocks of pointers: AMD's compiler makes their offsets numbers without a sign."""
+
+    def start(self, lanes: int) -> int:
+        """The first address that so many lanes may touch."""
+        return max(self.allocation.span.start, self.floor if lanes > 1 else 0)
 
 
 @dataclass(slots=True)
@@ -195,13 +201,14 @@ class Observation:
             first = tensor.data_ptr() - storage.data_ptr()
             known[1][first : first + span_bytes(tensor)] = 1
 
-    def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> Origin:
-        """The origin of a pointer to this tensor, whose storage kernels may touch from now on."""
+    def origin(self, tensor: torch.Tensor, names: Iterable[str] = (), *, upwards: bool = False) -> Origin:
+        """The origin of a pointer to this tensor, whose storage kernels may touch from now on; `upwards`: blocks only from the pointer on."""
         storage = tensor.untyped_storage()
         address = storage.data_ptr()
         if address not in self.allocations:
             self._add(address, Span(address, address + storage.nbytes()), storage)
-        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
+        first = tensor.data_ptr()
+        return Origin(self.allocations[address], first, tuple(names), address, first if upwards else 0)
 
     def touch(
         self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
@@ -226,10 +233,10 @@ class Observation:
         if kind != "load":
             self.requested_write_bytes += requested
         low, high = int(live.min()), int(live.max()) + item_bytes
-        home = self._home(low, high, origin)
+        home = self._home(low, high, origin, addresses.size)
         if home is None and origin is None:
             self._discover()
-            home = self._home(low, high, origin)
+            home = self._home(low, high, origin, addresses.size)
         if home is not None:
             places = places_of(home.span.start, live, item_bytes)
             if kind != "store":
@@ -281,11 +288,11 @@ class Observation:
             if issubclass(type(found), torch.Tensor) and found.layout is torch.strided and found.numel() > 0:
                 self.origin(found)
 
-    def _home(self, low: int, high: int, origin: Origin | None) -> Allocation | None:
+    def _home(self, low: int, high: int, origin: Origin | None, lanes: int) -> Allocation | None:
         """The allocation that holds all of `low` to `high`."""
         if origin is not None:
             known = origin.allocation
-            return known if known.span.start <= low and high <= known.span.end else None
+            return known if origin.start(lanes) <= low and high <= known.span.end else None
         for known in self.allocations.values():
             if known.span.start <= low and high <= known.span.end:
                 return known
@@ -300,7 +307,8 @@ class Observation:
         wanted = np.ones(flat.shape, dtype=bool) if active is None else active
         good = np.zeros(flat.shape, dtype=bool)
         for known in candidates:
-            start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
+            first = known.span.start if origin is None else origin.start(flat.size)
+            start, end = np.uint64(first), max(known.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and known.span.end - known.span.start >= item_bytes:
                 live = flat[inside]
@@ -351,11 +359,13 @@ class Observation:
         else:
             known = origin.allocation
             size = (known.span.end - origin.pointer) // item_bytes
-            before = int(missed[0]) < known.span.start
+            before = int(missed[0]) < max(known.span.start, origin.floor)
             indices = (missed.astype(np.int64) - origin.pointer) // item_bytes
             # A pointer before its tensor wraps around as an unsigned address; indices are signed.
             what = f"{'before the start' if before else 'past the end'} of {name} ({indices_told(indices)}, size {size})"
         how = "narrow its mask" if self.masked else "it has no mask"
+        if origin is not None and origin.allocation.span.start <= int(missed[0]) < origin.floor:
+            how = "AMD's compiler makes offsets numbers without a sign, so blocks reach nothing before the pointer; hand the kernel the tensor's start"
         self.out_of_bounds.append(
             f"{file} line {line}: {kind} of {counted(missed.size)} {what} in program {self.position}; {how}"
         )

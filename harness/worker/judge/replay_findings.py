@@ -115,7 +115,8 @@ def by_order(run: Run, error: ErrorReport) -> ErrorReport:
         "first and round as another device may; on a device they come in any order and at once, so use a second launch for what needs "
         "the work of others, let no two programs store different values in one place, nor two lanes with no tl.debug_barrier() "
         "between, and let nothing depend on what no device "
-        "promises: integer results without a value (a shift by the width, a division by zero), elements whose order was given away, "
+        "promises: integer results without a value (a shift by the width, a division by zero), quotients of negative numbers told apart from their aligned "
+        "neighbours', what lies in memory that nobody wrote, elements whose order was given away, "
         "the order and brackets of a reduction, whether a product is rounded before it is added, the last bits of `/`, `exp` and the like"
     )
     return ErrorReport(kind="race", message=message, mismatch=error.mismatch)

@@ -25,7 +25,7 @@ from harness.worker.guest.record import digest, tensors
 from harness.worker.interpreter import launches, tuning, whereabouts
 from harness.worker.interpreter.past import INPUTS
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.serving.poison import poison
+from harness.worker.serving import poison
 from harness.worker.serving.records import (
     Address,
     Constant,
@@ -120,6 +120,7 @@ class Replayer:
         self._gap, self._reads = False, True
         self._last: _Call | None = None
         self._compiled = False
+        self._elsewhere = 0
         self._observation: Observation | None = None
         self._functions: dict[Function, Any] = {}
         self._before: tuple[dict[int, bytes], dict[int, torch.Tensor]] = ({}, {})
@@ -163,7 +164,7 @@ class Replayer:
         self._last = None
         leaves_other = bool(elsewhere) or compiled
         given = {name: _copied(tensor) for name, tensor in inputs.items()} if leaves_other else {}
-        self._compiled = compiled
+        self._compiled, self._elsewhere = compiled, elsewhere
         self._gap, self._reads = gap, reads
         for number in (*record.forgotten, *self._inputs):
             self._storages.pop(number, None)
@@ -397,7 +398,7 @@ class Replayer:
             raise Refused(f"the tensor operator `{step.name}` gave another shape than recorded")
         item_bytes = tensor.element_size()
         if step.name in operators.ALLOCATING:
-            poison(tensor)
+            self._poison(tensor)
             return
         sources = _values_of(step) if step.name in operators.FREE else _views_of(step)
         if step.name not in operators.FREE and any(map(self._is_left, sources)):
@@ -422,6 +423,13 @@ class Replayer:
         else:
             self.shadows.fill(view, item_bytes, shadow.OPERATED)
 
+    def _poison(self, tensor: torch.Tensor) -> None:
+        """Other bytes elsewhere: kernels that ask memory whether nobody wrote it answer otherwise there."""
+        if self._elsewhere and tensor.numel():
+            poison.other(tensor, self._elsewhere)
+        else:
+            poison.poison(tensor)
+
     def _is_left(self, view: View) -> bool:
         return self._lasting.is_left(view, _dtype(view.dtype).itemsize)
 
@@ -441,6 +449,8 @@ class Replayer:
             memory.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
         elif size_bytes:
             memory.fill_(0xFF)
+            if self._elsewhere:
+                poison.other(memory, self._elsewhere)
         for place, address in addresses:
             if not 0 <= place <= size_bytes - 8:
                 raise Refused("the record holds an address outside its memory")
