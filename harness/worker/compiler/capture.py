@@ -34,7 +34,7 @@ from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
 
 from . import attributes, files, noted, starting
-from .options import dropped, refusal, unknown
+from .options import dropped, elsewhere, refusal, unknown
 from .stub import stub
 
 MAX_THREADS = 1024
@@ -304,7 +304,7 @@ def _accepted(
     accepted = {}
     for name, value in options.items():
         if name not in bound:
-            foreign = refusal(name, value, target.backend)
+            foreign = refusal(name, value, target.backend) or elsewhere(name, value, target.name)
             if foreign:
                 raise ForeignOption(foreign)
             left_out = dropped(name, target.backend)

@@ -42,6 +42,13 @@ def refusal(name: str, value: object, backend: str) -> str:
     return ""
 
 
+def elsewhere(name: str, value: object, target: str) -> str:
+    """Why a launch is not compiled for this target: it names another one; else empty."""
+    if name != "arch" or value is None or str(value).partition(":")[0] == target.replace("_", ""):
+        return ""
+    return f"launch option `arch={value!r}`: compiled for {target} here, leave it out"
+
+
 def dropped(name: str, backend: str) -> str:
     """The note for an option that another version of Triton has and this one not, so that it is left out; else empty."""
     if name in OPTIONS[backend] or backend not in _VERSIONED.get(name, ()):

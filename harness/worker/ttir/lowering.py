@@ -91,9 +91,7 @@ class Readable(JITFunction):  # type: ignore[misc]
         made: Module | Unread
         try:
             functions = parse(text, self._file)
-            entry = next(
-                name for name in functions if name.split("$")[0] == self._fn_name or len(functions) == 1
-            )
+            entry = next(one.name for one in functions.values() if one.public)
             made = Module(functions, entry)
         except (Unread, Unreadable) as unread:
             made = Unread(str(unread))

@@ -68,6 +68,8 @@ class Function:
     """One function: its blocks, and how many values it has."""
 
     name: str
+    public: bool
+    """The kernel itself is, the functions that it calls are not."""
     blocks: list[Block]
     values: int
 
@@ -149,7 +151,8 @@ class _Reader:
             if operation.name != "tt.func":
                 raise Unreadable(f"{operation.name} outside of functions")
             name = operation.attributes["sym_name"].strip('"')
-            yield Function(name, operation.regions[0], scope.count)
+            public = operation.attributes.get("sym_visibility", "") == '"public"'
+            yield Function(name, public, operation.regions[0], scope.count)
 
     def _operation(self, scope: _Scope) -> Operation:
         line = self._lines[self._at]
