@@ -134,6 +134,7 @@ def judge(task: Task, source: str, folder: Path, stage: str) -> None:
         target=TARGET,
         limits=TimeLimits(),
         exam=False,
+        compiled=True,
     )
     mine, _theirs = socket.socketpair()
     StageTrial(StageJudge(Channel(mine)), link, verifier, begin, Problem(task)).play(stage)

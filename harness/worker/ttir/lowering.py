@@ -63,12 +63,11 @@ class Readable(JITFunction):  # type: ignore[misc]
         known = vars(backend.parse_options({})).keys() | set(names)
         named = {name: arguments[name] for name in names[first:]}
         named |= {name: value for name, value in options.items() if name in known}
-        with _compiling():
-            try:
-                module = self.run(*given, grid=None, warmup=True, **named)
-                bound, specialization, _ = binder(*given, **{"debug": False} | named)
-            except (CompilationError, KeyError, TypeError, ValueError, RuntimeError, AssertionError) as error:
-                raise NotLowered(_told(error)) from error
+        try:
+            module = self.run(*given, grid=None, warmup=True, **named)
+            bound, specialization, _ = binder(*given, **{"debug": False} | named)
+        except (CompilationError, KeyError, TypeError, ValueError, RuntimeError, AssertionError) as error:
+            raise NotLowered(_told(error)) from error
         if isinstance(module, Unread):
             raise module
         left: list[Any] = []
@@ -87,7 +86,8 @@ class Readable(JITFunction):  # type: ignore[misc]
         warmup: bool,  # noqa: FBT001
     ) -> Module | Unread:
         modules, _, target, backend, _ = self.device_caches[device]
-        text = _lowered(ASTSource(self, signature, constexprs, attrs), target, backend, options)
+        with _compiling():
+            text = _lowered(ASTSource(self, signature, constexprs, attrs), target, backend, options)
         made: Module | Unread
         try:
             functions = parse(text, self._file)
@@ -99,11 +99,23 @@ class Readable(JITFunction):  # type: ignore[misc]
         return made
 
 
+_contexts: dict[type, Any] = {}
+
+
+def _context(backend: Any) -> Any:
+    """One for all kernels of a process, by kind of backend: to make one takes a third of what lowering a small kernel does."""
+    kind = type(backend)
+    if kind not in _contexts:
+        context = ir.context()
+        ir.load_dialects(context)
+        backend.load_dialects(context)
+        _contexts[kind] = context
+    return _contexts[kind]
+
+
 def _lowered(source: Any, target: Any, backend: Any, options: Any) -> str:
     """The module's generic text, with calls inlined and block pointers and descriptors taken apart."""
-    context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
+    context = _context(backend)
     module = source.make_ir(
         target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
     )

@@ -160,5 +160,11 @@ class Memory:
 
 
 def _whole(values: Array, shape: tuple[int, ...]) -> Array:
-    """Of its own, for the interpreter's native code takes no other."""
-    return np.array(np.broadcast_to(values, shape), order="C")
+    """An array that may be written to, for the interpreter's native code takes no other."""
+    if type(values) is np.ndarray and values.shape == shape:
+        flags = values.flags
+        if flags.c_contiguous and flags.writeable:
+            return values
+    made = np.empty(shape, dtype=np.asarray(values).dtype)
+    made[...] = values
+    return made

@@ -17,7 +17,9 @@ def shaping(operation: Operation) -> Callable[..., Any] | None:
     """The function of an operation; `None` for one of another sort. That of `tt.split` gives two values."""
     shape = _shape(operation)
     match operation.name:
-        case "tt.splat" | "tt.broadcast":
+        case "tt.splat":
+            return lambda value: np.full(shape, value, dtype=np.asarray(value).dtype)
+        case "tt.broadcast":
             return lambda value: np.broadcast_to(value, shape)
         case "tt.expand_dims":
             axis = operation.number("axis")
