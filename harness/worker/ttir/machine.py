@@ -12,7 +12,7 @@ from harness.worker.interpreter import libdevice
 from . import arithmetic, combining, shaping
 from .kinds import UnknownKind, kind_of
 from .memory import Memory, Outside
-from .text import Block, Function, Operation, Unreadable
+from .text import Block, Function, Operation
 
 MOST_TURNS = 1 << 20
 """Of one loop; one that has more waits for what never comes, as programs are run in turn."""
@@ -464,5 +464,3 @@ _OTHERS: dict[str, Callable[[Operation], Callable[[Machine, Values], None]]] = {
     "tt.extern_elementwise": _extern,
     "ub.poison": _poison,
 }
-
-__all__ = ["Machine", "Module", "Unread", "Unreadable", "Wrong"]
