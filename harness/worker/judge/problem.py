@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec
 from harness.worker.serving import arena, place
@@ -22,6 +21,7 @@ from .cases import JudgedCase
 from .distributions import inject_extremes, inject_outliers, inject_special
 from .layouts import laid_out
 from .neighbours import alike, with_other_middle
+from .sizes_alone import without_memory
 
 Inputs = dict[str, Value]
 
@@ -169,8 +169,9 @@ class Problem:
 
     def _described(self, case: Case) -> tuple[ArgumentSpec, ...]:
         try:
-            with FakeTensorMode():
-                inputs = self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
+            inputs = without_memory(
+                lambda: self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
+            )
         except Exception as error:
             raise BadProblem(
                 f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
@@ -182,7 +183,7 @@ def _here(inputs: Inputs) -> Inputs:
     return {k: place.here(v) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
 
 
-def specified(case: str, inputs: Inputs) -> CaseSpec:
+def specified(case: str, inputs: Mapping[str, Value]) -> CaseSpec:
     """The specification of these inputs."""
     return CaseSpec(case=case, arguments=tuple(_argument(name, value) for name, value in inputs.items()))
 

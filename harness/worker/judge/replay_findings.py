@@ -162,6 +162,15 @@ def unread(case: str, operation: str) -> ErrorReport:
     return ErrorReport(kind=UNPROVEN, message=message)
 
 
+def steered_otherwise(case: str) -> ErrorReport:
+    """Right as the interpreter takes the text; as the compiler reads it, Python would have gone on by other values."""
+    message = (
+        f"case {case}: the outputs are right in Triton's interpreter, but Python reads what kernels made, and goes on by it, and as Triton's "
+        "compiler reads those kernels they make something else of it, so nothing shows that the compiled kernels give the outputs too"
+    )
+    return ErrorReport(kind=UNPROVEN, message=message)
+
+
 def facts(outcomes: Sequence[Outcome]) -> tuple[Fact, ...]:
     """What replays prove, and what they could not."""
     known: list[Fact] = []

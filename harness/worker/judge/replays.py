@@ -100,8 +100,8 @@ class Replays:
         self._waiting: _Waiting | None = None
         self._finding: ErrorReport | None = None
         self.outcomes: list[Outcome] = []
-        self.unread: dict[str, str] = {}
-        """Operations that no replay runs as the compiler reads them, each with the first case that has it."""
+        self._unread: ErrorReport | None = None
+        """The first call that no replay runs as the compiler reads its kernels, and why."""
 
     def study(self, tables: tuple[Table, ...]) -> None:
         """Before the first replay: the source, and what its import left."""
@@ -145,9 +145,7 @@ class Replays:
         for outcome in self.outcomes:
             if outcome.replayed is None or not outcome.other_values:
                 return replay_findings.unproven(outcome)
-        for operation, case in self.unread.items():
-            return replay_findings.unread(case, operation)
-        return None
+        return self._unread
 
     def traffic(self, run: Run) -> CaseTraffic:
         """What the kernels did in the call: as replayed, or as the guest says."""
@@ -339,7 +337,9 @@ class Replays:
                 self._finding = self._finding or replay_findings.refused(run, report)
                 return
             if report.kind == "unread":
-                self.unread.setdefault(report.message, run.case.name)
+                self._unread = self._unread or replay_findings.unread(run.case.name, report.message)
+            elif report.kind == "diverged":
+                self._unread = self._unread or replay_findings.steered_otherwise(run.case.name)
         self._exactly(waiting, record)
 
     def _compiled(self, waiting: _Waiting, record: Record) -> None:
