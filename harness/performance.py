@@ -41,7 +41,7 @@ from .product import Product
 from .products import product_of
 from .rough import roughly_concluded
 from .servers import Child
-from .spares import TIMER
+from .spares import TIMER, Worker
 from .telemetry import Watched
 from .timed import Timing, concluded, tape_facts, undisturbed
 
@@ -260,16 +260,33 @@ class Performance:
         self, channel: AsyncChannel, measure: Measure, sides: Sequence[str], pairs: range
     ) -> None:
         wanted = [(side, pair) for pair in pairs for side in sides]
-        for side, pair in wanted:
-            child, pid, end = await self._pool.spares.take(TIMER, self._slot.device)
-            self._children.append((side, child))
-            try:
-                source = measure.sources.get(side)
-                if source is not None and child.scratch is not None:
-                    await asyncio.to_thread(self._pool.kernels.lay, source, child.scratch)
+        taking: list[asyncio.Task[Worker]] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for side, pair in wanted:
+                    taken = self._take(side, measure.sources.get(side))
+                    taking.append(group.create_task(taken, name=f"timer/{side}/{pair}"))
+            for (side, pair), task in zip(wanted, taking, strict=True):
+                _, pid, end = task.result()
                 await self._tell(channel, Timer(side=side, pair=pair, pid=pid), (end.fileno(),))
-            finally:
-                end.close()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        finally:
+            for task in taking:
+                if not task.cancelled() and task.exception() is None:
+                    task.result().end.close()
+
+    async def _take(self, side: str, source: str | None) -> Worker:
+        """A timer, with what was compiled of its source."""
+        worker = await self._pool.spares.take(TIMER, self._slot.device)
+        self._children.append((side, worker.child))
+        try:
+            if source is not None and worker.child.scratch is not None:
+                await asyncio.to_thread(self._pool.kernels.lay, source, worker.child.scratch)
+        except BaseException:
+            worker.end.close()
+            raise
+        return worker
 
     async def _tell(
         self, channel: AsyncChannel, request: ClockRequest, descriptors: tuple[int, ...] = ()

@@ -174,6 +174,7 @@ class Bench:
         try:
             return clock.run()
         finally:
+            clock.close()
             for timer in self.started:
                 timer.join(60)
             assert not any(timer.is_alive() for timer in self.started), "a timer was not let go"

@@ -48,6 +48,7 @@ class Server:
         self.starts = 1 << 30
         """How many it starts; the next ones hang."""
         self.hangs = asyncio.Event()
+        self.asked = 0
         self._waiting: set[asyncio.Task[None]] = set()
 
     @property
@@ -56,7 +57,8 @@ class Server:
 
     async def spawn_for_another(self, role: str, **_: Any) -> tuple[Child, int, socket.socket]:
         assert role == "timer"
-        if len(self.processes) == self.starts:
+        self.asked += 1
+        if self.asked > self.starts:
             self.hangs.set()
             await asyncio.Event().wait()
         started = await asyncio.create_subprocess_exec("sleep", "600")

@@ -55,6 +55,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         except ChannelClosed:
             return
         request = JUDGE_REQUESTS.decode(frame.payload)
+        judge.part()
         match request:
             case Proceed() | Abandon() | Leased() | Timer():
                 continue  # for a trial that is over
@@ -85,6 +86,8 @@ class Judge:
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
+        self._clock: Clock | None = None
+        """That timed last, with its timers, which the engine ends."""
 
     @property
     def problems(self) -> int:
@@ -114,14 +117,18 @@ class Judge:
     def measure(self, measure: Measure) -> None:
         """Times a candidate that was judged correct."""
         line = EngineLine(self._channel)
+        problem = self._problem(measure.task)
+        self._clock = Clock(line, measure, problem, self.vault, measure_floor=floor.measure)
         try:
-            line.tell(
-                Clock(
-                    line, measure, self._problem(measure.task), self.vault, measure_floor=floor.measure
-                ).run()
-            )
+            line.tell(self._clock.run())
         except ChannelClosed:
             return  # who asked is gone
+
+    def part(self) -> None:
+        """Lets the timers of the clock before go."""
+        if self._clock is not None:
+            self._clock.close()
+            self._clock = None
 
     def weigh(self, weigh: Weigh) -> None:
         """How strong a task's oracle is, over all its cases."""

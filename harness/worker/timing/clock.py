@@ -122,7 +122,9 @@ class Clock:
         self._since = now
 
     def run(self) -> Measured:
-        """All times; whatever a timer does, there is an answer."""
+        """All times; whatever a timer does, there is an answer. Timers wait on, until `close`: as they end they hold up whoever
+        asks the device's driver.
+        """
         verdict: str = ""
         error: ErrorReport | None = None
         problem = ""
@@ -144,8 +146,6 @@ class Clock:
         except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
             at = f"case {self._case}: " if self._case else ""
             problem = f"{at}{in_one_line(str(failure))}"
-        finally:
-            self._close()
         return Measured(
             times=tuple(self._times),
             floor=self._floor,
@@ -184,7 +184,6 @@ class Clock:
         self._without_rival = self._not_timed(failure)
         sources = {side: source for side, source in self._measure.sources.items() if side != RIVAL}
         self._measure = msgspec.structs.replace(self._measure, sources=sources)
-        self._close()
         self._times.clear()
         self._tapes.clear()
 
@@ -192,6 +191,7 @@ class Clock:
         """Timers are started, import their sources, and compile what they can before anything is timed."""
         self._case = ""
         sides = tuple(self._measure.sources)
+        self.close()
         self._timers = self._engine.timers(sides, self._measure.effort.pairs, instead=True)
         entry_points = tuple(entry.name for entry in self._task.entry_points)
         call_s = self._measure.limits.call_s
@@ -468,15 +468,15 @@ class Clock:
         return self._random.sample(processes, len(processes))
 
     def _part(self) -> None:
-        """The candidate's timers say what they find changed, and all are let go."""
+        """The candidate's timers say what they find changed."""
         for timer in self._timers:
             left = timer.ask(lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=STEP_S)
             finding = findings.of_farewell(left) if timer.side == CANDIDATE else None
             if finding is not None:
                 raise Refused(Verdict.REJECTED, finding)
-        self._close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Hangs up on every timer."""
         for timer in (*self._timers, *((self._player,) if self._player is not None else ())):
             timer.close()
         self._timers, self._player = [], None
