@@ -19,8 +19,9 @@ from harness.worker.interpreter import interpreter
 from harness.worker.judge.host_reads import with_elements_read
 from harness.worker.judge.vault import Given
 from harness.worker.serving.records import Record, Table
+from harness.worker.verifier.endings import Diverged, Refused
 from harness.worker.verifier.kernels_only import NotAKernel
-from harness.worker.verifier.replay import Diverged, Refused, Replayer
+from harness.worker.verifier.replay import Replayer
 from harness.worker.verifier.verifier import Interpreting
 
 torch.set_num_threads(1)

@@ -34,8 +34,9 @@ from harness.worker.serving.messages import (
 from harness.worker.serving.records import View
 from harness.worker.ttir.machine import Unread
 
+from .endings import Diverged, InOrder, NotKnown, Refused
 from .kernels_only import NotAKernel
-from .replay import Diverged, InOrder, NotKnown, Refused, Replayer
+from .replay import Replayer
 
 
 class Interpreting:

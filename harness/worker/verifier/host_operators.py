@@ -1,0 +1,119 @@
+"""Tensor operators of a record, made again: allocations, views, fills and copies, and what a task lets the host compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.worker.guest import operators
+from harness.worker.guest.record import tensors
+from harness.worker.serving.records import Items, Operator, Value, View
+
+from . import shadow
+from .endings import Refused
+from .host_copies import PART_COPIES, flat
+from .memory import Memory, dtype_named
+
+
+class HostOperators:
+    """Of one candidate, over the memory of its replays."""
+
+    def __init__(self, memory: Memory, allowed: tuple[str, ...], value: Callable[[Value], Any]) -> None:
+        """`allowed`: operators that the task lets the host compute with; `value`: what a record's value stands for."""
+        self._memory = memory
+        self._allowed = allowed
+        self._value = value
+
+    def run(self, step: Operator) -> None:
+        """Makes one again; `Refused` where it is none of those that the host may use."""
+        self._check(step)
+        packet = getattr(torch.ops.aten, step.name, None)
+        function = getattr(packet, step.overload, None)
+        if function is None:
+            raise Refused(f"there is no tensor operator `{step.name}.{step.overload}`")
+        named = {name: self._value(value) for name, value in step.named.items()}
+        if any(one.name == "device" for one in function._schema.arguments):
+            named["device"] = self._memory.device
+        try:
+            result = function(*(self._value(value) for value in step.arguments), **named)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise Refused(f"the tensor operator `{step.name}` does not run as recorded: {error}") from error
+        made = list(tensors(result))
+        if len(made) != len(step.results):
+            raise Refused(
+                f"the tensor operator `{step.name}` gave {len(made)} tensors, not {len(step.results)}"
+            )
+        for view, tensor in zip(step.results, made, strict=True):
+            self._made(step, view, tensor)
+
+    def _check(self, step: Operator) -> None:
+        if not operators.is_allowed(step.name, self._allowed):
+            raise Refused(
+                f"the tensor operator `{step.name}` computes outside the Triton kernels; do it in a kernel",
+                kind="operator",
+                line=step.line,
+            )
+        if step.name in operators.FILLING and _values_of(step) and step.name not in operators.SETTING:
+            raise Refused(
+                f"the tensor operator `{step.name}` computes from a tensor outside the Triton kernels; do it in a kernel",
+                kind="operator",
+                line=step.line,
+            )
+
+    def _made(self, step: Operator, view: View, tensor: torch.Tensor) -> None:
+        """An operator's result gets its number, and marks by what the operator is."""
+        memory = self._memory
+        known = memory.storages.get(view.storage)
+        if known is None or known._cdata != tensor.untyped_storage()._cdata:
+            memory.bind(view.storage, tensor.untyped_storage(), shadow.UNWRITTEN)
+        if (tuple(tensor.shape), tuple(tensor.stride())) != (view.shape, view.strides):
+            raise Refused(f"the tensor operator `{step.name}` gave another shape than recorded")
+        item_bytes = tensor.element_size()
+        if step.name in operators.ALLOCATING:
+            memory.poison(tensor)
+            return
+        sources = _values_of(step) if step.name in operators.FREE else _views_of(step)
+        if step.name not in operators.FREE and any(map(memory.is_left, sources)):
+            raise Refused(
+                f"line {step.line}: `{step.name}` reads what an earlier call left; no answer may hang on the calls before",
+                kind="kept_state",
+            )
+        now = flat(memory.storages[view.storage]).cpu().numpy()
+        memory.lasting.write(view, item_bytes, sources, now)
+        if step.name in operators.MOVING or (step.name in operators.SETTING and sources):
+            self._moved(step, view, item_bytes, sources[-1])
+        elif step.name in operators.FILLING:
+            memory.shadows.fill(view, item_bytes, shadow.FILLED)
+        else:
+            memory.shadows.fill(view, item_bytes, shadow.OPERATED)
+
+    def _moved(self, step: Operator, view: View, item_bytes: int, source: View) -> None:
+        memory = self._memory
+        source_bytes = dtype_named(source.dtype).itemsize
+        memory.lasting.copy(view, item_bytes, source, source_bytes)
+        memory.shadows.copy(view, item_bytes, source, source_bytes)
+        if memory.copies.add(view.storage, part=memory.is_part(view) or memory.is_part(source)):
+            raise Refused(
+                f"more than {PART_COPIES} copies by `{step.name}` into or out of parts of tensors move elements outside the "
+                "Triton kernels; move them in a kernel",
+                kind="moved_by_host",
+                line=step.line,
+            )
+
+
+def _values_of(step: Operator) -> list[View]:
+    """Tensors whose values go into the result of a copy or a fill; its target and a tensor that only lends its shape do not."""
+    first = 0 if step.name in operators.MOVING and step.name != "copy_" else 1
+    if step.name in operators.FILLING and not step.name.endswith(("_like", "fill", "fill_", "zero", "zero_")):
+        first = 1 if step.name.startswith("new_") else 0
+    given = (*step.arguments[first:], *step.named.values())
+    return [value for value in given if isinstance(value, View)]
+
+
+def _views_of(step: Operator) -> list[View]:
+    """All tensors that an operator is given."""
+    given = [*step.arguments, *step.named.values()]
+    parts = [part for value in given if isinstance(value, Items) for part in value.items]
+    return [value for value in (*given, *parts) if isinstance(value, View)]
