@@ -27,6 +27,8 @@ class Allowance(StrEnum):
     """Inputs with other strides: transposed storage, padded rows, every second element."""
     SPECIAL_VALUES = "special-values"
     """A NaN and both infinities among the values of floating-point inputs."""
+    DEGENERATE_ROWS = "degenerate-rows"
+    """Rows of zeros, of equal, tiny, large and negative values, with one that outweighs all others or the largest one twice."""
 
 
 class Cost(NamedTuple):

@@ -141,7 +141,10 @@ def test_hidden_sizes_differ_from_candidate_to_candidate_and_from_session_to_ses
 def test_a_starter_task_has_every_kind_that_its_instruction_allows(task: Task) -> None:
     names = {case.name for case in derived(task, 1)}
     wanted = {f"hidden: ragged {case.dtype}" for case in task.open_cases}
-    wanted |= {f"hidden: {axis}=1" for axis in task.cases[0].cpu} | {"hidden: small", "hidden: offset"}
+    wanted |= {f"hidden: {axis}=1" for axis in task.cases[0].cpu} | {
+        "hidden: small, of parameters",
+        "hidden: offset, without gradients",
+    }
     assert wanted <= names
     assert not any("=0" in name for name in names)
     ragged = [case for case in derived(task, 1) if "ragged" in case.name]

@@ -38,11 +38,11 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
         "plain",
         "wide",
         "hidden: ragged float32",
-        "hidden: small",
+        "hidden: small, of parameters",
         "hidden: rows=1",
         "hidden: columns=1",
         "hidden: all sizes 1",
-        "hidden: offset",
+        "hidden: offset, without gradients",
         "hidden: unaligned",
         "hidden: transposed",
         "hidden: padded rows",
@@ -68,7 +68,7 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
         ([("x.stride(0), x.stride(1)", "x.stride(0), 1")], "hidden: transposed"),
         (
             [(LAUNCH, LAUNCH.replace("(x, out", "(x.as_strided(x.shape, x.stride(), 0), out"))],
-            "hidden: offset",
+            "hidden: offset, without gradients",
         ),
         ([("2 * x, mask=mask", "tl.where(x == x, 2 * x, 0), mask=mask")], "hidden: NaN and Inf"),
         ([("2 * x, mask=mask", "tl.where(tl.abs(x) < 1e30, 2 * x, 6e38), mask=mask")], "hidden: NaN and Inf"),
@@ -137,12 +137,13 @@ async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
     kinds = {margin.case.partition(" ")[2] for margin in found.margins if margin.case.startswith("hidden")}
     assert kinds == {
         "ragged float32",
-        "small",
+        "small, of parameters",
         "rows=1",
         "columns=1",
         "all sizes 1",
-        "offset",
+        "offset, without gradients",
         "long columns",
+        "multiples of 16",
     }
 
 

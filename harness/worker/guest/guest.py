@@ -91,6 +91,8 @@ class Guest:
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
         self._kept = outputs.Kept()
+        self._parameters: dict[str, torch.nn.Parameter] = {}
+        """Of the last call."""
 
     def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
         """The report on one request; what the candidate raises is a report too."""
@@ -134,6 +136,9 @@ class Guest:
 
     def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
         arguments = self._runner.open(descriptor, request)
+        if not request.again:
+            self._parameters = {name: torch.nn.Parameter(arguments[name]) for name in request.parameters}
+        arguments = arguments | self._parameters
         ran = self._run(request, arguments)
         if isinstance(ran, Failed):
             return ran
@@ -151,8 +156,11 @@ class Guest:
             operators = watch.OperatorWatch(observation, str(self._file), self._recorder)
             self._recorder.begin(inputs)
             try:
-                with operators:
-                    value = entry(**arguments)
+                with torch.set_grad_enabled(not request.no_gradients), operators:
+                    named = {
+                        name: given for name, given in arguments.items() if name not in request.positional
+                    }
+                    value = entry(*(arguments[name] for name in request.positional), **named)
                 observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
             except SystemExit:  # it leaves; how the process ended tells
                 raise

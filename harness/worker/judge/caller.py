@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from harness.worker.serving.arena import Arena, lay_out
 from harness.worker.serving.device_memory import DeviceArena, NotShared, SharedMemory, rounded
 from harness.worker.serving.messages import Call, OutputData, Returned
 from suites.dtypes import ITEM_BYTES
+from suites.signature import parse_signature
 from suites.task import Case, Task
 from suites.tolerances import dtype_of
 
@@ -98,6 +100,7 @@ class Caller:
         self._limits = limits
         self._given = given
         self._task = task
+        self._signature = parse_signature(task.entry_points[0].signature)
         self._held: Arena | DeviceArena | None = None
         self._shares = False
         self._memory: SharedMemory | None = None
@@ -130,6 +133,9 @@ class Caller:
                     hold=step.hold,
                     config=step.config,
                     again=again,
+                    parameters=self._parameters(step, given),
+                    positional=self._positional(step, given),
+                    no_gradients=step.case.no_gradients,
                     memory=None if shared is None else shared.place,
                     answers_at=rounded(arena.size_bytes),
                 ),
@@ -154,6 +160,26 @@ class Caller:
         if self._memory is not None:
             self._memory.close()
             self._memory = None
+
+    def _positional(self, step: Step, given: Given) -> tuple[str, ...]:
+        """What is given by its place: in declared cases what has no default, as callers write it, in those with another parameter all;
+        the other hidden cases name everything, as callers may.
+        """
+        if step.case.scalars:
+            return tuple(itertools.takewhile(given.inputs.__contains__, self._signature.parameters))
+        return () if step.case.hidden else self._signature.required
+
+    def _parameters(self, step: Step, given: Given) -> tuple[str, ...]:
+        """Names of the inputs that are given as parameters; what a task wants changed is none."""
+        if not step.case.parameters:
+            return ()
+        return tuple(
+            name
+            for name, value in given.inputs.items()
+            if isinstance(value, torch.Tensor)
+            and value.is_floating_point()
+            and name not in self._task.in_place
+        )
 
     def _arena(self, step: Step, given: Given) -> tuple[Arena | DeviceArena, bool]:
         """Memory with the inputs in it, and whether it is that of the call before, under the very same tensors."""

@@ -31,8 +31,16 @@ VECTOR = 8
 """A ragged size is no multiple of it."""
 MARKED = (5, 17)
 """Sizes of the case with NaN and Inf: each has a row of its own, and so has -Inf throughout."""
-WIDE = (66, 130)
-"""Last size of the cases with another tiny parameter: long enough that no variance vanishes by chance."""
+SEVERAL = (9, 17)
+"""First size of the case whose others are multiples of `ALIGNED`: each kind of degenerate row has one, and some are left as they are."""
+ALIGNED, BLOCKED = 16, 128
+"""Sizes of that case are multiples of the first, which kernels take for whole vectors, and none of the second, as a block's are."""
+WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
+"""Last sizes of cases that are small otherwise, from one of these to another: code that looks at sizes meets each kind at some."""
+STEADY = WIDE[2:]
+"""Those of cases with another tiny parameter: so long that no variance vanishes by chance."""
+BETWEEN = (100, 200)
+"""First size on `cpu` of the case whose sizes on a GPU lie anywhere between those of both devices."""
 TRIES = 64
 PARTS = (0.25, 256, 1024)
 """A parameter's other value is a part of its default, so that shares stay shares: from this on, in so many steps of one in so many."""
@@ -72,10 +80,16 @@ class JudgedCase:
     """A NaN and both infinities are among the values."""
     extreme: bool = False
     """The largest finite values that the task's arithmetic bears are among them."""
+    degenerate: bool = False
+    """Rows of one kind are among them: zeros, equal, tiny or large values."""
     probe: bool = False
     """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
     twice: bool = False
     """Two inputs of one shape and dtype are the same tensor; it is asked for once, with one draw of values."""
+    parameters: bool = False
+    """Inputs of floats are parameters of a module, which want gradients."""
+    no_gradients: bool = False
+    """The call is made where torch keeps no gradients, as those of servers are."""
     scalars: tuple[tuple[str, float], ...] = ()
     """Parameters that are given another value than their default, unless the task gives them one."""
 
@@ -97,6 +111,7 @@ class JudgedCase:
             self.layout,
             self.special,
             self.extreme,
+            self.degenerate,
             self.probe,
             self.twice,
             self.scalars,
@@ -186,15 +201,24 @@ class _Making:
         """Everything that the task allows, cheap kinds once, ragged ones for each dtype."""
         if self.varies:
             ragged = [self.ragged(dtype, f"ragged {dtype}") for dtype in self.widest]
-            for case in (*ragged, self._small("small")):
+            for case in ragged:
                 if _distinct(case) not in self._known:
                     yield JudgedCase(case, hidden=True)
+            yield JudgedCase(self._small("small, of parameters"), hidden=True, parameters=True)
             yield from self._edges()
             yield from self._long()
+            yield from self._between()
+        aligned = list(self._aligned()) if self.varies else []
+        yield from aligned
+        known = next((one.case for one in aligned), None)
         for allowance, layouts in LAYOUTS.items():
             if allowance in self._task.allows:
                 for layout in layouts:
-                    yield JudgedCase(self._small(str(layout)), hidden=True, layout=layout)
+                    served = layout is Layout.OFFSET
+                    kind = f"{layout}, without gradients" if served else str(layout)
+                    yield JudgedCase(
+                        self._small(kind, last=WIDE), hidden=True, layout=layout, no_gradients=served
+                    )
         if self._task.quantization is not None and self._task.quantization.probe is not None:
             for dtype, base in self.widest.items():
                 kind, plain = f"quantization probe {dtype}", Distribution.STANDARD
@@ -202,20 +226,24 @@ class _Making:
                 yield JudgedCase(case, hidden=True, probe=True)
         floating = [dtype for dtype in self.widest if "float" in dtype]
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
-            case = self._small("NaN and Inf", dtypes=floating, sizes=MARKED)
+            case = self._small("NaN and Inf", dtypes=floating, sizes=MARKED, last=WIDE)
             yield JudgedCase(case, hidden=True, special=True)
-            case = self._small("large values", dtypes=floating)
+            case = self._small("large values", dtypes=floating, last=WIDE)
             yield JudgedCase(case, hidden=True, extreme=True)
             yield from self._narrow_special(floating)
         if len(self._signature.required) > 1:
-            yield JudgedCase(self._small("one tensor twice"), hidden=True, twice=True)
+            yield JudgedCase(self._small("one tensor twice", last=WIDE), hidden=True, twice=True)
         for name, default in self._defaults():
             share = PARTS[0] + self._draw.number(PARTS[1], self._prefix, "share", name) / PARTS[2]
             others = {"another": default * share}
             if TINY[0] <= default <= TINY[1]:
                 others |= {"a large": share, "a small": default * share / SMALLER}
             for kind, value in others.items():
-                case = self._small(f"{kind} {name}", last=SMALL if kind == "another" else WIDE)
+                called = f"{kind} {name}"
+                case = self._small(called, last=STEADY)
+                if kind == "another" and known is not None:
+                    # Code that keeps something by shape has met this one with the default.
+                    case = msgspec.structs.replace(known, name=f"{self._prefix}: {called}")
                 yield JudgedCase(case, hidden=True, scalars=((name, value),))
 
     def _defaults(self) -> Iterator[tuple[str, float]]:
@@ -278,6 +306,62 @@ class _Making:
         if sizes[axis] != base.cpu[axis] and math.prod(sizes.values()) <= LONG_VOLUME:
             yield JudgedCase(case, hidden=True)
 
+    def _between(self) -> Iterator[JudgedCase]:
+        """On a GPU anything between the sizes of both devices, on `cpu` many rows that are narrow."""
+        kind = "between"
+        base = self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
+        first, *others = self._ranges
+        cpu = {axis: self._within(base.cpu[axis], axis, *SMALL, kind) for axis in others}
+        if others:
+            cpu = {first: self._within(base.cpu[first], first, *BETWEEN, kind)} | cpu
+        else:
+            cpu = {
+                first: self._within(base.cpu[first], first, 2 * base.cpu[first], 3 * base.cpu[first], kind)
+            }
+        gpu = {axis: self._halfway(base, axis, kind) for axis in base.gpu}
+        if cpu != base.cpu and math.prod(cpu.values()) <= LONG_VOLUME:
+            yield JudgedCase(
+                self._case(base, kind, cpu=cpu, gpu=gpu, distribution=Distribution.STANDARD), hidden=True
+            )
+
+    def _halfway(self, base: Case, axis: str, kind: str) -> int:
+        """A size between those of both devices, each power of two of them as likely as the others."""
+        low, high = sorted((base.cpu[axis], base.gpu[axis]))
+        doublings = max(high // max(low, 1), 1).bit_length()
+        start = min(low << self._draw.number(doublings, self._prefix, kind, axis, "doublings"), high)
+        return self._within(base.gpu[axis], axis, start, min(2 * start, high), f"{kind} gpu", "gpu")
+
+    def _aligned(self) -> Iterator[JudgedCase]:
+        """Few rows, and along the other axes sizes that vectors divide and blocks do not; degenerate rows where the task allows them."""
+        floating = tuple(dtype for dtype in self.widest if "float" in dtype)
+        degenerate = Allowance.DEGENERATE_ROWS in self._task.allows and bool(floating)
+        kind = "degenerate rows" if degenerate else f"multiples of {ALIGNED}"
+        base = self.widest[
+            self._draw.one_of(floating if degenerate else tuple(self.widest), self._prefix, kind)
+        ]
+        first, *others = self._ranges
+        made = {axis: self._vectors(base.cpu[axis], axis, kind) for axis in others or (first,)}
+        if others:
+            made = {first: self._within(base.cpu[first], first, *SEVERAL, kind)} | made
+        if degenerate or any(size % ALIGNED == 0 and size % BLOCKED for size in made.values()):
+            case = self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
+            yield JudgedCase(case, hidden=True, degenerate=degenerate)
+
+    def _vectors(self, kept: int, axis: str, kind: str) -> int:
+        """A size about as large as `kept` that is a multiple of `ALIGNED` and none of `BLOCKED`; `kept` where the axis allows none."""
+        allowed = self._ranges[axis]
+        if not allowed.vary:
+            return kept
+        step = math.lcm(ALIGNED, allowed.step)
+        low, high = max(kept * 5 // 8, allowed.low, step), max(kept * 5 // 4, 3 * step)
+        high = high if allowed.high is None else min(high, allowed.high)
+        sizes = [
+            size
+            for size in range(low + -low % step, high + 1, step)
+            if size % BLOCKED and ("cpu", axis, size) not in self._shown
+        ]
+        return self._draw.one_of(sizes, self._prefix, kind, axis) if sizes else kept
+
     def _narrow_special(self, dtypes: Sequence[str]) -> Iterator[JudgedCase]:
         """NaN and Inf where an axis has one element, each in turn: code for that alone may not look at values."""
         for axis, one in self._ranges.items():
@@ -293,16 +377,17 @@ class _Making:
         dtypes: Sequence[str] = (),
         *,
         sizes: tuple[int, int] = SMALL,
-        last: tuple[int, int] | None = None,
+        last: Sequence[tuple[int, int]] = (),
     ) -> Case:
-        """Sizes from the first to the second of `sizes`, the last of `last`; below those of blocks, the same on every device."""
+        """Sizes from the first to the second of `sizes`, the last of one of `last`, where it says any; the same on every device."""
         dtype = self._draw.one_of(tuple(dtypes or self.widest), self._prefix, kind)
         base = self.widest[dtype]
-        *_, final = base.cpu
-        made = {
-            axis: self._within(base.cpu[axis], axis, *(last if last and axis == final else sizes), kind)
-            for axis in base.cpu
-        }
+        made = {axis: self._within(base.cpu[axis], axis, *sizes, kind) for axis in base.cpu}
+        if last:
+            *others, final = base.cpu
+            room = LONG_VOLUME // math.prod(made[axis] for axis in others)
+            low, high = self._draw.one_of(last, self._prefix, kind, "last")
+            made[final] = self._within(base.cpu[final], final, low, min(high, max(room, low)), kind)
         return self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
 
     def _near(self, base: Case, device: str, axis: str, kind: str) -> int:

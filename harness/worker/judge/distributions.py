@@ -16,6 +16,13 @@ LARGE = 2.0**30
 """Beyond what a clamp may hide in, while fourth powers still fit into float32."""
 SHARE = 8
 """Of the largest finite value of a narrower dtype, so that sums of a few still fit."""
+RUN = 16
+KINDS = 7
+"""Of degenerate rows."""
+ALIKE, OUTWEIGHING, BELOW = 2.0**-6, 2.0**13, 32.0
+"""Size of the values of a row that are all alike; of one that outweighs the others of its row; of the least of a row that is negative."""
+LARGER, TINY, TINY_NARROW = 64, 2.0**-20, 2.0**-8
+"""Factors of a large row, and of a tiny one: of 16 bits and fewer it is to keep its digits."""
 SPECIAL = (math.nan, math.inf, -math.inf)
 
 
@@ -41,8 +48,8 @@ def inject_special(
 ) -> None:
     """Put a NaN and both infinities into each named input that holds floats, in place, in three rows where it has them.
 
-    Of the first of several dimensions a fourth row becomes -Inf throughout, where it has one. An input with fewer elements gets some of
-    them. Eight-bit floats without infinities get their NaN, or nothing.
+    Of the first of several dimensions a fourth row becomes -Inf throughout, where it has one, and the first half of a fifth, as what is
+    masked at the left. An input with fewer elements gets some of them. Eight-bit floats without infinities get their NaN, or nothing.
     """
     whole = False
     for name in names:
@@ -59,9 +66,10 @@ def inject_special(
         for at, value in enumerate(values):
             row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
             tensor[(*row, places[at % columns])] = value
-        if outer and len(rows) > len(SPECIAL) and not whole:
-            tensor[torch.unravel_index(rows[len(SPECIAL)], outer)] = -math.inf
-            whole = True
+        if outer and not whole:
+            for row, share in zip(rows[len(SPECIAL) :], (1, 2), strict=False):
+                tensor[torch.unravel_index(row, outer)][: columns // share] = -math.inf
+                whole = True
 
 
 def inject_extremes(
@@ -102,6 +110,49 @@ def inject_extremes(
             row = torch.unravel_index(rows[alone % len(rows)], outer) if outer else ()
             tensor[(*row, places[alone % columns])] = 0.0
             zeros[tensor.shape] += 1
+
+
+def inject_degenerate(
+    inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str], generator: torch.Generator
+) -> None:
+    """Give rows of each named input that holds floats, drawn for each shape, one of the kinds of `_degenerate` each, in place; others stay.
+
+    Of a vector, runs of 16 elements are its rows, where they divide it.
+    """
+    drawn: dict[torch.Size, torch.Tensor] = {}
+    for name in names:
+        tensor = inputs[name]
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or not tensor.numel():
+            continue
+        columns = tensor.shape[-1] if tensor.dim() > 1 else RUN
+        if tensor.numel() % columns:
+            continue
+        rows = tensor.view(-1, columns)
+        if tensor.shape not in drawn:
+            drawn[tensor.shape] = torch.randperm(len(rows), generator=generator)
+        facts = torch.finfo(tensor.dtype)
+        largest = facts.max / SHARE
+        for number, row in enumerate(drawn[tensor.shape][:KINDS]):
+            place = int(torch.randint(columns, (1,), generator=generator))
+            made = _degenerate(rows[row].float(), place, tiny=TINY if facts.bits > 16 else TINY_NARROW)
+            rows[row] = made[number].clamp(-largest, largest).to(tensor.dtype)
+
+
+def _degenerate(row: torch.Tensor, place: int, *, tiny: float) -> tuple[torch.Tensor, ...]:
+    """The kinds of rows that can be made of one: all zeros, all alike, tiny, large, outweighed by one, with the largest twice, negative."""
+    at = torch.arange(len(row), device=row.device) == place
+    # A power of two, whose sums are exact: no rounding makes a variance of rows that are all alike.
+    alike = torch.full_like(row, ALIKE).copysign(row[place])
+    outweighed = torch.where(at, torch.full_like(row, OUTWEIGHING).copysign(row), row)
+    return (
+        torch.zeros_like(row),
+        alike,
+        row * tiny,
+        row * LARGER,
+        outweighed,
+        torch.where(at, row.max(), row),
+        -LARGER * row.abs() - BELOW,
+    )
 
 
 def _places(elements: int, columns: int, generator: torch.Generator) -> torch.Tensor:

@@ -24,13 +24,23 @@ def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
     return _LAYOUTS[layout](tensor)
 
 
+def with_free_strides(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory, with another stride wherever there is one element alone: still dense, as one row of a padded matrix is."""
+    strides = [
+        stride + PADDING if size == 1 else stride
+        for size, stride in zip(tensor.shape[:-1], tensor.stride()[:-1], strict=True)
+    ]
+    return tensor.as_strided(tensor.shape, (*strides, *tensor.stride()[-1:])) if tensor.dim() else tensor
+
+
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
 def _beginning_at(tensor: torch.Tensor, elements: int) -> torch.Tensor:
-    storage = _unused(tensor, (elements + tensor.numel(),))
-    view = storage[elements:].view(tensor.shape)
+    """Behind it the storage goes on for another row."""
+    storage = _unused(tensor, (elements + tensor.numel() + tensor.shape[-1],))
+    view = storage[elements : elements + tensor.numel()].view(tensor.shape)
     view.copy_(tensor)
     return view
 

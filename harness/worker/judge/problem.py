@@ -17,9 +17,9 @@ from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
 from . import seeds
-from .cases import JudgedCase
-from .distributions import inject_extremes, inject_outliers, inject_special
-from .layouts import laid_out
+from .cases import JudgedCase, Layout
+from .distributions import inject_degenerate, inject_extremes, inject_outliers, inject_special
+from .layouts import laid_out, with_free_strides
 from .neighbours import alike, with_other_middle
 from .sizes_alone import without_memory
 
@@ -59,6 +59,11 @@ class Problem:
             name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
             for name, value in inputs.items()
         }
+        if case.hidden and case.layout is Layout.DENSE:
+            laid = {
+                name: with_free_strides(value) if isinstance(value, torch.Tensor) else value
+                for name, value in laid.items()
+            }
         if case.twice:
             pairs = alike(laid)
             if not pairs:
@@ -76,6 +81,7 @@ class Problem:
             purpose,
             special=case.special,
             extreme=case.extreme,
+            degenerate=case.degenerate,
             probe=case.probe,
         )
         return dict(case.scalars) | drawn
@@ -88,43 +94,39 @@ class Problem:
         """The case's sizes on this kind of device."""
         return case.cpu if self._at == "cpu" else case.gpu
 
-    def _made(
-        self,
-        case: Case,
-        session_seed: int,
-        purpose: str,
-        *,
-        special: bool = False,
-        extreme: bool = False,
-        probe: bool = False,
-    ) -> Inputs:
+    def _made(self, case: Case, session_seed: int, purpose: str, **kinds: bool) -> Inputs:
+        """Inputs of the `kinds` of `_made_by`."""
         seed = seeds.derive(session_seed, self._task.id, case.name, purpose)
         try:
             if place.is_gpu():
                 # Drawn there, in a hundredth of the time; a task whose code wants CPU tensors gets them.
                 with suppress(Exception), place.device():
-                    return _here(
-                        self._made_by(
-                            place.generator(seed), case, special=special, extreme=extreme, probe=probe
-                        )
-                    )
-            drawn = torch.Generator().manual_seed(seed)
-            return _here(self._made_by(drawn, case, special=special, extreme=extreme, probe=probe))
+                    return _here(self._made_by(place.generator(seed), case, **kinds))
+            return _here(self._made_by(torch.Generator().manual_seed(seed), case, **kinds))
         except Exception as error:
-            name = "probe_inputs" if probe else "make_inputs"
+            name = "probe_inputs" if kinds.get("probe") else "make_inputs"
             raise BadProblem(f"{name} of {self._task.id}, case {case.name}: {error}") from error
 
     def _made_by(
-        self, generator: torch.Generator, case: Case, *, special: bool, extreme: bool, probe: bool
+        self,
+        generator: torch.Generator,
+        case: Case,
+        *,
+        special: bool = False,
+        extreme: bool = False,
+        degenerate: bool = False,
+        probe: bool = False,
     ) -> Inputs:
         make = self._probe_inputs if probe else self._make_inputs
         inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
+        named = self._task.outlier_inputs or tuple(inputs)
         if case.distribution is Distribution.OUTLIER:
             tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
             inject_outliers(tensors, self._task.outlier_inputs, generator)
-            if self._settle_inputs is not None:
-                inputs = self._settle_inputs(inputs)
-        named = self._task.outlier_inputs or tuple(inputs)
+        if degenerate:
+            inject_degenerate(inputs, named, generator)
+        if self._settle_inputs is not None and (degenerate or case.distribution is Distribution.OUTLIER):
+            inputs = self._settle_inputs(inputs)
         if special:
             inject_special(inputs, named, generator)
         if extreme:

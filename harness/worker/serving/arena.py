@@ -16,6 +16,8 @@ import torch
 from .messages import Argument
 
 GUARD_BYTES = 4096
+MOST_TAIL_BYTES = 1 << 16
+"""Of a storage, behind a tensor that begins inside it."""
 _GUARD = 0xFF
 """NaN as a float, -1 as an integer: reading it shows."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -68,7 +70,8 @@ class GuardedInputs(ABC):
             if argument.name in self._given
             and not (
                 torch.equal(self._own(argument), self._given[argument.name])
-                and self._is_guard(argument.offset_bytes, argument.storage_bytes - self._length(argument))
+                and self._is_guard(argument.offset_bytes, self._start(argument) - argument.offset_bytes)
+                and self._is_guard(self._end(argument) - argument.tail_bytes, argument.tail_bytes)
             )
         )
 
@@ -77,7 +80,7 @@ class GuardedInputs(ABC):
         broken = []
         for argument in self.arguments:
             if argument.is_tensor:
-                end = argument.offset_bytes + argument.storage_bytes
+                end = self._end(argument)
                 if not self._is_guard(argument.offset_bytes - GUARD_BYTES, GUARD_BYTES):
                     broken.append(f"before the start of `{argument.name}`")
                 if not self._is_guard(end, GUARD_BYTES):
@@ -85,9 +88,14 @@ class GuardedInputs(ABC):
         return tuple(broken)
 
     def _own(self, argument: Argument) -> torch.Tensor:
-        """The bytes of a tensor itself, at the end of its storage."""
-        length = self._length(argument)
-        return self._at(argument.offset_bytes + argument.storage_bytes - length, length)
+        """The bytes of a tensor itself, in its storage."""
+        return self._at(self._start(argument), self._length(argument))
+
+    def _start(self, argument: Argument) -> int:
+        return self._end(argument) - argument.tail_bytes - self._length(argument)
+
+    def _end(self, argument: Argument) -> int:
+        return argument.offset_bytes + argument.storage_bytes
 
     def _length(self, argument: Argument) -> int:
         return self._given[argument.name].numel()
@@ -145,6 +153,9 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
         length = span_bytes(value)
         before = int(value.storage_offset()) if length else 0
         length += before * value.element_size()
+        tail = min(value.untyped_storage().nbytes() - length, MOST_TAIL_BYTES) if before else 0
+        tail -= tail % value.element_size()
+        length += tail
         arguments.append(
             Argument(
                 name=name,
@@ -153,6 +164,7 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
                 strides=tuple(value.stride()),
                 offset_bytes=offset,
                 storage_bytes=length,
+                tail_bytes=tail,
                 storage_offset=before,
             )
         )

@@ -270,6 +270,8 @@ class Argument(msgspec.Struct, frozen=True):
     offset_bytes: int = 0
     """Of its storage in the arena."""
     storage_bytes: int = 0
+    tail_bytes: int = 0
+    """Of them, behind the tensor's last element."""
     storage_offset: int = 0
     """Elements of the storage before the tensor's first."""
 
@@ -291,6 +293,12 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """The next call may be given the very same tensors."""
     again: bool = False
     """Give the tensors of the call before, which were held: other values stand in their memory now."""
+    parameters: tuple[str, ...] = ()
+    """Arguments that are given as a module's parameters."""
+    positional: tuple[str, ...] = ()
+    """Arguments that are given by their place, in order; the others are by their name."""
+    no_gradients: bool = False
+    """Make the call where torch keeps no gradients."""
     config: int = 0
     """Which config autotuned kernels run with, of those that their pruning leaves, beginning anew beyond the last."""
     memory: SharedAt | None = None

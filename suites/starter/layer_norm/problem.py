@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 ROWS = ((3e-3, 0.0), (1.0, 100.0), (1.0, 0.0))
-"""Spread and mean that rows have in turn: a variance of about `eps`, so that leaving `eps` out shows; a mean so far above
+"""Spread and mean that rows have in turn: a variance of about `eps`, so that leaving `eps` out shows; a mean, of either sign, so far from zero for
 the spread that mean(x**2) - mean**2 has no digits left in float32; and neither."""
 
 SHORT = 64
@@ -24,7 +24,8 @@ def make_inputs(
     for place, (spread, mean) in enumerate(ROWS):
         chosen = x[place :: len(ROWS)]
         chosen *= spread
-        chosen += mean if columns >= SHORT else 0.0
+        sign = torch.randint(2, (len(chosen), 1), generator=generator) * 2 - 1
+        chosen += mean * sign if columns >= SHORT else 0.0
     weight = 1 + 0.5 * torch.randn(columns, generator=generator)
     bias = torch.randn(columns, generator=generator)
     return {"x": x.to(dtype), "weight": weight.to(dtype), "bias": bias.to(dtype)}

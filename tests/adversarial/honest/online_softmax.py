@@ -19,7 +19,9 @@ def softmax_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
             tl.float32
         )
         higher = tl.maximum(top, tl.max(x, axis=0))
-        total = total * tl.exp(top - higher) + tl.sum(tl.exp(x - higher), axis=0)
+        # Before the first finite value there is nothing to be scaled, and -Inf + Inf would be no number.
+        scale = tl.where(higher == float("-inf"), 0.0, higher)
+        total = total * tl.exp(top - scale) + tl.sum(tl.exp(x - scale), axis=0)
         top = higher
     for start in tl.range(0, columns, BLOCK):
         offsets = start + tl.arange(0, BLOCK)

@@ -12,7 +12,8 @@ CASES = ("fp32",)
 @triton.jit
 def merge(top_a, total_a, top_b, total_b):
     top = tl.maximum(top_a, top_b)
-    return top, total_a * tl.exp(top_a - top) + total_b * tl.exp(top_b - top)
+    scale = tl.where(top == float("-inf"), 0.0, top)
+    return top, total_a * tl.exp(top_a - scale) + total_b * tl.exp(top_b - scale)
 
 
 @triton.jit
