@@ -33,7 +33,7 @@ MARKED = (5, 17)
 """Sizes of the case with NaN and Inf: each has a row of its own, and so has -Inf throughout."""
 SEVERAL = (9, 17)
 """First size of the case whose others are multiples of `ALIGNED`: each kind of degenerate row has one, and some are left as they are."""
-ALIGNED, BLOCKED = 16, 128
+ALIGNED, BLOCKED = 16, 32
 """Sizes of that case are multiples of the first, which kernels take for whole vectors, and none of the second, as a block's are."""
 WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
 """Last sizes of cases that are small otherwise, from one of these to another: code that looks at sizes meets each kind at some."""
@@ -80,6 +80,8 @@ class JudgedCase:
     """A NaN and both infinities are among the values."""
     extreme: bool = False
     """The largest finite values that the task's arithmetic bears are among them."""
+    masked: bool = False
+    """Half of a row is -Inf, from its start."""
     degenerate: bool = False
     """Rows of one kind are among them: zeros, equal, tiny or large values."""
     probe: bool = False
@@ -111,6 +113,7 @@ class JudgedCase:
             self.layout,
             self.special,
             self.extreme,
+            self.masked,
             self.degenerate,
             self.probe,
             self.twice,
@@ -199,12 +202,13 @@ class _Making:
 
     def cases(self) -> Iterator[JudgedCase]:
         """Everything that the task allows, cheap kinds once, ragged ones for each dtype."""
+        small = self._small("small, of parameters")
         if self.varies:
             ragged = [self.ragged(dtype, f"ragged {dtype}") for dtype in self.widest]
             for case in ragged:
                 if _distinct(case) not in self._known:
                     yield JudgedCase(case, hidden=True)
-            yield JudgedCase(self._small("small, of parameters"), hidden=True, parameters=True)
+            yield JudgedCase(small, hidden=True, parameters=True)
             yield from self._edges()
             yield from self._long()
             yield from self._between()
@@ -228,8 +232,8 @@ class _Making:
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
             case = self._small("NaN and Inf", dtypes=floating, sizes=MARKED, last=WIDE)
             yield JudgedCase(case, hidden=True, special=True)
-            case = self._small("large values", dtypes=floating, last=WIDE)
-            yield JudgedCase(case, hidden=True, extreme=True)
+            case = self._small("large values", dtypes=floating)
+            yield JudgedCase(self._swapped(case, small), hidden=True, extreme=True)
             yield from self._narrow_special(floating)
         if len(self._signature.required) > 1:
             yield JudgedCase(self._small("one tensor twice", last=WIDE), hidden=True, twice=True)
@@ -303,8 +307,9 @@ class _Making:
         sizes = {other: self._within(base.cpu[other], other, *NARROW, kind) for other in others}
         sizes[axis] = self._within(base.cpu[axis], axis, high * 7 // 8, high, kind)
         case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
+        masked = Allowance.SPECIAL_VALUES in self._task.allows and "float" in base.dtype
         if sizes[axis] != base.cpu[axis] and math.prod(sizes.values()) <= LONG_VOLUME:
-            yield JudgedCase(case, hidden=True)
+            yield JudgedCase(case, hidden=True, masked=masked)
 
     def _between(self) -> Iterator[JudgedCase]:
         """On a GPU anything between the sizes of both devices, on `cpu` many rows that are narrow."""
@@ -332,20 +337,35 @@ class _Making:
         return self._within(base.gpu[axis], axis, start, min(2 * start, high), f"{kind} gpu", "gpu")
 
     def _aligned(self) -> Iterator[JudgedCase]:
-        """Few rows, and along the other axes sizes that vectors divide and blocks do not; degenerate rows where the task allows them."""
+        """Few rows, and along the other axes sizes that vectors divide and blocks do not; degenerate rows where the task allows them,
+        then in each dtype with the same sizes: what is kept by shape is to be right in all.
+        """
         floating = tuple(dtype for dtype in self.widest if "float" in dtype)
         degenerate = Allowance.DEGENERATE_ROWS in self._task.allows and bool(floating)
         kind = "degenerate rows" if degenerate else f"multiples of {ALIGNED}"
-        base = self.widest[
-            self._draw.one_of(floating if degenerate else tuple(self.widest), self._prefix, kind)
-        ]
+        dtypes = floating if degenerate else (self._draw.one_of(tuple(self.widest), self._prefix, kind),)
+        base = self.widest[self._draw.one_of(dtypes, self._prefix, kind)]
         first, *others = self._ranges
         made = {axis: self._vectors(base.cpu[axis], axis, kind) for axis in others or (first,)}
         if others:
             made = {first: self._within(base.cpu[first], first, *SEVERAL, kind)} | made
-        if degenerate or any(size % ALIGNED == 0 and size % BLOCKED for size in made.values()):
-            case = self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
+        if not degenerate and not any(size % ALIGNED == 0 and size % BLOCKED for size in made.values()):
+            return
+        for dtype in dtypes:
+            called = f"{kind} {dtype}" if degenerate else kind
+            case = self._case(
+                self.widest[dtype], called, cpu=made, gpu=made, distribution=Distribution.STANDARD
+            )
             yield JudgedCase(case, hidden=True, degenerate=degenerate)
+
+    def _swapped(self, case: Case, small: Case) -> Case:
+        """The case with the sizes of a small one in reverse, as many elements in another shape, where all axes take any size."""
+        sizes = dict(zip(small.cpu, reversed(small.cpu.values()), strict=True))
+        if any(not one.vary or one.step > 1 or one.low > SMALL[0] for one in self._ranges.values()):
+            return case
+        if any(one.high is not None and one.high < SMALL[1] for one in self._ranges.values()):
+            return case
+        return msgspec.structs.replace(case, cpu=sizes, gpu=sizes)
 
     def _vectors(self, kept: int, axis: str, kind: str) -> int:
         """A size about as large as `kept` that is a multiple of `ALIGNED` and none of `BLOCKED`; `kept` where the axis allows none."""

@@ -16,6 +16,8 @@ LARGE = 2.0**30
 """Beyond what a clamp may hide in, while fourth powers still fit into float32."""
 SHARE = 8
 """Of the largest finite value of a narrower dtype, so that sums of a few still fit."""
+EIGHT = 8
+"""Bits of floats that have no infinities."""
 RUN = 16
 KINDS = 7
 """Of degenerate rows."""
@@ -70,6 +72,20 @@ def inject_special(
             for row, share in zip(rows[len(SPECIAL) :], (1, 2), strict=False):
                 tensor[torch.unravel_index(row, outer)][: columns // share] = -math.inf
                 whole = True
+
+
+def inject_mask(inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str]) -> None:
+    """Make the first half of the last row -Inf, as what is masked at the left, in the first named input that is a matrix of floats, in place.
+
+    A matrix of one row stays as it is.
+    """
+    for name in names:
+        tensor = inputs[name]
+        if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.dim() > 1:
+            rows = tensor.view(-1, tensor.shape[-1])
+            if len(rows) > 1 and torch.finfo(tensor.dtype).bits > EIGHT:
+                rows[-1, : tensor.shape[-1] // 2] = -math.inf
+            return
 
 
 def inject_extremes(

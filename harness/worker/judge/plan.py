@@ -63,6 +63,11 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
     """The plan for one candidate; the same for the same task, session seed and source."""
     draw = Draw(seed, task.id, source, "exam" if exam else "open")
     cases = exam_cases(task, draw) if exam else open_cases(task, draw)
+    if exam:
+        # What a process does in its first call is for one dtype or shape as it is for another.
+        declared = sum(not case.hidden for case in cases)
+        begin = draw.number(declared, "first case")
+        cases = (*cases[begin:declared], *cases[:begin], *cases[declared:])
     first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
     hidden = itertools.count(1)
     execution = tuple(

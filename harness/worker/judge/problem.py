@@ -18,7 +18,7 @@ from suites.tolerances import dtype_of, tolerance_of
 
 from . import seeds
 from .cases import JudgedCase, Layout
-from .distributions import inject_degenerate, inject_extremes, inject_outliers, inject_special
+from .distributions import inject_degenerate, inject_extremes, inject_mask, inject_outliers, inject_special
 from .layouts import laid_out, with_free_strides
 from .neighbours import alike, with_other_middle
 from .sizes_alone import without_memory
@@ -81,6 +81,7 @@ class Problem:
             purpose,
             special=case.special,
             extreme=case.extreme,
+            masked=case.masked,
             degenerate=case.degenerate,
             probe=case.probe,
         )
@@ -114,6 +115,7 @@ class Problem:
         *,
         special: bool = False,
         extreme: bool = False,
+        masked: bool = False,
         degenerate: bool = False,
         probe: bool = False,
     ) -> Inputs:
@@ -129,6 +131,8 @@ class Problem:
             inputs = self._settle_inputs(inputs)
         if special:
             inject_special(inputs, named, generator)
+        if masked:
+            inject_mask(inputs, named)
         if extreme:
             inject_extremes(inputs, named, generator, moved=self._moves(case))
         return inputs

@@ -148,7 +148,7 @@ def only_these_values(run: Run, error: ErrorReport) -> ErrorReport:
     """The launches give the right answer for the call's own values alone."""
     message = (
         f"case {run.case.name}: the call's launches give the right answer for the values they were recorded with and for no "
-        "others: results entered from the host; compute them in kernels from the inputs"
+        "others: results entered from the host, or kernels are right for some values alone; compute in kernels, and rightly for all inputs"
     )
     return ErrorReport(kind=error.kind, message=message, mismatch=error.mismatch)
 
