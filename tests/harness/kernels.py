@@ -579,3 +579,62 @@ def widely_tuned(a, b):
         a, b, c, m, n, k
     )
     return c
+
+
+TWELVE = [
+    triton.Config({"BLOCK": block}, num_warps=warps) for block in (128, 8, 256, 512, 1024) for warps in (2, 4)
+] + [triton.Config({"BLOCK": 4096}, num_warps=32), triton.Config({"BLOCK": 2048})]
+
+
+@triton.autotune(configs=TWELVE, key=["count"])
+@triton.jit
+def twelve_configs_kernel(x_ptr, y_ptr, out_ptr, count, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK >= 16)
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < count
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+def twelve_configs(x, y):
+    """Two configs fail their own assertion, one has more threads than any workgroup."""
+    out = torch.empty_like(x)
+    twelve_configs_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
+    return out
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 128 << at}) for at in range(4)], key=["count"])
+@triton.jit
+def one_bad_config_kernel(x_ptr, y_ptr, out_ptr, count, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < count)
+    if BLOCK == 512:
+        x += undefined_name  # noqa: F821
+    tl.store(out_ptr + offsets, x + tl.load(y_ptr + offsets, mask=offsets < count), mask=offsets < count)
+
+
+def one_bad_config(x, y):
+    out = torch.empty_like(x)
+    one_bad_config_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
+    return out
+
+
+def four_launches(x, y):
+    """The third does not compile."""
+    print("called")  # noqa: T201
+    out = torch.empty_like(x)
+    for block in (128, 256):
+        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, x.numel(), BLOCK=block)
+    broken_kernel[(1,)](x, out, x.numel(), BLOCK=1024)
+    add_kernel[(triton.cdiv(x.numel(), 512),)](x, y, out, x.numel(), BLOCK=512)
+    return out
+
+
+def unlike_ahead(x, y):
+    """Launches by what compiling said, which differs from what stands for it where nothing is compiled."""
+    out = torch.empty_like(x)
+    for warps in (1, 2, 4):
+        made = add_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64, num_warps=warps)
+        block = 32 * (1 + made.metadata.shared % 2048 // 1024)
+        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, x.numel(), BLOCK=block, num_warps=warps)
+    return out

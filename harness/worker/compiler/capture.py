@@ -1,7 +1,7 @@
 """
 Runs a candidate's own host code without a device and compiles every launch it makes, as the device would.
 
-With `configs`, the only modules that touch the internals of Triton's launcher and autotuner (3.6 and 3.7). The process
+With `ahead` and `configs`, the only modules that touch the internals of Triton's launcher and autotuner (3.6 and 3.7). The process
 must not interpret, and serves one target: Triton keeps compiled kernels by device, so a second target would get the first's.
 """
 
@@ -14,7 +14,7 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -82,15 +82,15 @@ _weak: dict[int, StorageWeakRef] = {}
 """Of each storage that was told of since the import: as long as one is here, no other storage gets its number."""
 contents: dict[int, Contents | Table] = {}
 """What the import left, and what Python put into small storages, as they were first told of; where launches are noted alone."""
-tuning = SimpleNamespace(index=None)
-"""Place of the config that an autotuned kernel is launched with; `None` outside of one."""
+tuning = SimpleNamespace(runs=False, index=None)
+"""Whether an autotuned kernel is launched, and the place of the config that it is launched with; `None` for one that pruning made."""
 
 
 def install(target: Target) -> None:
     """Make launches compile only, for `target`; once a process, before the candidate's module is imported."""
     if triton.knobs.runtime.interpret:
         raise RuntimeError("a process that interprets cannot compile: TRITON_INTERPRET must not be set")
-    triton.knobs.compilation.always_compile = True
+    triton.knobs.compilation.always_compile = False  # `files` says what need not be
     triton.knobs.nvidia.dump_ptxas_log = True
     files.install()
     shim.install(target)
@@ -323,19 +323,24 @@ def _accepted(
 def _compile(
     kernel: Any, compile_only: Any, args: tuple[Any, ...], options: dict[str, Any], launch: Launch
 ) -> None:
+    compile_kernel(lambda: compile_only(kernel, *args, grid=None, warmup=True, **options), launch)
+    launch.log, launch.seconds = told.setdefault(launch.compiled.hash, (launch.log, launch.seconds))
+    metadata = launch.compiled.metadata
+    for name in ("num_warps", "num_stages"):
+        launch.config.setdefault(name, str(getattr(metadata, name)))
+
+
+def compile_kernel(make: Callable[[], Any], launch: Launch) -> None:
+    """What `make` compiles stands in `launch` then, and what it printed and took, also where it raises."""
     began = time.perf_counter()
     printed = io.StringIO()
     diagnostics = CompilerOutput()
     try:
         with diagnostics, contextlib.redirect_stdout(printed):
-            launch.compiled = compile_only(kernel, *args, grid=None, warmup=True, **options)
+            launch.compiled = make()
     finally:
         launch.seconds = time.perf_counter() - began
         launch.log = printed.getvalue() + diagnostics.text
-    launch.log, launch.seconds = told.setdefault(launch.compiled.hash, (launch.log, launch.seconds))
-    metadata = launch.compiled.metadata
-    for name in ("num_warps", "num_stages"):
-        launch.config.setdefault(name, str(getattr(metadata, name)))
 
 
 def _fits(launch: Launch, target: Target) -> None:

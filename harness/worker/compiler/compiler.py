@@ -26,7 +26,7 @@ from harness.evaluation import KernelResources
 from harness.worker.guest.record import tensors
 from harness.worker.interpreter import configs
 
-from . import capture, noted
+from . import ahead, capture, noted
 from .capture import ForeignOption, Launch
 from .host_work import HostWork
 from .noted import MOST, Launched, Noted
@@ -98,7 +98,8 @@ def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None
         raise RuntimeError(f"this process compiles for {_prepared[0].name}; start another for {target.name}")
     if not _prepared:
         capture.install(target)
-        configs.install(progress)
+        configs.install()
+        ahead.reporting.progress = progress
         _prepared.append(target)
 
 
@@ -120,6 +121,7 @@ def compile_candidate(
     `allowed` are operators that the host may compute with.
     """
     prepare(target)
+    ahead.compile_ahead(module, lambda: _call(module, entry_point, cases), target)
     launches: list[tuple[str, Launch]] = []
     error: tuple[str, int | None] | None = None
     unsupported = None
@@ -169,6 +171,12 @@ def compile_candidate(
         host_work=host_work,
         argument_types=_argument_types(launches),
     )
+
+
+def _call(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec]) -> None:
+    for case in cases:
+        with capture.record():
+            getattr(module, entry_point)(**zero_arguments(case))
 
 
 def _argument_types(launches: Sequence[tuple[str, Launch]]) -> tuple[tuple[str, ...], ...]:
