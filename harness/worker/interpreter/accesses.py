@@ -14,7 +14,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from . import gaps, quotients, unordered
+from . import gaps, quotients, reductions, unordered
 from .observing import cannot, current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
@@ -176,12 +176,13 @@ def _note_barrier(_: Any) -> None:
 
 
 def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Lanes have to wait for each other to make such a value."""
+    """Lanes have to wait for each other to make such a value, wherever it is of more than one warp."""
 
     @functools.wraps(method)
-    def made(self: Any, *args: Any, **named: Any) -> Any:
-        meet()
-        return method(self, *args, **named)
+    def made(self: Any, operands: Any) -> Any:
+        if reductions.is_across_warps(operands[0].handle.data.shape, self.axis):
+            meet()
+        return method(self, operands)
 
     return made
 
