@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 from triton._C.libtriton import ir as _ir
+from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
@@ -99,6 +100,7 @@ def install() -> None:
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
     builder.create_barrier = _note_barrier
+    TritonSemantic._load_legacy = _asking_what_is_given(TritonSemantic._load_legacy)
     for operations in (interpreter.ReduceOps, interpreter.ScanOps):
         operations.apply_impl = _meeting(operations.apply_impl)
     for name in _CARRIERS:
@@ -122,6 +124,24 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
             observation.masked = True
 
     return access
+
+
+def _asking_what_is_given(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A load asks whether it was given an `other`, as a compiler does; the interpreter's tensors of one value say whether it is 0."""
+
+    @functools.wraps(method)
+    def load(*args: Any, **named: Any) -> Any:
+        value = vars(tl.tensor).get("__bool__")
+        tl.tensor.__bool__ = lambda _: True
+        try:
+            return method(*args, **named)
+        finally:
+            if value is None:
+                del tl.tensor.__bool__
+            else:
+                tl.tensor.__bool__ = value
+
+    return load
 
 
 def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
