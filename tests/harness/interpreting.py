@@ -114,6 +114,11 @@ def main() -> None:
                     "gathered", lambda out: torch.equal(out, torch.stack([x, x + y, y])), x=x, y=y
                 ),
                 "tanh": call("tanh", lambda out: torch.allclose(out, torch.tanh(x)), x=x),
+                "before": call(
+                    "before",
+                    lambda out: torch.equal(out, torch.cat([x.new_zeros(1), x[:49]]).expand(2, 50)),
+                    x=x[:50],
+                ),
                 "narrow": call("narrow", lambda out: torch.equal(out, x.bfloat16().float()), x=x),
                 "bfloat16": call(
                     "vector_add",

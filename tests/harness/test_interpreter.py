@@ -26,7 +26,7 @@ def line_of(text: str) -> int:
 @pytest.mark.parametrize(
     "name",
     ["vector_add", "softmax", "matmul", "tuned_matmul", "doubled", "described", "histogram", "locked", "gathered",
-     "tanh", "persistent", "amd_options", "narrow", "bfloat16", "float8", "through_float8",
+     "before", "tanh", "persistent", "amd_options", "narrow", "bfloat16", "float8", "through_float8",
      "only_config"],
 )  # fmt: skip
 def test_honest_kernels_compute_rightly_and_inside_their_tensors(seen: Any, name: str) -> None:

@@ -62,6 +62,17 @@ def test_what_only_some_programs_do_wrong_is_seen(seen: Any) -> None:
     assert seen["promises"]["tape"]["found"][0]["promises"]
 
 
+@pytest.mark.parametrize("name", ["unused_sum", "sum_for_an_unused_load", "unused_atomic"])
+def test_lanes_do_not_meet_for_what_a_compiler_leaves_out(seen: Any, name: str) -> None:
+    assert seen[name]["tape"]["found"][0]["races"]
+
+
+@pytest.mark.parametrize("name", ["used_atomic", "used_sum", "sum_for_the_next_turn"])
+def test_lanes_meet_for_what_is_used(seen: Any, name: str) -> None:
+    assert seen[name]["tape"]["by_tape"] > 0
+    assert not seen[name]["tape"]["found"][0]["races"]
+
+
 def test_a_program_with_more_values_than_a_tape_may_keep_stays_in_python(seen: Any) -> None:
     assert seen["heavy"]["tape"]["traced"] > 0
     assert seen["heavy"]["tape"]["by_tape"] == 0

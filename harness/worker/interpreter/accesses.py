@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 from triton._C.libtriton import ir as _ir
+from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from . import gaps, quotients, unordered
+from . import gaps, quotients, reductions, unordered
 from .observing import cannot, current, is_backwards, meet
 from .races import Order
 from .traffic import Origin
@@ -99,6 +100,7 @@ def install() -> None:
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
     builder.create_barrier = _note_barrier
+    TritonSemantic._load_legacy = _asking_what_is_given(TritonSemantic._load_legacy)
     for operations in (interpreter.ReduceOps, interpreter.ScanOps):
         operations.apply_impl = _meeting(operations.apply_impl)
     for name in _CARRIERS:
@@ -122,6 +124,24 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
             observation.masked = True
 
     return access
+
+
+def _asking_what_is_given(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A load asks whether it was given an `other`, as a compiler does; the interpreter's tensors of one value say whether it is 0."""
+
+    @functools.wraps(method)
+    def load(*args: Any, **named: Any) -> Any:
+        value = vars(tl.tensor).get("__bool__")
+        tl.tensor.__bool__ = lambda _: True
+        try:
+            return method(*args, **named)
+        finally:
+            if value is None:
+                del tl.tensor.__bool__
+            else:
+                tl.tensor.__bool__ = value
+
+    return load
 
 
 def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
@@ -176,12 +196,13 @@ def _note_barrier(_: Any) -> None:
 
 
 def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Lanes have to wait for each other to make such a value."""
+    """Lanes have to wait for each other to make such a value, wherever it is of more than one warp."""
 
     @functools.wraps(method)
-    def made(self: Any, *args: Any, **named: Any) -> Any:
-        meet()
-        return method(self, *args, **named)
+    def made(self: Any, operands: Any) -> Any:
+        if reductions.is_across_warps(operands[0].handle.data.shape, self.axis):
+            meet()
+        return method(self, operands)
 
     return made
 

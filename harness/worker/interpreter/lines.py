@@ -12,6 +12,8 @@ import torch
 
 _PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 
+UNKNOWN = ("kernel.py", 0)
+
 replayed: Any = SimpleNamespace(line=None)
 """File name and line of an operation that runs without the kernel's frame; see `tracing`."""
 
@@ -27,4 +29,4 @@ def candidate_line() -> tuple[str, int]:
         if not file.startswith(_PLUMBING) and "/triton/" not in file and not file.startswith("<"):
             return Path(file).name, frame.f_lineno
         frame = frame.f_back
-    return "kernel.py", 0
+    return UNKNOWN

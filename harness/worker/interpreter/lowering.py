@@ -169,11 +169,13 @@ def _reduction(args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] 
     dtype, kind, shape = result.dtype, result.data.dtype, result.data.shape
     axis, keep = reduction.axis, bool(reduction.keep_dims)
     reduce = function.reduce
+    meets = reductions.is_across_warps(args[1].handle.data.shape, axis)
     if function is np.add and dtype.is_floating():
         reduce = reductions.adder(dtype)
 
     def reduced(_: Any, source: Any) -> TensorHandle:
-        meet()
+        if meets:
+            meet()
         found = reduce(source.handle.data, axis=axis, keepdims=keep)
         return _handle(np.asarray(found, dtype=kind).reshape(shape), dtype)
 

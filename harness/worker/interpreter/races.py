@@ -24,7 +24,7 @@ MOST_FLAGS = 64
 """Lanes of an access by which programs may hand over; more are work."""
 OTHERS = (
     "loads of {} what another program of the same launch stored and did not hand over; programs run in any order and at once, so use a second "
-    "launch, or a tl.debug_barrier() and an atomic that this program looks at"
+    "launch, or a tl.debug_barrier() and then an atomic that this program looks at (a flag that is merely stored hands nothing over)"
 )
 OTHERS_READ = (
     "stores to {} what another program of the same launch loaded before it, and that need not have loaded yet; let it say so after its "
@@ -88,15 +88,16 @@ class Races:
     _program: int = 0
     _loose: bool = False
     """Lanes have stored or added since they last met."""
-    _early: set[int] = field(default_factory=set)
-    """Epochs in which flags may have been stored with lanes' stores before them in the same epoch."""
     _seen: dict[int, int] = field(default_factory=dict)
     """Of each program that handed something to the running one, the last epoch that is handed over."""
     _handed: dict[int, dict[int, int]] = field(default_factory=dict)
     """What can be had by looking at an address: programs and epochs, as in `_seen`."""
+    unread: bool = False
+    """Nobody uses what the operation that runs gives, so that a compiler lets no lanes meet for it."""
     _stores: list[Access] = field(default_factory=list)
+    """Since lanes last met: those that are not noted in `_stored_by` yet."""
     _stored_by: dict[int, Places] = field(default_factory=dict)
-    """Of the running epoch, by allocation: which lane of which shape stored each byte, 0 where none did."""
+    """Since lanes last met, by allocation: which lane of which shape stored each byte, 0 where none did."""
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     _looks: int = 0
     lanes: Lanes = field(default_factory=Lanes)
@@ -120,6 +121,7 @@ class Races:
         """The next program begins, and knows of no other."""
         self._program += 1
         self._next_epoch()
+        self._stores, self._stored_by = [], {}
         self._first = self._epoch
         self._seen, self._loose, self._looks = {}, False, 0
         self.lanes.begin()
@@ -127,9 +129,10 @@ class Races:
 
     def meet(self) -> None:
         """All lanes of the program meet: at a barrier, or as they must for a value that all of them make together."""
-        if self.clustered:
+        if self.clustered or self.unread:
             return
         self.lanes.meet()
+        self._stores, self._stored_by = [], {}
         if self._loose:
             self._next_epoch()
             self._loose = False
@@ -139,6 +142,7 @@ class Races:
         self.lanes.meet()
         self.turns.barrier()
         self._next_epoch()
+        self._stores, self._stored_by = [], {}
         self._loose = False
 
     def store(self, access: Access) -> None:
@@ -146,8 +150,6 @@ class Races:
         if access.home.writers is None:
             access.home.writers = np.zeros(access.home.reads.size, dtype=np.int32)
         access.home.writers[access.noted] = self._epoch
-        if self._loose and access.places.size <= MOST_FLAGS:
-            self._early.add(self._epoch)
         if not self.lockstep:
             self.lanes.store(access)
             self._stores.append(access)
@@ -191,16 +193,18 @@ class Races:
         return STREAMS if any((np.abs(one[access.noted]) >= mine).any() for one in stored) else ""
 
     def load(self, access: Access) -> str:
-        """See `meets`; a volatile one waits for what it finds."""
+        """See `meets`; a volatile one waits for what atomics leave there, and orders nothing where others merely store."""
         if not self.lockstep:
             self.lanes.load(access)
         if self.in_order:
             self._note_reader(access)
         if access.home.writers is None and access.home.adders is None:
             return ""
-        if self.volatile and access.places.size <= MOST_FLAGS:
+        waits = self.volatile and access.places.size <= MOST_FLAGS
+        if waits:
             self._look(access)
-        elif any(self._unseen(epochs, access.noted).any() for epochs in access.home.changes):
+        changes = (access.home.writers,) if waits else access.home.changes
+        if any(self._unseen(epochs, access.noted).any() for epochs in changes):
             return OTHERS
         return LANES if self._is_from_other_lanes(access) else ""
 
@@ -222,11 +226,11 @@ class Races:
         home.adders[noted] = self._epoch if order.wide else -self._epoch
         if order.wide and order.releases and access.places.size <= MOST_FLAGS:
             self._hand_over(access)
+        if not self.lockstep:
+            self._stores.append(access)
+            self._loose = self._loose or bool(access.shape)
         if not access.shape:
             self.meet()
-        elif not self.lockstep:
-            self._stores.append(access)
-            self._loose = True
         return ""
 
     def count(self, kind: str, lanes: int) -> None:
@@ -239,7 +243,6 @@ class Races:
     def _next_epoch(self) -> None:
         self._epoch += 1
         self._programs.append(self._program)
-        self._stores, self._stored_by = [], {}
 
     def _hand_over(self, access: Access) -> None:
         """Whoever acquires by these addresses sees what this program did, and what it was handed itself."""
@@ -252,16 +255,12 @@ class Races:
             self._next_epoch()
 
     def _look(self, access: Access) -> None:
-        """The program acquires by these addresses, from atomics and from plain stores that a barrier preceded."""
+        """The program acquires by these addresses what others released by atomics there."""
         if access.places.size > MOST_FLAGS:
             return
-        for address, place in zip(self._addresses(access), access.places.tolist(), strict=True):
+        for address in self._addresses(access):
             for program, epoch in self._handed.get(address, {}).items():
                 self._seen[program] = max(self._seen.get(program, 0), epoch)
-            if access.home.writers is not None and access.home.writers[place]:
-                epoch = int(access.home.writers[place])
-                program = self._programs[epoch]
-                self._seen[program] = max(self._seen.get(program, 0), epoch - (epoch in self._early))
 
     def _addresses(self, access: Access) -> list[int]:
         start = access.home.span.start
@@ -309,7 +308,7 @@ class Races:
             self.contested = _either(self.contested, access, self.lanes.contested(access))
 
     def _is_from_other_lanes(self, access: Access) -> bool:
-        """Whether lanes read what others stored since all of them last met."""
+        """Whether lanes read what others stored since all of them last met; one value is stored by one lane and loaded by every warp."""
         for stored in self._stores:
             key = id(stored.home)
             if key not in self._stored_by:
@@ -320,6 +319,8 @@ class Races:
         if known is None:
             return False
         stored_by = known[access.noted]
+        if not access.shape:
+            return bool(stored_by.any())
         return bool(((stored_by != 0) & (stored_by != self._keys(access))).any())
 
     def _keys(self, access: Access) -> Places:

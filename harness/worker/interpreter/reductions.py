@@ -11,6 +11,7 @@ brackets, as sums of floats and dots do. Serves Triton 3.6 and 3.7.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ Array = NDArray[Any]
 
 RUNS = (4, 8)
 """Elements in a row that a device's thread may hold."""
+MOST_OF_A_WARP = 1024
+"""Neighbours that one warp may hold at the most: 16 bytes in each of 64 lanes."""
 _BY_INDEX = (
     tl.standard._argmin_combine_tie_break_left,
     tl.standard._argmax_combine_tie_break_left,
@@ -42,6 +45,13 @@ def install() -> None:
     interpreter.ScanOps.cumsum = _running(interpreter.ScanOps.cumsum, np.add)
     interpreter.ScanOps.cumprod = _running(interpreter.ScanOps.cumprod, np.multiply)
     interpreter.InterpreterBuilder.create_dot = _in_two_parts(interpreter.InterpreterBuilder.create_dot)
+
+
+def is_across_warps(shape: Sequence[int], axis: int | None) -> bool:
+    """Whether lanes of several warps have to meet to make such a value: along other axes each warp may have its own rows or columns."""
+    if axis is None or math.prod(shape) == shape[axis]:
+        return True
+    return axis % len(shape) == len(shape) - 1 and shape[axis] > MOST_OF_A_WARP
 
 
 def adder(dtype: Any) -> Callable[..., Array]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .shaping import Differs
+from .lines import UNKNOWN
+from .shaping import Differs, unread
 
 if TYPE_CHECKING:
     from .tracing import Trace
 
 PLACE = "create_get_program_id"
 GRID = "create_get_num_programs"
+MADE_TOGETHER = frozenset({"ReduceOps", "ScanOps", "create_dot"})
+"""Operations for whose value lanes may have to meet, and which do nothing else."""
+ATOMICS = frozenset({"create_atomic_rmw", "create_atomic_cas"})
+_LOADS = frozenset({"create_load", "create_masked_load"})
 
 
 class Operation(NamedTuple):
@@ -30,6 +35,8 @@ class Operation(NamedTuple):
     """It may be done once more for a program that goes on in Python."""
     shown: Callable[..., Any]
     """What Python is given, of the outputs."""
+    line: tuple[str, int] = UNKNOWN
+    """File name and line that asked for it; of pure ones it is not told."""
 
 
 class Tape:
@@ -46,6 +53,7 @@ class Tape:
         self._inputs = trace.inputs
         self._values: list[Any] = trace.values
         inputs = [self._used(one, unused) for one in trace.operations]
+        idly = _unread(trace)
         live: set[int] = set()
         kept: list[tuple[Operation, tuple[int, ...]]] = []
         for one, places in zip(reversed(trace.operations), reversed(inputs), strict=True):
@@ -65,7 +73,8 @@ class Tape:
                 continue
             for at in one.outputs:
                 tiers[at] = tier
-            step = one.number, one.call, places, one.outputs[0] if len(one.outputs) == 1 else one.outputs
+            call = unread(one.call) if (one.name, one.line) in idly else one.call
+            step = one.number, call, places, one.outputs[0] if len(one.outputs) == 1 else one.outputs
             (self._once if tier == 1 else self._steps).append(step)
         used = {at for step in (*self._once, *self._steps) for at in step[2]}
         for at in range(len(self._values)):
@@ -105,6 +114,26 @@ class Tape:
         except Exception:  # noqa: BLE001 (Python meets it again, where its traceback is the kernel's)
             return number
         return None
+
+
+def _unread(trace: Trace) -> Set[tuple[str, tuple[str, int]]]:
+    """
+    Names and lines of operations whose value nothing uses that a compiler keeps, wherever the program asks for one there.
+
+    It leaves out sums and loads that nobody uses, and makes no barrier for what an atomic found.
+    """
+    live: set[int] = set()
+    read: set[tuple[str, tuple[str, int]]] = set()
+    idle: set[tuple[str, tuple[str, int]]] = set()
+    for one in reversed(trace.operations):
+        used = not live.isdisjoint(one.outputs)
+        if one.name in ATOMICS or one.name in MADE_TOGETHER:
+            (read if used else idle).add((one.name, one.line))
+        volatile = any(trace.values[at] is True for at in one.inputs)
+        left_out = one.pure or one.name in MADE_TOGETHER or (one.name in _LOADS and not volatile)
+        if used or not left_out:
+            live.update(one.inputs)
+    return idle - read
 
 
 _Step = tuple[int, Callable[..., Any], tuple[int, ...], int | tuple[int, ...]]

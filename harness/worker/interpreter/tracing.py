@@ -22,7 +22,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .lines import candidate_line
+from .lines import UNKNOWN, candidate_line
 from .lowering import lowered, numpy_function
 from .shaping import (
     HANDLES,
@@ -220,6 +220,7 @@ class Trace(_Asked):
             call = on_copies(call)
         pure = pure or name == PLACE
         result = self._do(method, args, named)
+        line = UNKNOWN if pure else candidate_line()
         shorter = self._do(lowered, (name, args, result), {}) if not (named or changes) else None
         try:
             outputs = tuple(self._place_of_new(one) for one in handles_of(result))
@@ -232,9 +233,9 @@ class Trace(_Asked):
             if not isinstance(result, TensorHandle):
                 call = flattened(call)
             if not pure:
-                call = at_line(call, candidate_line())
+                call = at_line(call, line)
         self.operations.append(
-            Operation(name, self.count, call, inputs, outputs, pure, pure or changes, shown(result))
+            Operation(name, self.count, call, inputs, outputs, pure, pure or changes, shown(result), line)
         )
         self.count += 1
         self._broken = len(self.operations) > LONGEST or self._size_bytes > MOST_BYTES

@@ -17,7 +17,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, tile_ptr, flag_ptr, n, BLOCK: tl.constexpr
     if tl.program_id(1) == 0:
         total = tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask)
         tl.store(tile_ptr + offsets, total.to(tl.float32), mask=mask)
-        tl.store(flag_ptr + block, 1)
+        tl.atomic_xchg(flag_ptr + block, 1, sem="release")
     else:
         while tl.load(flag_ptr + block, volatile=True) == 0:
             pass

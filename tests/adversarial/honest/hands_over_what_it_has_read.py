@@ -23,7 +23,7 @@ def add_kernel(x_ptr, y_ptr, tile_ptr, next_ptr, out_ptr, flag_ptr, n, BLOCK: tl
     tl.store(tile_ptr + offsets, held)
     tl.store(next_ptr + offsets + BLOCK, ahead)
     tl.debug_barrier()
-    tl.store(flag_ptr + program, 1)
+    tl.atomic_xchg(flag_ptr + program, 1, sem="release")
     y = tl.load(y_ptr + offsets, mask=offsets < n, other=0.0).to(tl.float32)
     tl.store(out_ptr + offsets, held + y, mask=offsets < n)
 
