@@ -39,6 +39,8 @@ from .servers import Child
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
+NOTHING = msgspec.Raw(msgspec.msgpack.encode(()))
+"""The specifications of no case."""
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):
@@ -204,11 +206,21 @@ class Compiler:
     fault; both stretch where the machine has more to do than cores.
     """
 
-    def __init__(self, pool: DevicePool, task: Task, source: str, time_limits: TimeLimits) -> None:
+    def __init__(
+        self,
+        pool: DevicePool,
+        task: Task,
+        source: str,
+        time_limits: TimeLimits,
+        *,
+        side_by_side: bool = True,
+    ) -> None:
+        """`side_by_side`: its kernels, where there are cores for it; many sources at once leave none."""
         self._pool = pool
         self._task = task
         self._source = source
         self._limits = time_limits
+        self._side_by_side = side_by_side
         self.layers: tuple[Layer, ...] = ()
         """Of the sandbox of a compiling worker; none before one has started."""
 
@@ -219,6 +231,10 @@ class Compiler:
         try:
             cases = _on_target(passed.cases, self._task, target)
             once = _on_target(passed.once, self._task, target)
+            # No GPU is waiting for those of other targets.
+            further = _on_target(
+                passed.ahead if self._pool.is_own(target.name) else NOTHING, self._task, target
+            )
         except NoSuchDtype as lacking:
             return TargetReport(unsupported=str(lacking))
         async with self._pool.compiles:
@@ -227,7 +243,7 @@ class Compiler:
             )
             try:
                 async with patience.begin():
-                    report = await self._hear(channel, target, cases, once, patience)
+                    report = await self._hear(channel, target, cases, once, further, patience)
                 if self._pool.is_own(target.name) and child.scratch is not None:
                     self._pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
@@ -250,6 +266,7 @@ class Compiler:
         target: Target,
         cases: msgspec.Raw,
         once: msgspec.Raw,
+        further: msgspec.Raw,
         patience: _Patience,
     ) -> TargetReport:
         try:
@@ -268,6 +285,8 @@ class Compiler:
             target=target.name,
             allowed=self._task.allowed_operators,
             once=once,
+            ahead=further,
+            side_by_side=self._side_by_side,
         )
         await channel.send(ENCODER.encode(request))
         report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))

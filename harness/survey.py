@@ -20,7 +20,7 @@ from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task
 
 from . import limits
-from .compilation import Compiler, TargetReport
+from .compilation import NOTHING, Compiler, TargetReport
 from .device import Target
 from .errors import HarnessError, WorkerDied
 from .estimate import estimate
@@ -35,7 +35,6 @@ VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
 
 _MAX_REPORT_BYTES = 64 << 20
 Result = TypeVar("Result")
-_NOTHING = msgspec.Raw(msgspec.msgpack.encode(()))
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -79,11 +78,11 @@ class Survey:
         `WorkerDied` when a process of ours was lost, `HarnessError` when the task's own code fails.
         """
         cases = await self._specifications()
-        passed = FirstCallPassed(cases=cases, once=_NOTHING)
+        passed = FirstCallPassed(cases=cases, once=NOTHING, ahead=NOTHING)
 
         async def one(source: str) -> Compiled:
             async with self._places:
-                compiler = Compiler(self._pool, self._task, source, VARIANT_LIMITS)
+                compiler = Compiler(self._pool, self._task, source, VARIANT_LIMITS, side_by_side=False)
                 report = await compiler.compile(self._target, passed)
             on_done()
             return _told(report)

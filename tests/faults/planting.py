@@ -166,6 +166,7 @@ async def hunt(
             target="gfx942",
             allowed=(),
             once=cases,
+            ahead=cases,
         )
     await channel.send(ENCODER.encode(request))
     with suppress(EOFError, BadFrame, TimeoutError):  # the hunter's words tell, not how its process ends

@@ -110,6 +110,8 @@ def compile_candidate(
     target: Target,
     *,
     allowed: tuple[str, ...] = (),
+    further: Sequence[CaseSpec] = (),
+    side_by_side: bool = True,
 ) -> CompileReport:
     """
     Run the entry point on zeros of each case's shapes and compile every launch it makes.
@@ -118,10 +120,12 @@ def compile_candidate(
     compile fails it unless its own code catches that (a note then); of an autotuned kernel, configs that Triton's
     autotuner itself drops (too large for the device, a static assertion, refused by ptxas) are marked and fail it only
     when none is left. The first failing case ends the work. `prepare` must have been called before the import.
-    `allowed` are operators that the host may compute with.
+    `allowed` are operators that the host may compute with. Kernels are compiled `side_by_side` where
+    there are cores for it, with them what `further` cases launch, which is left in Triton's folder and not told of.
     """
     prepare(target)
-    ahead.compile_ahead(module, lambda: _call(module, entry_point, cases), target)
+    if side_by_side:
+        ahead.compile_ahead(module, lambda: _call(module, entry_point, (*cases, *further)), target)
     launches: list[tuple[str, Launch]] = []
     error: tuple[str, int | None] | None = None
     unsupported = None

@@ -74,6 +74,8 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
         CASES.decode(request.cases),
         target,
         allowed=request.allowed,
+        further=CASES.decode(request.ahead),
+        side_by_side=request.side_by_side,
     )
     report = msgspec.structs.replace(report, noted=noted)
     return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

@@ -40,7 +40,7 @@ WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
 STEADY = WIDE[2:]
 """Those of cases with another tiny parameter: so long that no variance vanishes by chance."""
 BETWEEN = (100, 200)
-"""First size on `cpu` of the case whose sizes on a GPU lie anywhere between those of both devices."""
+"""First size on `cpu` of the case whose sizes on a GPU lie anywhere between small ones and its own."""
 TRIES = 64
 PARTS = (0.25, 256, 1024)
 """A parameter's other value is a part of its default, so that shares stay shares: from this on, in so many steps of one in so many."""
@@ -312,29 +312,30 @@ class _Making:
             yield JudgedCase(case, hidden=True, masked=masked)
 
     def _between(self) -> Iterator[JudgedCase]:
-        """On a GPU anything between the sizes of both devices, on `cpu` many rows that are narrow."""
+        """On a GPU anything between small sizes and its own, on `cpu` many rows that are narrow."""
         kind = "between"
         base = self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
         first, *others = self._ranges
-        cpu = {axis: self._within(base.cpu[axis], axis, *SMALL, kind) for axis in others}
-        if others:
-            cpu = {first: self._within(base.cpu[first], first, *BETWEEN, kind)} | cpu
+        if base.cpu == base.gpu:
+            made = {axis: self._halfway(base.cpu[axis], axis, kind) for axis in base.cpu}
+        elif others:
+            made = {axis: self._within(base.cpu[axis], axis, *SMALL, kind) for axis in others}
+            made = {first: self._within(base.cpu[first], first, *BETWEEN, kind)} | made
         else:
-            cpu = {
+            made = {
                 first: self._within(base.cpu[first], first, 2 * base.cpu[first], 3 * base.cpu[first], kind)
             }
-        gpu = {axis: self._halfway(base, axis, kind) for axis in base.gpu}
-        if cpu != base.cpu and math.prod(cpu.values()) <= LONG_VOLUME:
-            yield JudgedCase(
-                self._case(base, kind, cpu=cpu, gpu=gpu, distribution=Distribution.STANDARD), hidden=True
-            )
+        if made != base.cpu and (base.cpu == base.gpu or math.prod(made.values()) <= LONG_VOLUME):
+            case = self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
+            yield JudgedCase(case, hidden=True)
 
-    def _halfway(self, base: Case, axis: str, kind: str) -> int:
-        """A size between those of both devices, each power of two of them as likely as the others."""
-        low, high = sorted((base.cpu[axis], base.gpu[axis]))
-        doublings = max(high // max(low, 1), 1).bit_length()
-        start = min(low << self._draw.number(doublings, self._prefix, kind, axis, "doublings"), high)
-        return self._within(base.gpu[axis], axis, start, min(2 * start, high), f"{kind} gpu", "gpu")
+    def _halfway(self, largest: int, axis: str, kind: str) -> int:
+        """A size between small ones and the largest, each power of two as likely as the others."""
+        doublings = (largest // SMALL[1]).bit_length()
+        if not doublings:
+            return largest
+        low = SMALL[1] << self._draw.number(doublings, self._prefix, kind, axis, "doublings")
+        return self._within(largest, axis, low, min(2 * low, largest), kind)
 
     def _aligned(self) -> Iterator[JudgedCase]:
         """Few rows, and along the other axes sizes that vectors divide and blocks do not; degenerate rows where the task allows them,
@@ -375,12 +376,13 @@ class _Making:
         step = math.lcm(ALIGNED, allowed.step)
         low, high = max(kept * 5 // 8, allowed.low, step), max(kept * 5 // 4, 3 * step)
         high = high if allowed.high is None else min(high, allowed.high)
-        sizes = [
-            size
-            for size in range(low + -low % step, high + 1, step)
-            if size % BLOCKED and ("cpu", axis, size) not in self._shown
-        ]
-        return self._draw.one_of(sizes, self._prefix, kind, axis) if sizes else kept
+        low += -low % step
+        for attempt in range(TRIES if high >= low else 0):
+            number = self._draw.number((high - low) // step + 1, self._prefix, kind, axis, str(attempt))
+            size = low + number * step
+            if size % BLOCKED and ("cpu", axis, size) not in self._shown:
+                return size
+        return kept
 
     def _narrow_special(self, dtypes: Sequence[str]) -> Iterator[JudgedCase]:
         """NaN and Inf where an axis has one element, each in turn: code for that alone may not look at values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,6 +11,7 @@ import torch
 
 from harness import limits, signatures
 from harness.evaluation import Basis, ErrorReport, Fact, Layer, Verdict
+from harness.worker.compiler.compiler import CaseSpec
 from harness.worker.compiler.noted import Launched, entered, launched
 from harness.worker.serving import place
 from harness.worker.serving.messages import (
@@ -84,6 +86,7 @@ class Trial:
                     FirstCallPassed(
                         cases=self._specifications(),
                         once=self._specifications_here(),
+                        ahead=self._specifications_ahead(),
                     )
                 )
                 if not self._judge.wait_for_go():
@@ -278,6 +281,18 @@ class Trial:
         """Of the declared cases, at the sizes and with the strides that they are called with."""
         steps = [step for step in self._plan.execution if not step.case.hidden]
         found = tuple(specified(step.case.name, self._given(step).inputs) for step in steps)
+        return msgspec.Raw(msgspec.msgpack.encode(found))
+
+    def _specifications_ahead(self) -> msgspec.Raw:
+        """Of the hidden cases that a GPU will run, where one does next."""
+        if self._begin.compiled:
+            return msgspec.Raw(msgspec.msgpack.encode(()))
+        plan = make_plan(self._task.at_gpu_sizes, self._begin.seed, self._begin.source, exam=self._begin.exam)
+        hidden = [step.case.case for step in plan.execution if step.case.hidden]
+        found: list[CaseSpec] = []
+        for case in hidden:
+            with suppress(BadProblem):  # left out there as well
+                found += self._problem.specifications((case,))
         return msgspec.Raw(msgspec.msgpack.encode(found))
 
     def _launched(self) -> tuple[Launched, ...]:

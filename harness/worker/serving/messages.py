@@ -190,6 +190,8 @@ class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
     """Argument specifications of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling guest."""
     once: msgspec.Raw
     """Of the same cases in the order of their calls, at the sizes at which they run here."""
+    ahead: msgspec.Raw
+    """Of hidden cases, where a GPU is to run them next: their kernels are compiled beside the others, if that costs no time."""
 
 
 class FirstCaseRight(msgspec.Struct, frozen=True, tag="first_case_right"):
@@ -324,6 +326,10 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     """Operators that may compute on the host."""
     once: msgspec.Raw
     """Specifications at the sizes at which the cases are run elsewhere, for their launches to be noted."""
+    ahead: msgspec.Raw
+    """Of further cases, which nobody reports of: what they launch is compiled where there are cores for it."""
+    side_by_side: bool = True
+    """Kernels are compiled side by side; not so where many sources are."""
 
 
 GPU_FAULT = "gpu_fault"
