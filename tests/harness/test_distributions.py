@@ -78,3 +78,54 @@ def test_an_input_too_small_for_all_special_values_gets_each_of_them_by_some_see
         inject_special(inputs, inputs, torch.Generator().manual_seed(seed))
         seen.add(str(inputs["x"].item()))
     assert seen == {"nan", "inf", "-inf"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float8_e4m3fn"])
+def test_each_kind_of_degenerate_row_stands_in_a_row_of_its_own_and_others_stay(dtype: str) -> None:
+    import torch
+
+    from harness.worker.judge.distributions import KINDS, inject_degenerate
+
+    drawn = torch.randn(KINDS + 3, 48, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
+    inputs = {"x": drawn.clone(), "labels": torch.arange(5)}
+    inject_degenerate(inputs, ["x", "labels"], torch.Generator().manual_seed(2))
+    before, after = drawn.float(), inputs["x"].float()
+    assert torch.isfinite(after).all()
+    same = (before == after).all(dim=1)
+    assert int(same.sum()) == 3
+    changed = after[~same]
+    assert int((changed == 0).all(dim=1).sum()) == 1
+    alike = (changed == changed[:, :1]).all(dim=1) & (changed[:, 0] != 0)
+    assert int(alike.sum()) == 1
+    assert int(((changed < 0).all(dim=1) & ~alike).sum()) == 1
+    sizes = changed.abs().amax(dim=1)
+    assert int(((sizes > 0) & (sizes < 0.1)).sum()) == 2  # all alike, and tiny
+    twice = (changed == changed.amax(dim=1, keepdim=True)).sum(dim=1) == 2
+    assert twice.any()
+
+
+def test_a_vector_has_runs_for_rows_and_the_same_places_change_in_inputs_of_one_shape() -> None:
+    import torch
+
+    from harness.worker.judge.distributions import KINDS, inject_degenerate
+
+    inputs = {name: torch.ones(16 * 20) for name in ("x", "y")} | {"ragged": torch.ones(17)}
+    inject_degenerate(inputs, inputs, torch.Generator().manual_seed(1))
+    runs = {name: (inputs[name].view(-1, 16) != 1).any(dim=1) for name in ("x", "y")}
+    assert int(runs["x"].sum()) == KINDS - 1  # the largest one of ones stands there twice as it is
+    assert torch.equal(runs["x"], runs["y"])
+    assert torch.equal(inputs["ragged"], torch.ones(17))
+
+
+def test_the_first_half_of_the_last_row_is_masked() -> None:
+    import torch
+
+    from harness.worker.judge.distributions import inject_mask
+
+    inputs = {"weight": torch.ones(9), "x": torch.ones(2, 3, 8), "y": torch.ones(3, 8)}
+    inject_mask(inputs, inputs)
+    assert torch.equal(inputs["x"].isinf().nonzero(), torch.tensor([[1, 2, at] for at in range(4)]))
+    assert torch.equal(inputs["y"], torch.ones(3, 8))
+    alone = {"x": torch.ones(1, 8)}
+    inject_mask(alone, alone)
+    assert torch.equal(alone["x"], torch.ones(1, 8))

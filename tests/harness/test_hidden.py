@@ -67,11 +67,31 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
         ([("x.stride(0)", "columns * x.stride(1)")], "hidden: transposed"),
         ([("x.stride(0), x.stride(1)", "x.stride(0), 1")], "hidden: transposed"),
         (
+            [("rows, columns = x.shape\n", "rows, columns = x.shape\n    assert not x.requires_grad\n")],
+            "hidden: small, of parameters",
+        ),
+        (
+            [("rows, columns = x.shape\n", "rows, columns = x.shape\n    assert torch.is_grad_enabled()\n")],
+            "hidden: offset, without gradients",
+        ),
+        (
+            [
+                (
+                    "mask = offsets < columns",
+                    "mask = offsets < tl.where(columns % 16 == 0, columns // 64 * 64, columns)",
+                )
+            ],
+            "hidden: multiples of 16",
+        ),
+        (
             [(LAUNCH, LAUNCH.replace("(x, out", "(x.as_strided(x.shape, x.stride(), 0), out"))],
             "hidden: offset, without gradients",
         ),
         ([("2 * x, mask=mask", "tl.where(x == x, 2 * x, 0), mask=mask")], "hidden: NaN and Inf"),
-        ([("2 * x, mask=mask", "tl.where(tl.abs(x) < 1e30, 2 * x, 6e38), mask=mask")], "hidden: NaN and Inf"),
+        (
+            [("2 * x, mask=mask", "tl.where(tl.abs(x) < 1e30, 2 * x, 6e38), mask=mask")],
+            "hidden: long columns",
+        ),
         (
             [
                 (
@@ -144,6 +164,7 @@ async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
         "offset, without gradients",
         "long columns",
         "multiples of 16",
+        "between",
     }
 
 
@@ -152,7 +173,7 @@ async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
     [
         (
             "calls = []",
-            "calls.append(1)\n    if len(calls) > 20: x = x[:, :0]; columns = 0",
+            "calls.append(1)\n    if len(calls) > 28: x = x[:, :0]; columns = 0",
             "no_launch mismatch shape",
         ),
         (

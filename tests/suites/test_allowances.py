@@ -22,7 +22,11 @@ def test_what_is_said_is_read_and_what_is_not_is_offsets_alone(tmp_path: Path) -
     silent = read_task(write_folder(tmp_path / "silent"), suite="mine")
     assert (silent.allows, silent.axes) == ((Allowance.OFFSET,), {})
     told = TASK.replace(SAID, f"{SAID} `x` may be non-contiguous and at any alignment.")
-    told = told.replace("[[entry", 'allows = ["non-contiguous", "unaligned", "special-values"]\n\n[[entry', 1)
+    told = told.replace(
+        "[[entry",
+        'allows = ["non-contiguous", "unaligned", "special-values", "degenerate-rows"]\n\n[[entry',
+        1,
+    )
     task = read_task(write_folder(tmp_path / "told", task=told + AXES), suite="mine")
     assert set(task.allows) == set(Allowance) - {Allowance.OFFSET}
     assert task.axes == {"n": Axis(min=4, multiple_of=4)}

@@ -327,7 +327,8 @@ class _Making:
             }
         if made != base.cpu and (base.cpu == base.gpu or math.prod(made.values()) <= LONG_VOLUME):
             case = self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
-            yield JudgedCase(case, hidden=True)
+            if _distinct(case) not in self._known:
+                yield JudgedCase(case, hidden=True)
 
     def _halfway(self, largest: int, axis: str, kind: str) -> int:
         """A size between small ones and the largest, each power of two as likely as the others."""
@@ -357,6 +358,8 @@ class _Making:
             case = self._case(
                 self.widest[dtype], called, cpu=made, gpu=made, distribution=Distribution.STANDARD
             )
+            if not degenerate and _distinct(case) in self._known:
+                return
             yield JudgedCase(case, hidden=True, degenerate=degenerate)
 
     def _swapped(self, case: Case, small: Case) -> Case:
@@ -407,7 +410,7 @@ class _Making:
         made = {axis: self._within(base.cpu[axis], axis, *sizes, kind) for axis in base.cpu}
         if last:
             *others, final = base.cpu
-            room = LONG_VOLUME // math.prod(made[axis] for axis in others)
+            room = LONG_VOLUME // max(math.prod(made[axis] for axis in others), 1)
             low, high = self._draw.one_of(last, self._prefix, kind, "last")
             made[final] = self._within(base.cpu[final], final, low, min(high, max(room, low)), kind)
         return self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)

@@ -50,8 +50,8 @@ def inject_special(
 ) -> None:
     """Put a NaN and both infinities into each named input that holds floats, in place, in three rows where it has them.
 
-    Of the first of several dimensions a fourth row becomes -Inf throughout, where it has one, and the first half of a fifth, as what is
-    masked at the left. An input with fewer elements gets some of them. Eight-bit floats without infinities get their NaN, or nothing.
+    Of the first of several dimensions a fourth row becomes -Inf throughout, where it has one. An input with fewer elements gets some of
+    them. Eight-bit floats without infinities get their NaN, or nothing.
     """
     whole = False
     for name in names:
@@ -68,10 +68,9 @@ def inject_special(
         for at, value in enumerate(values):
             row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
             tensor[(*row, places[at % columns])] = value
-        if outer and not whole:
-            for row, share in zip(rows[len(SPECIAL) :], (1, 2), strict=False):
-                tensor[torch.unravel_index(row, outer)][: columns // share] = -math.inf
-                whole = True
+        if outer and len(rows) > len(SPECIAL) and not whole:
+            tensor[torch.unravel_index(rows[len(SPECIAL)], outer)] = -math.inf
+            whole = True
 
 
 def inject_mask(inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str]) -> None:
