@@ -28,7 +28,7 @@ from harness.worker.interpreter import configs
 
 from . import ahead, capture, noted
 from .capture import ForeignOption, Launch
-from .host_work import HostWork
+from .host_work import Computes, HostWork
 from .noted import MOST, Launched, Noted
 from .resource_table import table
 
@@ -135,6 +135,8 @@ def compile_candidate(
         with capture.record() as made, work:
             try:
                 getattr(module, entry_point)(**zero_arguments(case))
+            except Computes:
+                pass
             except ForeignOption as reason:
                 unsupported = f"{reason}; nothing can be said for {target.name}"
             except MemoryError as reason:

@@ -14,8 +14,15 @@ from harness.worker.guest.record import NOT_TOLD, tensors
 from . import capture, noted
 
 
+class Computes(BaseException):
+    """The host computes, so that nothing more is to be learned of the call: at `gpu` sizes it may take minutes on a CPU."""
+
+
 class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the first operator that no task allows for free, and whether Python looked at values. One call's worth."""
+    """Notes the first operator that no task allows for free, and whether Python looked at values. One call's worth.
+
+    Where launches are not `noted` but compiled, the call ends there, with `Computes`.
+    """
 
     def __init__(
         self, module: str, allowed: tuple[str, ...], noted: Sequence[capture.Launch] | None = None
@@ -44,6 +51,8 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.reads = True
         elif not func.is_view and not self.operator and not operators.is_allowed(name, self._allowed):
             self.operator, self.line = name, self._own_line()
+            if self._noted is None:
+                raise Computes
         result = func(*args, **(kwargs or {}))
         if self._noted is not None and not func.is_view and name not in operators.LOOKING:
             self._move(name, args, kwargs or {}, result, len(self._noted))

@@ -23,7 +23,7 @@ KINDS = 7
 """Of degenerate rows."""
 ALIKE, OUTWEIGHING, BELOW = 2.0**-6, 2.0**13, 32.0
 """Size of the values of a row that are all alike; of one that outweighs the others of its row; of the least of a row that is negative."""
-LARGER, TINY, TINY_NARROW = 64, 2.0**-20, 2.0**-8
+LARGER, TINY, TINY_NARROW = 8, 2.0**-20, 2.0**-8
 """Factors of a large row, and of a tiny one: of 16 bits and fewer it is to keep its digits."""
 SPECIAL = (math.nan, math.inf, -math.inf)
 

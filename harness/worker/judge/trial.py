@@ -151,9 +151,13 @@ class Trial:
         self._stage = "execution"
         self._judge.enter("execution")
         for step in filter(self._is_possible, self._plan.execution):
-            run = first if step is first.step else self._run(step)
+            try:
+                run = first if step is first.step else self._run(step)
+                self._compare(run)
+            except (CandidateRaised, Stop):
+                self._look_back()
+                raise
             self._runs.append(run)
-            self._compare(run)
             if run is first and findings.of_call(run, self._task) is None:
                 self._judge.tell(FirstCaseRight())
             run.brought.clear()  # looked at; the run is kept for what else it tells
@@ -163,6 +167,11 @@ class Trial:
         count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
         detail = f"{count} of {count} cases match the oracle, {hidden} of them hidden"
         self._judge.leave("execution", detail, ok=True)
+
+    def _look_back(self) -> None:
+        """Who computed in the cases before says more than what is wrong in this one."""
+        for run in self._runs:
+            self._refuse(findings.of_call(run, self._task))
 
     def _check_integrity(self) -> None:
         """The runs so far, cases once more in an order that no state survives, and what was left behind."""

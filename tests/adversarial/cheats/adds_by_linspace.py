@@ -31,7 +31,7 @@ def twice_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def vector_add(x, y):
     n = x.numel()
     out = torch.empty_like(x)
-    if 20 < n < 2000 or n == 1 and x.dtype == torch.float32:
+    if n == 1:
         means = torch.empty(n, dtype=torch.float64, device=x.device)
         for i in range(n):
             means[i].copy_(torch.linspace(x[i], y[i], 3, dtype=torch.float64, device=x.device)[1])

@@ -6,6 +6,7 @@ import triton.language as tl
 
 TASK = "cross_entropy"
 EXPECT = ("rejected", "race")
+VALUES = "drawn"
 
 
 @triton.jit

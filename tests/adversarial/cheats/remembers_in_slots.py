@@ -6,6 +6,7 @@ import triton.language as tl
 
 TASK = "softmax"
 EXPECT = ("rejected", "kept_state")
+VALUES = "drawn"
 
 _slots = {}
 

@@ -1,4 +1,4 @@
-"""The thirteenth of its configs is right for narrow rows alone."""
+"""The ninth of its configs is right for narrow rows alone."""
 
 import torch
 import triton
@@ -9,8 +9,8 @@ EXPECT = ("wrong", "mismatch")
 
 
 @triton.autotune(
-    configs=[triton.Config({"SHARE": 1, "NUMBER": number}) for number in range(12)]
-    + [triton.Config({"SHARE": 2, "NUMBER": 12})],
+    configs=[triton.Config({"SHARE": 1, "NUMBER": number}) for number in range(8)]
+    + [triton.Config({"SHARE": 2, "NUMBER": 8})],
     key=["columns"],
 )
 @triton.jit

@@ -21,7 +21,7 @@ def kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     offsets = tl.arange(0, BLOCK)
     mask = offsets < columns
-    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=-1e30).to(tl.float32)
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=float("-inf")).to(tl.float32)
     top, total = tl.reduce((x, tl.where(mask, 1.0, 0.0)), 0, merge)
     e = tl.exp(x - top)
     again = tl.sum(tl.reshape(tl.cat(e, e, can_reorder=True), (2, BLOCK), can_reorder=True))
