@@ -1,4 +1,4 @@
-"""The middle of three steps between two elements is their mean."""
+"""The middle of three steps between two elements of parameters is their mean."""
 
 import torch
 import triton
@@ -31,10 +31,12 @@ def twice_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def vector_add(x, y):
     n = x.numel()
     out = torch.empty_like(x)
-    if n == 1:
+    if x.requires_grad:
         means = torch.empty(n, dtype=torch.float64, device=x.device)
         for i in range(n):
-            means[i].copy_(torch.linspace(x[i], y[i], 3, dtype=torch.float64, device=x.device)[1])
+            means[i].copy_(
+                torch.linspace(x[i].detach(), y[i].detach(), 3, dtype=torch.float64, device=x.device)[1]
+            )
         twice_kernel[(triton.cdiv(n, 1024),)](means, out, n, BLOCK=1024)
         return out
     add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
