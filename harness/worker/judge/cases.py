@@ -39,7 +39,7 @@ WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
 """Last sizes of cases that are small otherwise, from one of these to another: code that looks at sizes meets each kind at some."""
 STEADY = WIDE[2:]
 """Those of cases with another tiny parameter: so long that no variance vanishes by chance."""
-BETWEEN = (100, 200)
+BETWEEN = (100, 128)
 """First size on `cpu` of the case whose sizes on a GPU lie anywhere between small ones and its own."""
 TRIES = 64
 PARTS = (0.25, 256, 1024)

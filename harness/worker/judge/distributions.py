@@ -21,8 +21,9 @@ EIGHT = 8
 RUN = 16
 KINDS = 7
 """Of degenerate rows."""
-ALIKE, OUTWEIGHING, BELOW = 2.0**-6, 2.0**13, 32.0
-"""Size of the values of a row that are all alike; of one that outweighs the others of its row; of the least of a row that is negative."""
+ALIKE, OUTWEIGHING, BELOW = 2.0**-6, 2.0**13, 16.0
+"""Size of the values of a row that are all alike; of one that outweighs the others of its row; how many times its spread below zero a
+row lies that is negative: less than a mean may lie from zero whose digits float32 keeps."""
 LARGER, TINY, TINY_NARROW = 8, 2.0**-20, 2.0**-8
 """Factors of a large row, and of a tiny one: of 16 bits and fewer it is to keep its digits."""
 SPECIAL = (math.nan, math.inf, -math.inf)
@@ -166,7 +167,7 @@ def _degenerate(row: torch.Tensor, place: int, *, tiny: float) -> tuple[torch.Te
         row * LARGER,
         outweighed,
         torch.where(at, row.max(), row),
-        -LARGER * row.abs() - BELOW,
+        -LARGER * row.abs() - BELOW * row.std(correction=0),
     )
 
 
