@@ -164,6 +164,7 @@ def one_narrow_value(x, o, n, turns, B: tl.constexpr):
     for turn in tl.range(0, turns, num_stages=3):
         kept = tl.load(o)
         tl.store(o, (kept + tl.sum(tl.load(x + tl.arange(0, B) + turn * B), axis=0)).to(tl.float16))
+        tl.debug_barrier()
 
 
 @case
