@@ -6,22 +6,30 @@ Touches the internals of Triton's launcher and autotuner (3.6 and 3.7).
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime import autotuner, jit
+from triton.testing import do_bench
 
+from harness.worker.compiler import noted
 from harness.worker.compiler.options import refusal
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import LaunchRecord, Observation
 
+from .storages import NUMPY, WORDS
+
 DELAY_CYCLES = 100_000_000
 """Some 50 ms of a GPU's clock."""
 _SLEEP: Any = getattr(torch.cuda, "_sleep", None)
+TUNING_MS = 1
+"""How long a config runs while it is tuned: any of them must be right, and none is chosen for its speed here."""
 
 
 @dataclass(slots=True)
@@ -30,6 +38,8 @@ class GpuObservation(Observation):
 
     reached: dict[int, object] = field(default_factory=dict)
     """Storages that a kernel was handed, by their address; kept alive, so that no address is ever that of two."""
+    words: set[int] = field(default_factory=set)
+    """Numbers that a kernel was handed, alone or in a table, and that may be addresses."""
     home: int = 0
     """The stream that the call was made on, as the driver numbers it."""
     delayed: set[int] = field(default_factory=set)
@@ -38,14 +48,23 @@ class GpuObservation(Observation):
     """Above 0 while the autotuner times configs: those launches are not the call's work."""
 
     def wrote(self, tensor: torch.Tensor) -> bool:
-        """Whether a kernel was handed the tensor's memory: no GPU tells which of it was stored into."""
-        return tensor.untyped_storage().data_ptr() in self.reached
+        """Whether a kernel was handed the tensor's memory, or an address in it: no GPU tells which of it was stored into."""
+        storage = tensor.untyped_storage()
+        start = storage.data_ptr()
+        if start in self.reached:
+            return True
+        inside = range(start, start + storage.nbytes())
+        return any(word in inside for word in self.words)
 
     def reach(self, value: Any) -> None:
         """Notes the memory of an argument."""
+        if isinstance(value, int) and value >= noted.LOWEST_ADDRESS:
+            self.words.add(value)
         for tensor in tensors(value):
             storage = tensor.untyped_storage()
             self.reached[storage.data_ptr()] = storage
+            if tensor.dtype in WORDS and tensor.nbytes <= noted.TABLE_BYTES and not _capturing():
+                self.words.update(_possible_addresses(tensor))
 
     def _hold_up(self) -> None:
         stream = torch.cuda.current_stream().cuda_stream
@@ -65,6 +84,13 @@ class GpuObservation(Observation):
         self.launches.append(record)
         if self.on_launch is not None:
             self.on_launch(record)
+
+
+def _possible_addresses(table: torch.Tensor) -> list[int]:
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        words = NUMPY(table.detach().cpu()).ravel()
+    found: list[int] = words[words >= noted.LOWEST_ADDRESS].tolist()
+    return found
 
 
 def _capturing() -> bool:
@@ -141,10 +167,13 @@ def _hook_tuning() -> None:
         observation = _observation()
         if observation is None:
             return bench(self, *args, **options)
+        own = self._do_bench
         observation.tuning += 1
+        self._do_bench = own or functools.partial(do_bench, warmup=TUNING_MS, rep=TUNING_MS)
         try:
             return bench(self, *args, **options)
         finally:
+            self._do_bench = own
             observation.tuning -= 1
 
     autotuner.Autotuner._bench = timed
