@@ -47,6 +47,12 @@ class GpuObservation(Observation):
     tuning: int = 0
     """Above 0 while the autotuner times configs: those launches are not the call's work."""
 
+    def fresh(self, tensor: torch.Tensor) -> None:
+        """Nobody here tells which bytes a kernel stored, so none are marked."""
+
+    def filled(self, tensor: torch.Tensor) -> None:
+        """As `fresh`."""
+
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a kernel was handed the tensor's memory, or an address in it: no GPU tells which of it was stored into."""
         storage = tensor.untyped_storage()
