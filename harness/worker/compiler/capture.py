@@ -82,8 +82,11 @@ _weak: dict[int, StorageWeakRef] = {}
 """Of each storage that was told of since the import: as long as one is here, no other storage gets its number."""
 contents: dict[int, Contents | Table] = {}
 """What the import left, and what Python put into small storages, as they were first told of; where launches are noted alone."""
-tuning = SimpleNamespace(runs=False, index=None)
-"""Whether an autotuned kernel is launched, and the place of the config that it is launched with; `None` for one that pruning made."""
+tuning = SimpleNamespace(runs=False, index=None, every=False)
+"""
+Whether an autotuned kernel is launched, and the place of the config that it is launched with; `None` for one that pruning made.
+`every`: each launch goes through all configs, not those alone that none before did.
+"""
 
 
 def install(target: Target) -> None:

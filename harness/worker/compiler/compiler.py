@@ -125,7 +125,12 @@ def compile_candidate(
     """
     prepare(target)
     if side_by_side:
-        ahead.compile_ahead(module, lambda: _call(module, entry_point, (*cases, *further)), target)
+
+        def scouted() -> None:
+            capture.tuning.every = bool(further)  # a GPU tunes anew for each of them
+            _call(module, entry_point, (*cases, *further))
+
+        ahead.compile_ahead(module, scouted, target)
     launches: list[tuple[str, Launch]] = []
     error: tuple[str, int | None] | None = None
     unsupported = None

@@ -23,8 +23,8 @@ def install() -> None:
     """
     Take the place of the autotuner: once, after `capture.install`. Progress is reported with each config compiled.
 
-    Every config is compiled at the first sizes that it is launched with, the first of them, which is the one that runs
-    here, at all. On a device an exception other than `SURVIVED` of any config leaves the launch, so it does here.
+    Every config is compiled at the first sizes that it is launched with (at all sizes where `capture.tuning` says so), the
+    first of them, which is the one that runs here, at all. On a device an exception other than `SURVIVED` of any config leaves the launch, so it does here.
     """
 
     def run(self: Any, *args: Any, **options: Any) -> Any:
@@ -37,7 +37,11 @@ def install() -> None:
         # Triton prunes only where there is a choice; pruning may return configs of its own making.
         left = self.prune_configs(options) if len(self.configs) > 1 else self.configs
         known = _seen.setdefault(id(self), set())
-        chosen = [config for at, config in enumerate(left) if at == 0 or str(config) not in known]
+        chosen = [
+            config
+            for at, config in enumerate(left)
+            if at == 0 or capture.tuning.every or str(config) not in known
+        ]
         known.update(str(config) for config in chosen)
         result = None
         lost: Exception | None = None
