@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ("rejected", ("stale_output", "no_launch", "moved_by_host"))
+EXPECT = (("rejected", "wrong"), ("stale_output", "no_launch", "moved_by_host", "mismatch"))
 DEVICE = "gpu"
 
 

@@ -6,6 +6,7 @@ import triton.language as tl
 
 TASK = "softmax"
 EXPECT = ("wrong", "mismatch")
+DEVICE = "cpu"
 
 
 @triton.jit

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 TASK = "matmul"
-EXPECT = ("rejected", "not_replayed")
+EXPECT = (("rejected", "wrong"), ("not_replayed", "mismatch"))
 DEVICE = "gpu"
 
 
