@@ -108,6 +108,20 @@ def waits(x):
     return x
 
 
+@triton.jit
+def beyond_kernel(x_ptr, out_ptr, n, turns):
+    total = 0.0
+    for _ in range(turns):
+        total += tl.load(x_ptr + n, mask=tl.program_id(0) < 0, other=0.0)
+    tl.store(out_ptr + tl.program_id(0), total)
+
+
+def loops_beyond_the_end(x):
+    """Every turn asks the same, which is nothing."""
+    beyond_kernel[(1,)](x, x, x.numel(), 1500)
+    return x
+
+
 def looks_at_values(x):
     return one_pass(x) if x.max().item() > 0 else three_pass(x)
 

@@ -44,6 +44,7 @@ WORK = {
     "skips_what_is_small": (tensor("x", 1 << 24),),
     "gathers": (tensor("keys", 1 << 22, dtype="int64"), tensor("table", 1 << 26)),
     "waits": (tensor("x", 1000),),
+    "loops_beyond_the_end": (tensor("x", 1000),),
     "looks_at_values": (tensor("x", 128, 1024),),
     "overflows": (tensor("x", 1 << 18, 16384, dtype="float16"),),
 }

@@ -81,12 +81,17 @@ def test_tiles_that_lie_together_on_a_die_need_fewer_bytes_there(reports: dict[s
     [
         ("skips_what_is_small", "which bytes it asks for depends on values that it loads"),
         ("looks_at_values", "host code reads values of tensors (`item`)"),
-        ("waits", "too long to sample, or waits for a value"),
+        ("waits", "a program waits for a value that another one writes (line "),
     ],
 )
 def test_what_depends_on_data_is_not_sampled(reports: dict[str, CaseSampled], name: str, why: str) -> None:
     assert reports[name].flow is None
     assert why in reports[name].why
+
+
+def test_what_asks_for_nothing_again_and_again_does_not_wait(reports: dict[str, CaseSampled]) -> None:
+    found = flow(reports, "loops_beyond_the_end")
+    assert (found.requested_read_bytes, found.requested_write_bytes) == (0, 4)
 
 
 def test_a_store_masked_by_data_names_its_line(reports: dict[str, CaseSampled]) -> None:

@@ -40,6 +40,8 @@ AFFORDABLE = 1600
 """Accesses that the sample of one launch should cost at most, lanes reckoned in; larger programs mean fewer of them."""
 ENDLESS = 1 << 17
 """Accesses of one program, lanes reckoned in, beyond which it is not waited for."""
+WAITING = 1024
+"""The very same access so many times in a row is a program's that waits for what nobody here writes."""
 CHECKED = 2
 """Programs that run again with other values."""
 MERGED = 256
@@ -70,6 +72,7 @@ class Sampler(Observation):
         self.other_values = False
         self.program = Program()
         self._cost = 0.0
+        self._alike = 0
         self._misses: dict[tuple[str, int, str], str] = {}
 
     def touch(
@@ -80,13 +83,13 @@ class Sampler(Observation):
         active = None if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), addresses.shape)
         self._cost += 1 + addresses.size / LANES_AN_ACCESS
         if self._cost > ENDLESS:
-            raise cannot("a program is too long to sample, or waits for a value that another one writes")
+            raise cannot("a program is too long to sample")
         if active is not None and active.all():
             active = None
         part = footprint.of_access(np.asarray(addresses, dtype=np.uint64), active, item_bytes)
         _, line = candidate_line()
         if part.starts.size == 0:
-            self.program.trail.append(Access(line, kind, 0, 0, 0))
+            self._note(Access(line, kind, 0, 0, 0))
             return
         requested = item_bytes * (addresses.size if active is None else int(np.count_nonzero(active)))
         reach = Span(int(part.starts.min()), int(part.ends.max()))
@@ -100,9 +103,17 @@ class Sampler(Observation):
         if len(known.parts) > MERGED:
             known.parts = [footprint.union(known.parts)]
         checksum = hash((part.starts.tobytes(), part.ends.tobytes()))
-        self.program.trail.append(Access(line, kind, requested, home, checksum))
+        self._note(Access(line, kind, requested, home, checksum))
         if origin is not None and not self.other_values:
             self._check_bounds(kind, line, reach, item_bytes, origin)
+
+    def _note(self, access: Access) -> None:
+        trail = self.program.trail
+        alike = bool(trail) and trail[-1] == access and access.requested_bytes > 0
+        self._alike = self._alike + 1 if alike else 1
+        if self._alike >= WAITING:
+            raise cannot(f"a program waits for a value that another one writes (line {access.line})")
+        trail.append(access)
 
     @property
     def misses(self) -> tuple[str, ...]:
