@@ -2,7 +2,7 @@
 
 `EXPECT` is the verdict and the error's kind, or the verdicts and kinds where more than one check may be the first to see it; the
 docstring tells the trick. `CASES` names the cases that the trick needs, where those of `CASES` below do not show it, and
-`SIZES = "whole"` keeps their sizes. `VALUES = "drawn"` keeps degenerate rows from a trick that could not bear them.
+`SIZES = "whole"` keeps their sizes, `SIZES = {axis: size}` sets some. `VALUES = "drawn"` keeps degenerate rows from a trick that could not bear them.
 `TARGET` names the target on `cpu` where a trick is one on it alone.
 `DEVICE = "gpu"` marks what only a GPU can play, `"cpu"` what the small sizes of the GPU's tests do not show, or what is a trick on
 the target of `cpu` alone. All are judged side by side.
@@ -81,7 +81,10 @@ def narrowed(file: Path) -> Task:
     assert len(cases) == len(wanted), f"{file.name} names a case that {task.name} does not have"
     if constant(file, "VALUES", "all") == "drawn":
         task = msgspec.structs.replace(task, allows=tuple(set(task.allows) - {Allowance.DEGENERATE_ROWS}))
-    if constant(file, "SIZES", "few") == "few":
+    sizes = constant(file, "SIZES", "few")
+    if isinstance(sizes, dict):
+        cases = [msgspec.structs.replace(case, cpu=case.cpu | sizes) for case in cases]
+    elif sizes == "few":
         cases = [msgspec.structs.replace(case, cpu=few_rows(case.cpu)) for case in cases]
     task = msgspec.structs.replace(task, cases=tuple(cases))
     return small(task) if honest else task

@@ -31,6 +31,6 @@ def matmul(a, b):
     (M, K), N = a.shape, b.shape[1]
     total = torch.zeros((M, N), device=a.device, dtype=torch.float32)
     units = torch.cuda.get_device_properties(a.device).multi_processor_count
-    programs = min(triton.cdiv(M, 32) * triton.cdiv(N, 32), max(units // 16, 1))
-    matmul_kernel[(programs,)](a, b, total, M, N, K, BM=32, BN=32, BK=32, launch_cooperative_grid=True)
+    programs = min(triton.cdiv(M, 64) * triton.cdiv(N, 64), max(units // 16, 1))
+    matmul_kernel[(programs,)](a, b, total, M, N, K, BM=64, BN=64, BK=64, launch_cooperative_grid=True)
     return total.to(a.dtype)
