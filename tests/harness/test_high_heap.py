@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -27,10 +29,20 @@ def test_a_worker_allocates_above_4_gib() -> None:
 @pytest.mark.skipif(not PYTHONS, reason="the system has no Python of its own")
 def test_a_python_with_fixed_addresses_allocates_above_4_gib_by_way_of_its_loader() -> None:
     for python in PYTHONS:
-        loader = loader_of_fixed(python)
-        command = (str(python),) if loader is None else (loader, str(python))
-        assert allocated(*command) >= 1 << 32
-        assert (loader is None) == (allocated(str(python)) >= 1 << 32)
+        assert allocated(*python_command(str(python))) >= 1 << 32
+        assert (loader_of_fixed(python) is None) == (allocated(str(python)) >= 1 << 32)
+
+
+def test_a_virtual_environment_is_found_by_the_name_of_its_link(tmp_path: Path) -> None:
+    for python in (Path(sys.executable).resolve(), *PYTHONS):
+        folder = tmp_path / python.name
+        venv.create(folder, symlinks=True)
+        (folder / "bin" / "python").unlink()
+        (folder / "bin" / "python").symlink_to(python)
+        link = str(folder / "bin" / "python")
+        words = (*python_command(link), "-c", "import sys; print(sys.prefix, sys.executable)")
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        assert said.split() == [str(folder), link]
 
 
 def test_what_is_no_such_program_has_no_loader(tmp_path: Path) -> None:

@@ -147,10 +147,12 @@ class Trial:
         return run
 
     def _execute(self, first: Run) -> None:
-        """Every case against the oracle."""
+        """Every case against the oracle; no hidden one of a candidate that is refused whatever comes of it."""
         self._stage = "execution"
         self._judge.enter("execution")
         for step in filter(self._is_possible, self._plan.execution):
+            if step.case.hidden and any(findings.of_call(run, self._task) for run in self._runs):
+                break
             try:
                 run = first if step is first.step else self._run(step)
                 self._compare(run)

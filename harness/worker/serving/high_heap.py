@@ -3,12 +3,14 @@ The command that starts this Python with its heap above 4 GiB, as device memory 
 
 The heap follows the program in memory, and an interpreter that is not position-independent, as Debian's and Ubuntu's, lies near
 zero: addresses of small tensors would be numbers of 32 bits there, which kernels take for others than addresses. Where the dynamic
-loader is the program, Linux puts the heap behind where position-independent programs lie (`fs/binfmt_elf.c`).
+loader is the program, Linux puts the heap behind where position-independent programs lie (`fs/binfmt_elf.c`). Before glibc 2.33
+a loader cannot be told the name that a virtual environment is found by: there the heap stays where it is.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import struct
 import sys
 from pathlib import Path
@@ -22,11 +24,25 @@ _FIXED_ADDRESSES = 2
 _NAME_OF_LOADER = 3
 
 
+_NAMED_SINCE = (2, 33)
+
+
 @functools.cache
-def python_command() -> tuple[str, ...]:
-    """Words that start `sys.executable`; by way of its dynamic loader where it has fixed addresses and the loader is known."""
-    loader = loader_of_fixed(Path(sys.executable))
-    return (sys.executable,) if loader is None else (loader, sys.executable)
+def python_command(python: str = sys.executable) -> tuple[str, ...]:
+    """Words that start this Python; by way of its dynamic loader where it has fixed addresses."""
+    program = Path(python).resolve()  # the loader takes what lies beside a link for beside the program
+    loader = loader_of_fixed(program)
+    if loader is None or _glibc() < _NAMED_SINCE:
+        return (python,)
+    return (loader, "--argv0", python, str(program))
+
+
+def _glibc() -> tuple[int, ...]:
+    try:
+        found = os.confstr("CS_GNU_LIBC_VERSION") or ""
+        return tuple(int(part) for part in found.removeprefix("glibc ").split("."))
+    except (ValueError, OSError):
+        return ()
 
 
 def loader_of_fixed(program: Path) -> str | None:

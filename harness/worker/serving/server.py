@@ -32,6 +32,7 @@ from harness.removal import remove
 
 from . import linux, warden
 from .channel import Channel
+from .high_heap import python_command
 from .messages import (
     ENCODER,
     SERVER_REPORTS,
@@ -171,14 +172,14 @@ class Server:
             os.close(descriptor)
 
     def _keep_spares(self) -> None:
+        python = python_command()
         while not self._forks and sum(slot.worker is None for slot in self._slots.values()) < _SPARES:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
             def become_spare(end: socket.socket = theirs) -> NoReturn:
                 os.set_inheritable(end.fileno(), True)
                 os.execv(
-                    sys.executable,
-                    [sys.executable, "-m", "harness.worker.serving.server", str(end.fileno()), "spare"],
+                    python[0], [*python, "-m", "harness.worker.serving.server", str(end.fileno()), "spare"]
                 )
 
             self._start(None, become_spare, control=ours)
