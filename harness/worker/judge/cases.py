@@ -39,7 +39,7 @@ WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
 """Last sizes of cases that are small otherwise, from one of these to another: code that looks at sizes meets each kind at some."""
 STEADY = WIDE[2:]
 """Those of cases with another tiny parameter: so long that no variance vanishes by chance."""
-BETWEEN = (72, 96)
+BETWEEN = (100, 200)
 """First size on `cpu` of the case whose sizes on a GPU lie anywhere between small ones and its own."""
 TRIES = 64
 PARTS = (0.25, 256, 1024)
@@ -323,9 +323,7 @@ class _Making:
             made = {first: self._within(base.cpu[first], first, *BETWEEN, kind)} | made
         else:
             made = {
-                first: self._within(
-                    base.cpu[first], first, base.cpu[first] * 3 // 2, 2 * base.cpu[first], kind
-                )
+                first: self._within(base.cpu[first], first, 2 * base.cpu[first], 3 * base.cpu[first], kind)
             }
         if made != base.cpu and (base.cpu == base.gpu or math.prod(made.values()) <= LONG_VOLUME):
             case = self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
