@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from harness.worker.compiler.noted import Launched, difference
+from harness.worker.judge.findings import patched
 from harness.worker.judge.replay_findings import UNPROVEN
 from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import (
@@ -62,12 +63,15 @@ class TargetReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     trace: str = ""
     timed_out: bool = False
+    patched: str = ""
     host_work: HostWorkFound | None = None
     noted: tuple[Launched, ...] = ()
     argument_types: tuple[tuple[str, ...], ...] = ()
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict where it was not compiled for the target of this report; `None` where it was."""
+        if self.patched:
+            return Verdict.REJECTED, patched(self.patched)
         if self.timed_out:
             verdict, kind = Verdict.TIMEOUT, "timeout"
         elif self.error is not None:

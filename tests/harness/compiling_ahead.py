@@ -18,7 +18,7 @@ import msgspec
 import torch
 
 from harness.targets import target
-from harness.worker.compiler import ahead, files
+from harness.worker.compiler import ahead, capture, files
 from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec, compile_candidate, prepare
 from harness.worker.serving import linux
 
@@ -74,6 +74,7 @@ def compiled(name: str, fate: str) -> object:
     ]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as printed:
         os.environ["TRITON_CACHE_DIR"] = folder
+        capture.remember()
         os.dup2(printed.fileno(), 1)
         report = compile_candidate(kernels, name, cases, target("gfx942"))
         sys.stdout.flush()

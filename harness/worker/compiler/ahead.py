@@ -206,6 +206,7 @@ def _collect(kernels: list[_Kernel], target: Target) -> None:
         return made
 
     jit.JITFunction._do_compile = collect
+    capture.accept(jit.JITFunction, "_do_compile")
 
 
 def _share_out(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:
@@ -232,7 +233,7 @@ def _compile(kernels: Sequence[_Kernel], queue: int, pipe: int) -> NoReturn:
     """A child's life; it ends here whatever happens."""
     status = 1
     try:
-        while place := os.read(queue, _PLACE_BYTES):
+        while not capture.is_patched() and (place := os.read(queue, _PLACE_BYTES)):
             signal.alarm(KERNEL_S)
             kernel = kernels[int.from_bytes(place)]
             made = capture.Launch(kernel.name, 0, grid=None, config={}, autotune_index=None)

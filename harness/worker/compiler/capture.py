@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import itertools
 import os
 import sys
 import textwrap
@@ -29,11 +30,12 @@ from triton.runtime.errors import OutOfResources
 from harness.device import Target
 from harness.targets import hardware
 from harness.worker.guest import importing, naming
+from harness.worker.guest.library import Functions
 from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stored
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
 
-from . import attributes, files, noted, starting
+from . import attributes, files, noted, settings, starting
 from .options import dropped, elsewhere, refusal, unknown
 from .stub import stub
 
@@ -46,7 +48,7 @@ MAX_GRID_THREADS = (1 << 32) - 1
 
 
 class ForeignOption(Exception):
-    """A launch names an option that only the other vendor's compiler has."""
+    """Nothing can be said of what a launch would compile to: of an option that only the other vendor's compiler has, or that brings other code."""
 
 
 @dataclass(slots=True)
@@ -72,6 +74,10 @@ class Launch:
 
 
 _recording: list[Launch] | None = None
+_before = SimpleNamespace(settings={}, functions=None)
+"""What the compiler heeds, and Triton's functions, before the candidate's module was imported."""
+patched: list[str] = []
+"""The first of them that was another one when a kernel was to be compiled."""
 functions: dict[Function, FunctionNotes] = {}
 """What jit functions of the launches of this recording leave open, where launches are noted alone."""
 told: dict[str, tuple[str, float]] = {}
@@ -98,6 +104,24 @@ def install(target: Target) -> None:
     files.install()
     shim.install(target)
     _compile_launches(target)
+
+
+def remember() -> None:
+    """Hold what changes from now on against the candidate; once a process, when all of ours stands in its place."""
+    _before.settings, _before.functions = settings.now(), Functions("triton")
+
+
+def accept(owner: Any, name: str) -> None:
+    """A function of Triton's was replaced by one of ours since `remember`."""
+    _before.functions.accept(owner, name)
+
+
+def is_patched() -> bool:
+    """Whether the compiler is not as it was at `remember`, so that it may make anything of a kernel; noted in `patched`."""
+    if not patched:
+        patched.extend(itertools.islice(_before.functions.replaced(), 1))
+        patched.extend(itertools.islice(settings.differences(_before.settings), 1))
+    return bool(patched)
 
 
 @contextlib.contextmanager
@@ -303,7 +327,10 @@ def _accepted(
 
     One that only the other vendor's compiler has raises `ForeignOption`, as does a cluster on AMD; one of another
     version of Triton is dropped with a note; any other raises `KeyError`, as Triton does, with the nearest right name.
+    Where the compiler is patched, nothing is compiled: `ForeignOption` too.
     """
+    if is_patched():
+        raise ForeignOption(f"`{patched[0]}` was changed")
     accepted = {}
     for name, value in options.items():
         if name not in bound:

@@ -80,6 +80,8 @@ class CompileReport(msgspec.Struct, frozen=True):
     unsupported: str | None = None
     """Why nothing can be said for this target; says nothing of the candidate."""
     notes: tuple[str, ...] = ()
+    patched: str = ""
+    """What of Triton, or of the settings that its compiler heeds, the candidate changed; nothing was compiled from then on."""
     host_work: HostWorkFound | None = None
     """Of the first case in which the host did the kernels' work at `gpu` sizes."""
     argument_types: tuple[tuple[str, ...], ...] = ()
@@ -99,6 +101,7 @@ def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None
     if not _prepared:
         capture.install(target)
         configs.install()
+        capture.remember()
         ahead.reporting.progress = progress
         _prepared.append(target)
 
@@ -178,6 +181,7 @@ def compile_candidate(
         error=error[0] if error else None,
         line=error[1] if error else None,
         unsupported=unsupported,
+        patched=next(iter(capture.patched), ""),
         notes=_notes(launches, module, target, told=error[0] if error else ""),
         host_work=host_work,
         argument_types=_argument_types(launches),

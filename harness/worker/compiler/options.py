@@ -16,6 +16,9 @@ OPTIONS = {
 }
 """By back end, those of the installed Triton."""
 
+_REPLACING = ("ir_override", "extern_libs")
+"""They hand the compiler code from files, in place of a kernel's or of the functions that it calls."""
+
 _VERSIONED = {
     "instruction_sched_variant": ("hip",),
     "schedule_hint": ("hip",),
@@ -32,7 +35,9 @@ _VERSIONED = {
 
 
 def refusal(name: str, value: object, backend: str) -> str:
-    """Why a back end's targets can say nothing of a launch with this option: it is the other vendor's; else empty."""
+    """Why nothing can be said of a launch with this option: it is the other vendor's, or brings code that is not the kernel's; else empty."""
+    if name in _REPLACING:
+        return f"launch option `{name}`: code from a file is compiled in place of the source's, and nobody here has judged it; leave it out"
     if name == "num_ctas" and backend == "hip" and isinstance(value, int) and value > 1:
         return f"launch option `num_ctas={value}`: AMD's GPUs have no clusters"
     if name in OPTIONS[backend] or backend in _VERSIONED.get(name, ()):

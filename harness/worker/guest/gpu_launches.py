@@ -18,7 +18,7 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime import autotuner, jit
 from triton.testing import do_bench
 
-from harness.worker.compiler import noted
+from harness.worker.compiler import noted, settings
 from harness.worker.compiler.options import refusal
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import LaunchRecord, Observation
@@ -105,7 +105,7 @@ def _capturing() -> bool:
 
 def install(backend: str) -> None:
     """Note launches in the observation that runs; once a process, before the candidate's module is imported."""
-    _hook_functions(backend)
+    _hook_functions(backend, settings.now())
     _hook_compiled_kernels()
     _hook_tuning()
 
@@ -126,13 +126,17 @@ def _observation() -> GpuObservation | None:
     return found if isinstance(found, GpuObservation) else None
 
 
-def _hook_functions(backend: str) -> None:
+def _hook_functions(backend: str, before: settings.Settings) -> None:
     launch = jit.JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         observation = _observation()
         if observation is None or warmup:
             return launch(self, *args, grid=grid, warmup=warmup, **options)
+        for name in settings.differences(before):
+            raise cannot(
+                f"setting `{name}` was changed, so that any code may be made of a kernel; leave it alone"
+            )
         names = list(inspect.signature(self.fn).parameters)
         _refuse_foreign(set(options) - set(names), backend)
         arguments = dict(zip(names, args, strict=False)) | options

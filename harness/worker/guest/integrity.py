@@ -10,10 +10,10 @@ from typing import Any
 import numpy
 import torch
 
+from .library import Functions
+
 _MODULES = (
     "torch", "torch.nn.functional", "torch.cuda", "torch.linalg", "torch.testing", "torch.utils._python_dispatch",
-    "triton", "triton.language", "triton.language.core", "triton.language.standard", "triton.language.math",
-    "triton.testing", "triton.runtime.jit", "triton.runtime.autotuner", "triton.runtime.interpreter",
     "builtins", "time", "math", "os", "sys", "socket", "select", "struct", "hashlib", "msgspec", "numpy",
 )  # fmt: skip
 _OWN = "harness."
@@ -27,14 +27,15 @@ _MOVING_PARTS = frozenset(
 class Snapshot:
     """Values by owner and name. Names that appear later are no difference: modules load parts of themselves lazily."""
 
-    def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any]) -> None:
+    def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any], triton: Functions) -> None:
         self._seen = seen
         self._settings = settings
+        self._triton = triton
 
     @classmethod
     def take(cls) -> Snapshot:
         """Remembers what functions and classes are called what, and how libraries are set, now."""
-        return cls(_functions(), _settings())
+        return cls(_functions(), _settings(), Functions("triton"))
 
     def differences(self) -> tuple[str, ...]:
         """Names that now mean something else, as `torch.matmul`, and settings of libraries that are others now."""
@@ -45,7 +46,8 @@ class Snapshot:
             for name, value in members.items()
             if now.get(owner, {}).get(name) is not value
         )
-        return (*replaced, *(name for name, value in self._settings.items() if settings[name] != value))
+        changed = (name for name, value in self._settings.items() if settings[name] != value)
+        return tuple(dict.fromkeys((*replaced, *self._triton.replaced(), *changed)))
 
 
 def _functions() -> dict[str, dict[str, Any]]:

@@ -136,13 +136,19 @@ def verdict_of(failure: Failed) -> Verdict:
     return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
 
 
+def patched(*names: str) -> ErrorReport:
+    """Functions and settings of libraries that are others than before the candidate was imported."""
+    told = ", ".join(names[:5])
+    return ErrorReport(
+        kind="patched",
+        message=f"the candidate changed {told}; leave libraries and their settings as they are",
+    )
+
+
 def of_farewell(left: LeftBehind) -> ErrorReport | None:
     """What stays of a candidate after its last call."""
     if left.patched:
-        return ErrorReport(
-            kind="patched",
-            message=f"the candidate changed {', '.join(left.patched[:5])}; leave libraries and their settings as they are",
-        )
+        return patched(*left.patched)
     if left.threads or left.children:
         return left_behind(left.threads, left.children)
     return None
