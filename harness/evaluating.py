@@ -296,9 +296,9 @@ class Evaluating:
             sheet.notes += found.notes
             if verdict is Verdict.CORRECT:
                 sheet.leave("performance", NO_GPU, ok=None)
-            if found.untouched is not None:
-                verdict, error = Verdict.WRONG, found.untouched
-                sheet.revise("execution", found.untouched.message)
+            if found.wrong is not None:
+                verdict, error = Verdict.WRONG, found.wrong
+                sheet.revise("execution", found.wrong.message)
         return sheet.done(verdict, error)
 
     async def _time(self, *, alone: Awaitable[int] | None = None) -> tuple[Verdict, ErrorReport | None]:

@@ -23,14 +23,14 @@ class Sampled(NamedTuple):
     facts: dict[str, Any]
     """Fields of the Evaluation, by name."""
     notes: list[str]
-    untouched: ErrorReport | None
-    """What the kernels leave out at `gpu` sizes."""
+    wrong: ErrorReport | None
+    """What the kernels leave out at `gpu` sizes, or touch beyond their tensors."""
 
     def beside(self, evaluation: Evaluation) -> Evaluation:
-        """A GPU's evaluation of the same candidate, with this; what the kernels leave out is wrong there too."""
+        """A GPU's evaluation of the same candidate, with this; what is wrong at `gpu` sizes is wrong there too."""
         notes = tuple(dict.fromkeys((*evaluation.notes, *self.notes)))
         evaluation = msgspec.structs.replace(evaluation, **self.facts, notes=notes)
-        wrong = self.untouched
+        wrong = self.wrong
         if wrong is None or evaluation.verdict is not Verdict.CORRECT:
             return evaluation
         changes: dict[str, dict[str, Any]] = {
@@ -72,8 +72,10 @@ async def sampled(
     if sampler is not None:
         reports = await sampler.sample(specifications)
         samples, lacking = await asyncio.to_thread(extrapolated, task, cases, targets[0], reports)
-        wrong, told = untouched(samples)
-        notes += [*missed(samples), *told]
+        beyond, accesses = missed(samples)
+        short, sums = untouched(samples)
+        wrong = beyond or short
+        notes += [*accesses, *sums]
     estimate = await asyncio.to_thread(estimates, task, cases, targets, traffic, samples, product)
     facts = {"traffic": traffic, "sampled": samples, "not_sampled": lacking, "estimate": estimate}
     return Sampled(facts, notes, wrong)

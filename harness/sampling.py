@@ -141,13 +141,17 @@ def unwritten(traffic: Sequence[Traffic]) -> list[str]:
     return list(told.values())
 
 
-def missed(sampled: Sequence[SampledTraffic]) -> list[str]:
-    """Notes on accesses outside their tensor that only `gpu` sizes show, each line of the candidate once."""
+def missed(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
+    """Accesses outside their tensor that only `gpu` sizes show: the first one as an error, and a note for each line of the candidate.
+
+    They are certain: none is among them whose address depends on loaded values.
+    """
     told: dict[str, str] = {}
     for one in sampled:
         for access in one.out_of_bounds:
             told.setdefault(access.partition(":")[0], f"case {one.case} at its gpu sizes: {access}")
-    return list(told.values())
+    notes = list(told.values())
+    return (ErrorReport(kind="out_of_bounds", message=notes[0]) if notes else None), notes
 
 
 def untouched(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
