@@ -67,6 +67,7 @@ def install() -> None:
         _note_order(*rest, **named)
         lanes = ptr, val, _guard("atomic", ptr, mask)
         found = unordered.atomic(functools.partial(atomic_rmw, self, operation), lanes, *rest, **named)
+        found = unordered.without_early_sums(found)
         undefined = _undefined(ptr, lanes[-1])
         if undefined is not None:
             bits = lanes[-1] if isinstance(lanes[-1], np.ndarray) else lanes[-1].data
@@ -178,7 +179,7 @@ def _note_values(ptrs: Any, value: Any) -> None:
 def _note_order(sem: Any, scope: Any) -> None:
     observation = current()
     if observation is not None:
-        observation.programs.contested = None
+        observation.programs.contested = observation.programs.early = None
         observation.programs.order = Order(
             wide=scope != _ir.MEM_SYNC_SCOPE.CTA,
             acquires=sem in (_ir.MEM_SEMANTIC.ACQUIRE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),

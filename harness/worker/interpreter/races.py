@@ -107,6 +107,8 @@ class Races:
     """Of the access that runs, where programs run backwards: lanes to whose place another warp stored, in no order."""
     rivals: Mask | None = None
     """Likewise another program."""
+    early: Mask | None = None
+    """Of the atomic that runs, where programs run backwards: lanes that may find what is there before other programs add, who did already."""
     disputed: set[int] = field(default_factory=set)
     """Addresses at which programs of the launch stored one value and another in no order."""
 
@@ -222,6 +224,9 @@ class Races:
             return NARROW
         if order.wide and order.acquires:
             self._look(access)
+        if self.backwards:
+            unseen = self._unseen(home.adders, noted) | self._unseen(home.adders_before, noted)
+            self.early = _either(None, access, access.of_lanes(unseen))
         home.adders_before[noted[others]] = np.abs(before[others])
         home.adders[noted] = self._epoch if order.wide else -self._epoch
         if order.wide and order.releases and access.places.size <= MOST_FLAGS:

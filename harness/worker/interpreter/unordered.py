@@ -79,6 +79,17 @@ def atomic(change: Callable[..., Any], lanes: tuple[Any, ...], *rest: Any, **nam
         return _flipped(change(*map(_flipped, lanes), *rest, **named))
 
 
+def without_early_sums(found: Any) -> Any:
+    """What an atomic found, with NaN where it may as well have come before other programs' atomics: of floats, which nobody counts by."""
+    observation = current()
+    early = observation.programs.early if observation is not None else None
+    if early is None or not found.dtype.is_floating():
+        return found
+    return TensorHandle(
+        np.where(early.reshape(found.data.shape), np.nan, found.data).astype(found.data.dtype), found.dtype
+    )
+
+
 @contextmanager
 def _stores_after(ptrs: Any) -> Iterator[None]:
     """An atomic on places to which other lanes stored before it, or may store only now."""
