@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker.judge.cases import JudgedCase, Layout, exam_cases, open_cases
+from harness.worker.judge.cases import CROWD, JudgedCase, Layout, exam_cases, open_cases
 from harness.worker.judge.plan import make_plan
 from harness.worker.judge.seeds import POOL, Draw
 from suites import Allowance, Axis, Case, Distribution, EntryPoint, Output, Task, load_suite
@@ -165,7 +165,11 @@ def test_special_values_are_also_where_each_axis_has_one_element() -> None:
 
 def test_a_tiny_parameter_is_also_given_far_above_and_far_below_its_default() -> None:
     task = next(task for task in TASKS if task.name == "layer_norm")
-    given = {case.name: dict(case.scalars)["eps"] for case in derived(task, 1) if case.scalars}
+    given = {
+        case.name: dict(case.scalars)["eps"]
+        for case in derived(task, 1)
+        if case.scalars and not is_rough(case)
+    }
     assert set(given) == {"hidden: another eps", "hidden: a large eps", "hidden: a small eps"}
     assert 0.25 <= given["hidden: a large eps"] < 0.5
     assert given["hidden: a small eps"] < 1e-8 < 2e-6 < given["hidden: another eps"] < 1e-5
@@ -174,14 +178,32 @@ def test_a_tiny_parameter_is_also_given_far_above_and_far_below_its_default() ->
 def test_a_share_is_given_a_smaller_one_alone() -> None:
     task = next(task for task in TASKS if task.name == "layer_norm")
     entry = EntryPoint("dropped", "dropped(x, share=0.5)")
-    scalars = [
-        case.scalars
-        for case in derived(msgspec.structs.replace(task, entry_points=(entry,)), 1)
-        if case.scalars
-    ]
-    (((name, value),),) = scalars
-    assert name == "share"
-    assert 0 < value < 0.5
+    made = derived(msgspec.structs.replace(task, entry_points=(entry,)), 1)
+    assert [case.name for case in made if case.scalars and not is_rough(case)] == ["hidden: another share"]
+    for case in made:
+        for name, value in case.scalars:
+            assert name == "share"
+            assert 0 < value < 0.5
+
+
+def is_rough(case: JudgedCase) -> bool:
+    return case.name.startswith("hidden: rough values")
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_no_size_of_the_task_has_mild_values_alone(task: Task) -> None:
+    """At the sizes of each case there are outliers where the dtype has any, and in cases of many rows all that the task allows."""
+    made = derived(task, 1)
+    for base in task.open_cases:
+        alike = [case for case in made if (case.case.dtype, case.case.cpu) == (base.dtype, base.cpu)]
+        known = {one.distribution for one in task.cases if one.dtype == base.dtype}
+        assert {case.case.distribution for case in alike} >= known & {Distribution.OUTLIER}
+        if "float" in base.dtype and next(iter(base.cpu.values())) >= CROWD:
+            for allowance, of in (
+                (Allowance.SPECIAL_VALUES, [case.special for case in alike]),
+                (Allowance.DEGENERATE_ROWS, [case.degenerate for case in alike]),
+            ):
+                assert any(of) == (allowance in task.allows)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)

@@ -7,6 +7,7 @@ a case of the task. What a task allows decides which there are: `axes` and `allo
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ VECTOR = 8
 """A ragged size is no multiple of it."""
 MARKED = (5, 17)
 """Sizes of the case with NaN and Inf: each has a row of its own, and so has -Inf throughout."""
-SEVERAL = (9, 17)
+SEVERAL = (10, 18)
 """First size of the case whose others are multiples of `ALIGNED`: each kind of degenerate row has one, and some are left as they are."""
 ALIGNED, BLOCKED = 16, 32
 """Sizes of that case are multiples of the first, which kernels take for whole vectors, and none of the second, as a block's are."""
@@ -39,6 +40,8 @@ WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
 """Last sizes of cases that are small otherwise, from one of these to another: code that looks at sizes meets each kind at some."""
 STEADY = WIDE[2:]
 """Those of cases with another tiny parameter: so long that no variance vanishes by chance."""
+CROWD = 16
+"""First size of a case that has special values and degenerate rows beside others; where there are fewer, they would leave none."""
 BETWEEN = (100, 200)
 """First size on `cpu` of the case whose sizes on a GPU lie anywhere between small ones and its own."""
 TRIES = 64
@@ -169,6 +172,7 @@ class _Making:
 
     def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, *, prefix: str) -> None:
         self._task = task
+        self._bases = bases
         self._signature = parse_signature(task.entry_points[0].signature)
         self._draw = draw
         self._prefix = prefix
@@ -208,6 +212,8 @@ class _Making:
             for case in ragged:
                 if _distinct(case) not in self._known:
                     yield JudgedCase(case, hidden=True)
+        yield from self._rough()
+        if self.varies:
             yield JudgedCase(small, hidden=True, parameters=True)
             yield from self._edges()
             yield from self._long()
@@ -238,7 +244,7 @@ class _Making:
         if len(self._signature.required) > 1:
             yield JudgedCase(self._small("one tensor twice", last=WIDE), hidden=True, twice=True)
         for name, default in self._defaults():
-            share = PARTS[0] + self._draw.number(PARTS[1], self._prefix, "share", name) / PARTS[2]
+            share = self._share("share", name)
             others = {"another": default * share}
             if TINY[0] <= default <= TINY[1]:
                 others |= {"a large": share, "a small": default * share / SMALLER}
@@ -249,6 +255,10 @@ class _Making:
                     # Code that keeps something by shape has met this one with the default.
                     case = msgspec.structs.replace(known, name=f"{self._prefix}: {called}")
                 yield JudgedCase(case, hidden=True, scalars=((name, value),))
+
+    def _share(self, kind: str, name: str) -> float:
+        """Which part of its default a parameter gets."""
+        return PARTS[0] + self._draw.number(PARTS[1], self._prefix, kind, name) / PARTS[2]
 
     def _defaults(self) -> Iterator[tuple[str, float]]:
         """Parameters of the entry point whose default is a positive number with a fraction, and that default."""
@@ -267,6 +277,36 @@ class _Making:
             gpu={axis: self._near(base, "gpu", axis, kind) for axis in base.gpu},
             distribution=self._draw.one_of(self.distributions(dtype), self._prefix, kind),
         )
+
+    def _rough(self) -> Iterator[JudgedCase]:
+        """Each case of the task with all that values may be, and other parameters: code that looks at sizes may not count on mild ones, nor
+        on defaults, at any of them.
+        """
+        for base in self._bases:
+            kind = f"rough values, {base.name}"
+            scalars = tuple((name, default * self._share(kind, name)) for name, default in self._defaults())
+            made = self._roughened(
+                self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=base.distribution)
+            )
+            if scalars or made.special or made.degenerate or made.case.distribution is not base.distribution:
+                yield dataclasses.replace(made, scalars=scalars)
+
+    def _roughened(self, case: Case) -> JudgedCase:
+        """The case with outliers where the task has them, and with special values and degenerate rows where it allows them and there is room."""
+        several = (
+            "float" in case.dtype and min(next(iter(each.values())) for each in (case.cpu, case.gpu)) >= CROWD
+        )
+        return JudgedCase(
+            msgspec.structs.replace(case, distribution=self._roughest(case)),
+            hidden=True,
+            special=several and Allowance.SPECIAL_VALUES in self._task.allows,
+            degenerate=several and Allowance.DEGENERATE_ROWS in self._task.allows,
+        )
+
+    def _roughest(self, case: Case) -> Distribution:
+        """Outliers, where the task has them in the case's dtype."""
+        outlier = Distribution.OUTLIER
+        return outlier if outlier in self.distributions(case.dtype) else case.distribution
 
     def _edges(self) -> Iterator[JudgedCase]:
         """One axis at its smallest, each in turn, then all of them."""
@@ -306,7 +346,7 @@ class _Making:
             return
         sizes = {other: self._within(base.cpu[other], other, *NARROW, kind) for other in others}
         sizes[axis] = self._within(base.cpu[axis], axis, high * 7 // 8, high, kind)
-        case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
+        case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=self._roughest(base))
         masked = Allowance.SPECIAL_VALUES in self._task.allows and "float" in base.dtype
         if sizes[axis] != base.cpu[axis] and math.prod(sizes.values()) <= LONG_VOLUME:
             yield JudgedCase(case, hidden=True, masked=masked)
@@ -328,7 +368,7 @@ class _Making:
         if made != base.cpu and (base.cpu == base.gpu or math.prod(made.values()) <= LONG_VOLUME):
             case = self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
             if _distinct(case) not in self._known:
-                yield JudgedCase(case, hidden=True)
+                yield self._roughened(case)
 
     def _halfway(self, largest: int, axis: str, kind: str) -> int:
         """A size between small ones and the largest, each power of two as likely as the others."""

@@ -19,7 +19,7 @@ SHARE = 8
 EIGHT = 8
 """Bits of floats that have no infinities."""
 RUN = 16
-KINDS = 7
+KINDS = 8
 """Of degenerate rows."""
 ALIKE, OUTWEIGHING, BELOW = 2.0**-6, 2.0**13, 16.0
 """Size of the values of a row that are all alike; of one that outweighs the others of its row; how many times its spread below zero a
@@ -155,7 +155,9 @@ def inject_degenerate(
 
 
 def _degenerate(row: torch.Tensor, place: int, *, tiny: float) -> tuple[torch.Tensor, ...]:
-    """The kinds of rows that can be made of one: all zeros, all alike, tiny, large, outweighed by one, with the largest twice, negative."""
+    """The kinds of rows that can be made of one: all zeros, all alike, tiny, large, outweighed by one, with the largest twice, negative,
+    and zeros up to its middle or from there on.
+    """
     at = torch.arange(len(row), device=row.device) == place
     # A power of two, whose sums are exact: no rounding makes a variance of rows that are all alike.
     alike = torch.full_like(row, ALIKE).copysign(row[place])
@@ -168,6 +170,7 @@ def _degenerate(row: torch.Tensor, place: int, *, tiny: float) -> tuple[torch.Te
         outweighed,
         torch.where(at, row.max(), row),
         -LARGER * row.abs() - BELOW * row.std(correction=0),
+        torch.where((torch.arange(len(row), device=row.device) * 2 < len(row)) == (place % 2 == 0), 0.0, row),
     )
 
 

@@ -6,15 +6,18 @@ import torch
 
 TAIL = 64
 CONFIDENT = 16.0
+FEW, LIKELY = 5, 10.0
+"""Classes that share nearly all of a row's mass, as a language model gives it, and about how large their logits are."""
 
 
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Standard normal logits, those at the end of the last row 2 or more; random labels, the last row's being the last class, and
-    in the first of several rows that of a logit far above the others, so that its loss is next to nothing.
+    """Standard normal logits, those at the end of the last row 2 or more; random labels, the last row's being the last class. In a
+    quarter of the rows, drawn which, a few logits are far above the others, and in one of several rows that of the label, so that its
+    loss is next to nothing.
 
-    One of the former is an outlier in every outlier case: 100 or more, where exp overflows float32, so that a kernel without
+    One of those at the end is an outlier in every outlier case: 100 or more, where exp overflows float32, so that a kernel without
     max-subtraction is wrong whatever the seed.
     """
     rows, classes = sizes["rows"], sizes["classes"]
@@ -23,8 +26,13 @@ def make_inputs(
     tail.abs_().add_(2)
     labels = torch.randint(classes, (rows,), generator=generator)
     labels[-1] = classes - 1
+    order = torch.rand(rows, generator=generator).argsort()
+    few = order[: max(rows // 4, 1)]
+    places = torch.randint(classes, (len(few), FEW), generator=generator)
+    logits[few[:, None], places] = LIKELY + torch.randn(len(few), FEW, generator=generator)
     if rows > 1:
-        logits[:1].scatter_(1, labels[:1, None], CONFIDENT)
+        sure = order[-1:]
+        logits[sure, labels[sure]] = CONFIDENT
     return {"logits": logits.to(dtype), "labels": labels}
 
 

@@ -5,30 +5,40 @@ from __future__ import annotations
 import torch
 
 ROWS = ((3e-3, 0.0), (1.0, 100.0), (1.0, 0.0))
-"""Spread and mean that rows have in turn: a variance of about `eps`, so that leaving `eps` out shows; a mean, of either sign, so far from zero for
+"""Spread and mean that rows have, in any order: a variance of about `eps`, so that leaving `eps` out shows; a mean, of either sign, so far from zero for
 the spread that mean(x**2) - mean**2 has no digits left in float32; and neither."""
 
-SHORT = 64
-"""Columns."""
+SHORT = 8
+"""Columns of which a spread means nothing."""
 
 
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Normal values with the spread and mean of `ROWS` in turn; weights around 1, biases around 0.
+    """Normal values with the spread and mean of `ROWS`, as many rows of each, drawn which; weights around 1, biases around 0.
 
-    Short rows stay around zero: a few values can lie so close together by chance that no float32 mean is good enough.
+    Rows far from zero have their spread exactly: a few values can lie so close together by chance that no float32 mean is good enough.
+    The shortest stay around zero.
     """
     rows, columns = sizes["rows"], sizes["columns"]
     x = torch.randn(rows, columns, generator=generator)
+    order = torch.rand(rows, generator=generator).argsort()
     for place, (spread, mean) in enumerate(ROWS):
-        chosen = x[place :: len(ROWS)]
-        chosen *= spread
+        chosen = order[place :: len(ROWS)]
         sign = torch.randint(2, (len(chosen), 1), generator=generator) * 2 - 1
-        chosen += mean * sign if columns >= SHORT else 0.0
+        if mean and columns >= SHORT:
+            x[chosen] = standardized(x[chosen]) * spread + mean * sign
+        else:
+            x[chosen] *= spread
     weight = 1 + 0.5 * torch.randn(columns, generator=generator)
     bias = torch.randn(columns, generator=generator)
     return {"x": x.to(dtype), "weight": weight.to(dtype), "bias": bias.to(dtype)}
+
+
+def standardized(rows: torch.Tensor) -> torch.Tensor:
+    """The same rows with a mean of 0 and a variance of 1."""
+    deviation = rows - rows.mean(dim=-1, keepdim=True)
+    return deviation / deviation.square().mean(dim=-1, keepdim=True).sqrt()
 
 
 def oracle(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:

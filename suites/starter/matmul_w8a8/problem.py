@@ -18,7 +18,7 @@ def make_inputs(
     row_scale = torch.exp2(4 * torch.rand(m, 1, generator=generator) - 2)
     x = torch.randn(m, k, generator=generator) * row_scale
     if m > 1:
-        x[m // 2] = 0
+        x[torch.randint(m, (1,), generator=generator)] = 0
     weight = torch.randint(-LEVELS, LEVELS + 1, (n, k), generator=generator, dtype=torch.int8)
     root_mean_square = LEVELS / 3**0.5
     weight_scale = (0.5 + torch.rand(n, generator=generator)) / (root_mean_square * k**0.5)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import torch
 
 ROW_SCALES = (1e-3, 1.0, 0.0, 1.0)
-"""Scale that rows have in turn: a mean square of about `eps`, so that leaving `eps` out shows; plain ones; and zeros."""
+"""Scales that rows have, in any order: a mean square of about `eps`, so that leaving `eps` out shows; plain ones; and zeros."""
 
 
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Normal values at the scales of `ROW_SCALES` in turn; weights around 1."""
+    """Normal values at the scales of `ROW_SCALES`, as many rows at each, drawn which; weights around 1."""
     rows, columns = sizes["rows"], sizes["columns"]
     x = torch.randn(rows, columns, generator=generator)
     residual = torch.randn(rows, columns, generator=generator)
+    order = torch.rand(rows, generator=generator).argsort()
     for place, scale in enumerate(ROW_SCALES):
-        for tensor in (x, residual):
-            chosen = tensor[place :: len(ROW_SCALES)]
-            chosen *= scale
+        chosen = order[place :: len(ROW_SCALES)]
+        x[chosen] *= scale
+        residual[chosen] *= scale
     weight = 1 + 0.5 * torch.randn(columns, generator=generator)
     return {"x": x.to(dtype), "residual": residual.to(dtype), "weight": weight.to(dtype)}
 

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ("rejected", "stale_output")
+EXPECT = (("rejected", "wrong"), ("stale_output", "mismatch"))
 
 
 @triton.jit
