@@ -8,10 +8,12 @@ must not interpret, and serves one target: Triton keeps compiled kernels by devi
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import itertools
 import os
+import re
 import sys
 import textwrap
 import time
@@ -30,7 +32,7 @@ from triton.runtime.errors import OutOfResources
 from harness.device import Target
 from harness.targets import hardware
 from harness.worker.guest import importing, naming
-from harness.worker.guest.library import Functions
+from harness.worker.guest.library import Library
 from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stored
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
@@ -39,6 +41,7 @@ from . import attributes, files, noted, settings, starting
 from .options import dropped, elsewhere, refusal, unknown
 from .stub import stub
 
+_METHODS = frozenset(name for name, value in vars(jit.JITFunction).items() if callable(value)) - {"__init__"}
 MAX_THREADS = 1024
 """Of a workgroup, on every target."""
 MAX_GRID = {"cuda": ((1 << 31) - 1, 65535, 65535)}
@@ -74,8 +77,8 @@ class Launch:
 
 
 _recording: list[Launch] | None = None
-_before = SimpleNamespace(settings={}, functions=None)
-"""What the compiler heeds, and Triton's functions, before the candidate's module was imported."""
+_before = SimpleNamespace(settings={}, triton=None)
+"""What the compiler heeds, and Triton as it was, before the candidate's module was imported."""
 patched: list[str] = []
 """The first of them that was another one when a kernel was to be compiled."""
 functions: dict[Function, FunctionNotes] = {}
@@ -108,18 +111,18 @@ def install(target: Target) -> None:
 
 def remember() -> None:
     """Hold what changes from now on against the candidate; once a process, when all of ours stands in its place."""
-    _before.settings, _before.functions = settings.now(), Functions("triton")
+    _before.settings, _before.triton = settings.now(), Library("triton", whole=True)
 
 
 def accept(owner: Any, name: str) -> None:
     """A function of Triton's was replaced by one of ours since `remember`."""
-    _before.functions.accept(owner, name)
+    _before.triton.accept(owner, name)
 
 
 def is_patched() -> bool:
     """Whether the compiler is not as it was at `remember`, so that it may make anything of a kernel; noted in `patched`."""
     if not patched:
-        patched.extend(itertools.islice(_before.functions.replaced(), 1))
+        patched.extend(itertools.islice(_before.triton.replaced(), 1))
         patched.extend(itertools.islice(settings.differences(_before.settings), 1))
     return bool(patched)
 
@@ -197,6 +200,7 @@ def _compile_launches(target: Target) -> None:
                 _function(self)
             return stub(target, options)
         try:
+            _check_compiled_by_triton(self)
             options = _accepted(options, bound, target, launch)
             _compile(self, compile_or_launch, args, options, launch)
             _fits(launch, target)
@@ -305,8 +309,25 @@ def _function(kernel: Any) -> Function:
 
 def _check_text(kernel: Any) -> None:
     """The interpreter runs what stands in the module: a kernel whose text was replaced is another one when compiled."""
-    if not textwrap.dedent(inspect.getsource(kernel.fn)).endswith(kernel.src):
+    if kernel.src != _text(kernel.fn):
         raise ValueError(f"the text of `{kernel.fn.__name__}` was replaced after its definition")
+
+
+@functools.cache
+def _text(function: Callable[..., Any]) -> str:
+    text = textwrap.dedent(inspect.getsource(function))
+    begin = re.search(r"^def\s+\w+\s*\(", text, re.MULTILINE)
+    return text[begin.start() :] if begin is not None else ""
+
+
+def _check_compiled_by_triton(kernel: Any) -> None:
+    """A kernel's object may compile another text than its own."""
+    known = vars(kernel)
+    compiles = known.get("compile", triton.compiler.compile) is triton.compiler.compile
+    shadowed = known.keys() & _METHODS
+    if type(kernel) is not jit.JITFunction or not compiles or shadowed or kernel.src != _text(kernel.fn):
+        patched.append(f"the jit function {kernel.fn.__name__}")
+        raise ForeignOption(f"`{kernel.fn.__name__}` is not compiled by Triton alone, from its own text")
 
 
 def _constants(kernel: Any, bound: Mapping[str, Any]) -> dict[str, str]:

@@ -16,8 +16,10 @@ OPTIONS = {
 }
 """By back end, those of the installed Triton."""
 
-_REPLACING = ("ir_override", "extern_libs")
-"""They hand the compiler code from files, in place of a kernel's or of the functions that it calls."""
+_REPLACING = ("ir_override", "extern_libs", "ptx_options")
+"""They hand the compiler code from files, in place of a kernel's or of the functions that it calls; options of the assembler may as well, and
+change what loads and stores mean.
+"""
 
 _VERSIONED = {
     "instruction_sched_variant": ("hip",),
@@ -37,7 +39,7 @@ _VERSIONED = {
 def refusal(name: str, value: object, backend: str) -> str:
     """Why nothing can be said of a launch with this option: it is the other vendor's, or brings code that is not the kernel's; else empty."""
     if name in _REPLACING:
-        return f"launch option `{name}`: code from a file is compiled in place of the source's, and nobody here has judged it; leave it out"
+        return f"launch option `{name}`: it can make other code of a kernel than what its source says, which nobody here has judged; leave it out"
     if name == "num_ctas" and backend == "hip" and isinstance(value, int) and value > 1:
         return f"launch option `num_ctas={value}`: AMD's GPUs have no clusters"
     if name in OPTIONS[backend] or backend in _VERSIONED.get(name, ()):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import torch
 
-from .library import Functions
+from .library import Library
 
 _MODULES = (
     "torch", "torch.nn.functional", "torch.cuda", "torch.linalg", "torch.testing", "torch.utils._python_dispatch",
@@ -27,7 +27,7 @@ _MOVING_PARTS = frozenset(
 class Snapshot:
     """Values by owner and name. Names that appear later are no difference: modules load parts of themselves lazily."""
 
-    def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any], triton: Functions) -> None:
+    def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any], triton: Library) -> None:
         self._seen = seen
         self._settings = settings
         self._triton = triton
@@ -35,7 +35,7 @@ class Snapshot:
     @classmethod
     def take(cls) -> Snapshot:
         """Remembers what functions and classes are called what, and how libraries are set, now."""
-        return cls(_functions(), _settings(), Functions("triton"))
+        return cls(_functions(), _settings(), Library("triton"))
 
     def differences(self) -> tuple[str, ...]:
         """Names that now mean something else, as `torch.matmul`, and settings of libraries that are others now."""

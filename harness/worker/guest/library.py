@@ -1,29 +1,83 @@
-"""Functions of a library by the place where they stand: whether one was replaced since."""
+"""A library as it is loaded: whether a function of its own, or anything that its modules and classes hold, was replaced since."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Iterator
+from operator import is_not
+from types import FunctionType, ModuleType
 from typing import Any
 
 _DRIVER = ".driver"
 """Modules called so fill in parts of themselves when a device is first used."""
+_MOVING = frozenset(
+    {
+        "__abstractmethods__",
+        "_abc_impl",
+        "__annotations__",
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__slotnames__",
+        "__warningregistry__",
+    }
+)
+_GROWING = frozenset({"_triton_jit_function_registry"})
+"""Where a package keeps what others make by it."""
+_WRAPPED = ("__wrapped__", "__func__", "fget", "fn")
+_TEXT = "_src"
+"""Of a jit function, which is compiled from it."""
 
 
-class Functions:
-    """Those of a package: of all its modules that are loaded but drivers, native ones too, and of all classes that can be reached from there."""
+class Library:
+    """
+    The functions of a package: of all its modules that are loaded but drivers, native ones too, and of all classes that can be reached from there.
 
-    def __init__(self, package: str) -> None:
+    With `whole` all else too that they hold, what dicts and lists among it hold, and names that come later: for a process in which nothing of
+    the package changes by itself.
+    """
+
+    def __init__(self, package: str, *, whole: bool = False) -> None:
         self._package = package
-        self._known = [(one, _functions(one)) for one in self._owners()]
+        self._whole = whole
+        owners = list(self._owners())
+        self._known = [(one, self._members(one)) for one in owners]
+        self._names = [(one, frozenset(vars(one))) for one in owners if whole]
+        held = [value for _, members in self._known for value in members.values()]
+        functions = {id(function): function for value in held for function in _functions(value)}
+        self._insides = [(function, _inside(function)) for function in functions.values()]
+        self._texts = [
+            (value, vars(value)[_TEXT]) for value in held if _TEXT in getattr(value, "__dict__", ())
+        ]
+        self._items = [
+            (f"{_name(owner)}.{name}", value, _items(value))
+            for owner, members in self._known
+            for name, value in members.items()
+            if isinstance(value, (dict, list, set)) and name not in _GROWING and value is not sys.modules
+        ]
+        self._modules = [(name, module) for name, module in sys.modules.items() if self._has(name)]
 
     def replaced(self) -> Iterator[str]:
-        """Names that now mean something else or nothing, as `triton.compiler.compiler.compile`; what came since is no difference."""
+        """Names that now mean something else or nothing, as `triton.compiler.compiler.compile`."""
         for owner, known in self._known:
             members = vars(owner)
             for name, value in known.items():
                 if members.get(name) is not value:
+                    yield f"{_name(owner)}.{name}"
+        yield from (name for name, module in self._modules if sys.modules.get(name) is not module)
+        for function, inside in self._insides:
+            if any(map(is_not, inside, _inside(function))):
+                yield f"{function.__module__}.{function.__qualname__}"
+        for value, text in self._texts:
+            if vars(value)[_TEXT] is not text:
+                yield f"{value.fn.__module__}.{value.fn.__qualname__}"
+        for name, value, items in self._items:
+            now = _items(value)
+            if len(now) != len(items) or any(map(is_not, items, now)):
+                yield name
+        for owner, names in self._names:
+            for name in vars(owner).keys() - names - _MOVING:
+                if not isinstance(vars(owner)[name], ModuleType):
                     yield f"{_name(owner)}.{name}"
 
     def accept(self, owner: Any, name: str) -> None:
@@ -50,11 +104,40 @@ class Functions:
     def _has(self, name: str) -> bool:
         return (name == self._package or name.startswith(f"{self._package}.")) and _DRIVER not in name
 
+    def _members(self, owner: Any) -> dict[str, Any]:
+        kinds = (property, staticmethod, classmethod)
+        return {
+            name: value
+            for name, value in list(vars(owner).items())
+            if name not in _MOVING
+            and (
+                callable(value)
+                or isinstance(value, kinds)
+                or (self._whole and not isinstance(value, ModuleType))
+            )
+        }
+
 
 def _name(owner: Any) -> str:
     return owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
 
 
-def _functions(owner: Any) -> dict[str, Callable[..., Any] | property]:
-    kinds = (property, staticmethod, classmethod)
-    return {name: value for name, value in vars(owner).items() if callable(value) or isinstance(value, kinds)}
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """Those of Python's that a value is, or wraps, one inside the other."""
+    while value is not None:
+        if isinstance(value, FunctionType):
+            yield value
+        inside = getattr(value, "__dict__", {})
+        if isinstance(value, (property, staticmethod, classmethod)):
+            inside = {name: getattr(value, name, None) for name in _WRAPPED[1:3]}
+        value = next((inside[name] for name in _WRAPPED if inside.get(name) is not None), None)
+
+
+def _inside(function: FunctionType) -> tuple[Any, ...]:
+    """What a function does, though it stays the same one."""
+    named = function.__kwdefaults__ or {}
+    return function.__code__, function.__defaults__, *named.keys(), *named.values()
+
+
+def _items(value: Any) -> list[Any]:
+    return [*value, *(value.values() if isinstance(value, dict) else ())]

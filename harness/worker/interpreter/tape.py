@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .lines import UNKNOWN
 from .shaping import Differs, unread
 
@@ -17,6 +19,9 @@ MADE_TOGETHER = frozenset({"ReduceOps", "ScanOps", "create_dot"})
 """Operations for whose value lanes may have to meet, and which do nothing else."""
 ATOMICS = frozenset({"create_atomic_rmw", "create_atomic_cas"})
 _LOADS = frozenset({"create_load", "create_masked_load"})
+_PRODUCTS = frozenset({"create_mul", "create_and"})
+_CHECKS = frozenset({"create_assert"})
+"""Compiled where somebody debugs alone."""
 
 
 class Operation(NamedTuple):
@@ -120,8 +125,10 @@ def _unread(trace: Trace) -> Set[tuple[str, tuple[str, int]]]:
     """
     Names and lines of operations whose value nothing uses that a compiler keeps, wherever the program asks for one there.
 
-    It leaves out sums and loads that nobody uses, and makes no barrier for what an atomic found.
+    It leaves out sums and loads that nobody uses, and what only products with a constant zero or assertions do, and makes no barrier for
+    what an atomic found.
     """
+    constants = _constants(trace)
     live: set[int] = set()
     read: set[tuple[str, tuple[str, int]]] = set()
     idle: set[tuple[str, tuple[str, int]]] = set()
@@ -130,10 +137,27 @@ def _unread(trace: Trace) -> Set[tuple[str, tuple[str, int]]]:
         if one.name in ATOMICS or one.name in MADE_TOGETHER:
             (read if used else idle).add((one.name, one.line))
         volatile = any(trace.values[at] is True for at in one.inputs)
-        left_out = one.pure or one.name in MADE_TOGETHER or (one.name in _LOADS and not volatile)
-        if used or not left_out:
+        left_out = bool(one.outputs) and one.name not in ATOMICS and not (one.name in _LOADS and volatile)
+        nothing = one.name in _PRODUCTS and any(
+            at in constants and _is_zero(trace.values[at]) for at in one.inputs
+        )
+        if (used or not left_out) and not nothing and one.name not in _CHECKS:
             live.update(one.inputs)
     return idle - read
+
+
+def _constants(trace: Trace) -> Set[int]:
+    """Places of values that are made of no input, no program's number and nothing in memory."""
+    varying = set(trace.inputs)
+    for one in trace.operations:
+        if not one.pure or one.name in (PLACE, GRID) or not varying.isdisjoint(one.inputs):
+            varying.update(one.outputs)
+    return set(range(len(trace.values))) - varying
+
+
+def _is_zero(value: Any) -> bool:
+    data = getattr(getattr(value, "handle", value), "data", None)
+    return data is not None and not np.any(data)
 
 
 _Step = tuple[int, Callable[..., Any], tuple[int, ...], int | tuple[int, ...]]

@@ -38,10 +38,19 @@ ALIGNED, BLOCKED = 16, 32
 """Sizes of that case are multiples of the first, which kernels take for whole vectors, and none of the second, as a block's are."""
 WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
 """Last sizes of cases that are small otherwise, from one of these to another: code that looks at sizes meets each kind at some."""
+BLOCKS = 24
+"""Of one of the sizes that blocks divide at most, and one more."""
 STEADY = WIDE[2:]
 """Those of cases with another tiny parameter: so long that no variance vanishes by chance."""
 CROWD = 16
 """First size of a case that has special values and degenerate rows beside others; where there are fewer, they would leave none."""
+KINDS = 8
+"""Of degenerate rows, as `distributions.py` numbers them."""
+ZEROS, OUTWEIGHED, NEGATIVE = 0, 4, 6
+"""Three of them: by no guard for zeros, no maximum or a variance in one pass nothing of such a row is right."""
+EVERY_KIND = tuple(range(KINDS))
+TELLING = (ZEROS, OUTWEIGHED, NEGATIVE)
+"""Of few rows one has one of these."""
 BETWEEN = (100, 200)
 """First size on `cpu` of the case whose sizes on a GPU lie anywhere between small ones and its own."""
 TRIES = 64
@@ -85,8 +94,8 @@ class JudgedCase:
     """The largest finite values that the task's arithmetic bears are among them."""
     masked: bool = False
     """Half of a row is -Inf, from its start."""
-    degenerate: bool = False
-    """Rows of one kind are among them: zeros, equal, tiny or large values."""
+    degenerate: tuple[int, ...] = ()
+    """Kinds of degenerate rows among them, by their numbers in `distributions.py`: zeros, equal, tiny or large values, ..."""
     probe: bool = False
     """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
     twice: bool = False
@@ -218,6 +227,7 @@ class _Making:
             yield from self._edges()
             yield from self._long()
             yield from self._between()
+            yield from self._blocked()
         aligned = list(self._aligned()) if self.varies else []
         yield from aligned
         known = next((one.case for one in aligned), None)
@@ -226,9 +236,8 @@ class _Making:
                 for layout in layouts:
                     served = layout is Layout.OFFSET
                     kind = f"{layout}, without gradients" if served else str(layout)
-                    yield JudgedCase(
-                        self._small(kind, last=WIDE), hidden=True, layout=layout, no_gradients=served
-                    )
+                    made = self._roughened(self._small(kind, last=WIDE))
+                    yield dataclasses.replace(made, layout=layout, no_gradients=served)
         if self._task.quantization is not None and self._task.quantization.probe is not None:
             for dtype, base in self.widest.items():
                 kind, plain = f"quantization probe {dtype}", Distribution.STANDARD
@@ -285,23 +294,30 @@ class _Making:
         for base in self._bases:
             kind = f"rough values, {base.name}"
             scalars = tuple((name, default * self._share(kind, name)) for name, default in self._defaults())
-            made = self._roughened(
-                self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=base.distribution)
-            )
+            plain = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=base.distribution)
+            made = self._roughened(plain)
             if scalars or made.special or made.degenerate or made.case.distribution is not base.distribution:
                 yield dataclasses.replace(made, scalars=scalars)
+            for number in TELLING if len(made.degenerate) == 1 else ():
+                if number not in made.degenerate:
+                    case = msgspec.structs.replace(plain, name=f"{plain.name}, kind {number}")
+                    yield JudgedCase(case, hidden=True, degenerate=(number,))
 
     def _roughened(self, case: Case) -> JudgedCase:
         """The case with outliers where the task has them, and with special values and degenerate rows where it allows them and there is room."""
-        several = (
-            "float" in case.dtype and min(next(iter(each.values())) for each in (case.cpu, case.gpu)) >= CROWD
-        )
+        several = min(next(iter(each.values())) for each in (case.cpu, case.gpu)) >= CROWD
+        kinds = EVERY_KIND if several else (self._draw.one_of(TELLING, self._prefix, case.name, "kind"),)
         return JudgedCase(
             msgspec.structs.replace(case, distribution=self._roughest(case)),
             hidden=True,
-            special=several and Allowance.SPECIAL_VALUES in self._task.allows,
-            degenerate=several and Allowance.DEGENERATE_ROWS in self._task.allows,
+            special=several and Allowance.SPECIAL_VALUES in self._task.allows and "float" in case.dtype,
+            degenerate=kinds if self._may_degenerate(case) else (),
         )
+
+    def _may_degenerate(self, case: Case) -> bool:
+        """Whether the task allows degenerate rows, and the case has enough values to make some of."""
+        enough = min(math.prod(each.values()) for each in (case.cpu, case.gpu)) >= CROWD
+        return Allowance.DEGENERATE_ROWS in self._task.allows and "float" in case.dtype and enough
 
     def _roughest(self, case: Case) -> Distribution:
         """Outliers, where the task has them in the case's dtype."""
@@ -331,7 +347,7 @@ class _Making:
             if _distinct(case) not in self._known:
                 made.append(case)
         if made:
-            yield JudgedCase(self._draw.one_of(made, self._prefix, kind, "dtype"), hidden=True)
+            yield self._roughened(self._draw.one_of(made, self._prefix, kind, "dtype"))
 
     def _long(self) -> Iterator[JudgedCase]:
         """As long along the last axis as a GPU's cases are, which is most often what rows or sums run along, and narrow otherwise.
@@ -400,7 +416,22 @@ class _Making:
             )
             if not degenerate and _distinct(case) in self._known:
                 return
-            yield JudgedCase(case, hidden=True, degenerate=degenerate)
+            yield JudgedCase(case, hidden=True, degenerate=EVERY_KIND if degenerate else ())
+
+    def _blocked(self) -> Iterator[JudgedCase]:
+        """Rows in eights, and along the other axes multiples of 32, as most people have: blocks divide them."""
+        kind = f"multiples of {BLOCKED}"
+        base = self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
+        first, *others = self._ranges
+        if not others or any(
+            self._ranges[axis].step > 1 or self._ranges[axis].high is not None for axis in self._ranges
+        ):
+            return
+        made = {axis: BLOCKED * (2 + self._draw.number(BLOCKS, self._prefix, kind, axis)) for axis in others}
+        made = {first: CROWD + VECTOR * self._draw.number(2, self._prefix, kind, first)} | made
+        case = self._case(base, kind, cpu=made, gpu=made, distribution=base.distribution)
+        if all(self._ranges[axis].vary for axis in made) and math.prod(made.values()) <= LONG_VOLUME:
+            yield self._roughened(case)
 
     def _swapped(self, case: Case, small: Case) -> Case:
         """The case with the sizes of a small one in reverse, as many elements in another shape, where all axes take any size."""

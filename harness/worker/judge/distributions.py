@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
+from .cases import KINDS
+
 PROBABILITY = 0.001
 FACTOR = 50
 TAIL = 64
@@ -19,8 +21,6 @@ SHARE = 8
 EIGHT = 8
 """Bits of floats that have no infinities."""
 RUN = 16
-KINDS = 8
-"""Of degenerate rows."""
 ALIKE, OUTWEIGHING, BELOW = 2.0**-6, 2.0**13, 16.0
 """Size of the values of a row that are all alike; of one that outweighs the others of its row; how many times its spread below zero a
 row lies that is negative: less than a mean may lie from zero whose digits float32 keeps."""
@@ -129,9 +129,13 @@ def inject_extremes(
 
 
 def inject_degenerate(
-    inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str], generator: torch.Generator
+    inputs: Mapping[str, torch.Tensor | int | float],
+    names: Iterable[str],
+    generator: torch.Generator,
+    kinds: Iterable[int] = range(KINDS),
 ) -> None:
-    """Give rows of each named input that holds floats, drawn for each shape, one of the kinds of `_degenerate` each, in place; others stay.
+    """Give rows of each named input that holds floats, drawn for each shape, the kinds of `_degenerate` that are asked for, a row each, in place;
+    others stay.
 
     Of a vector, runs of 16 elements are its rows, where they divide it.
     """
@@ -148,7 +152,7 @@ def inject_degenerate(
             drawn[tensor.shape] = torch.randperm(len(rows), generator=generator)
         facts = torch.finfo(tensor.dtype)
         largest = facts.max / SHARE
-        for number, row in enumerate(drawn[tensor.shape][:KINDS]):
+        for number, row in zip(kinds, drawn[tensor.shape], strict=False):
             place = int(torch.randint(columns, (1,), generator=generator))
             made = _degenerate(rows[row].float(), place, tiny=TINY if facts.bits > 16 else TINY_NARROW)
             rows[row] = made[number].clamp(-largest, largest).to(tensor.dtype)

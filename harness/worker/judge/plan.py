@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -69,14 +68,22 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
         begin = draw.number(declared, "first case")
         cases = (*cases[begin:declared], *cases[:begin], *cases[declared:])
     first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
-    hidden = itertools.count(1)
-    execution = tuple(
-        Step(case, first[case.name], config=next(hidden) if case.hidden and not case.twice else 0)
-        for case in cases
-    )
+    numbered = [case.name for case in cases if case.hidden and not case.twice]
+    configs = dict(zip(numbered, _shuffled(1, len(numbered), draw, "configs"), strict=True))
+    execution = tuple(Step(case, first[case.name], config=configs.get(case.name, 0)) for case in cases)
     repeats = _repeats(cases, first, draw)
-    numbered = zip(repeats, hidden, strict=False)
-    return Plan(execution, tuple(dataclasses.replace(step, config=config) for step, config in numbered))
+    further = _shuffled(1 + len(numbered), len(repeats), draw, "further configs")
+    return Plan(
+        execution,
+        tuple(
+            dataclasses.replace(step, config=config) for step, config in zip(repeats, further, strict=True)
+        ),
+    )
+
+
+def _shuffled(begin: int, count: int, draw: Draw, purpose: str) -> list[int]:
+    """So many numbers from `begin` on, in an order that the guest cannot know: whose cases are small, a text would know otherwise."""
+    return sorted(range(begin, begin + count), key=lambda number: draw.number(1 << 32, purpose, str(number)))
 
 
 def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -> tuple[Step, ...]:

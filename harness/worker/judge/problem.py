@@ -95,7 +95,7 @@ class Problem:
         """The case's sizes on this kind of device."""
         return case.cpu if self._at == "cpu" else case.gpu
 
-    def _made(self, case: Case, session_seed: int, purpose: str, **kinds: bool) -> Inputs:
+    def _made(self, case: Case, session_seed: int, purpose: str, **kinds: Any) -> Inputs:
         """Inputs of the `kinds` of `_made_by`."""
         seed = seeds.derive(session_seed, self._task.id, case.name, purpose)
         try:
@@ -116,7 +116,7 @@ class Problem:
         special: bool = False,
         extreme: bool = False,
         masked: bool = False,
-        degenerate: bool = False,
+        degenerate: tuple[int, ...] = (),
         probe: bool = False,
     ) -> Inputs:
         make = self._probe_inputs if probe else self._make_inputs
@@ -126,7 +126,7 @@ class Problem:
             tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
             inject_outliers(tensors, self._task.outlier_inputs, generator)
         if degenerate:
-            inject_degenerate(inputs, named, generator)
+            inject_degenerate(inputs, named, generator, degenerate)
         if self._settle_inputs is not None and (degenerate or case.distribution is Distribution.OUTLIER):
             inputs = self._settle_inputs(inputs)
         if special:

@@ -38,8 +38,8 @@ BUILTINS = {
 }  # fmt: skip
 MOST_BUILT = 64
 """Records whose functions are kept."""
-_HIDDEN = frozenset({"handle", "data", "format", "format_map", "mro", "fn"})
-"""Attributes through which the interpreter's values lead to numpy or to Python's insides."""
+_HIDDEN = frozenset({"handle", "data", "format", "format_map", "mro", "fn", "const"})
+"""Attributes through which the interpreter's values lead to numpy or to Python's insides, or that a compiler answers in another way."""
 _STATEMENTS = (
     ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.While, ast.Return, ast.Pass, ast.Assert,
     ast.Break, ast.Continue, ast.With, ast.Raise,

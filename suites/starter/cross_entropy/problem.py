@@ -13,7 +13,7 @@ FEW, LIKELY = 5, 10.0
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Standard normal logits, those at the end of the last row 2 or more; random labels, the last row's being the last class. In a
+    """Standard normal logits, those at the end of the last row 2 or more; random labels, of several rows the last one's being the last class. In a
     quarter of the rows, drawn which, a few logits are far above the others, and in one of several rows that of the label, so that its
     loss is next to nothing.
 
@@ -25,12 +25,12 @@ def make_inputs(
     tail = logits[-1, -TAIL:]
     tail.abs_().add_(2)
     labels = torch.randint(classes, (rows,), generator=generator)
-    labels[-1] = classes - 1
     order = torch.rand(rows, generator=generator).argsort()
     few = order[: max(rows // 4, 1)]
     places = torch.randint(classes, (len(few), FEW), generator=generator)
     logits[few[:, None], places] = LIKELY + torch.randn(len(few), FEW, generator=generator)
     if rows > 1:
+        labels[-1] = classes - 1
         sure = order[-1:]
         logits[sure, labels[sure]] = CONFIDENT
     return {"logits": logits.to(dtype), "labels": labels}

@@ -8,7 +8,7 @@ ROWS = ((3e-3, 0.0), (1.0, 100.0), (1.0, 0.0))
 """Spread and mean that rows have, in any order: a variance of about `eps`, so that leaving `eps` out shows; a mean, of either sign, so far from zero for
 the spread that mean(x**2) - mean**2 has no digits left in float32; and neither."""
 
-SHORT = 8
+SHORT = 2
 """Columns of which a spread means nothing."""
 
 
@@ -22,14 +22,15 @@ def make_inputs(
     """
     rows, columns = sizes["rows"], sizes["columns"]
     x = torch.randn(rows, columns, generator=generator)
-    order = torch.rand(rows, generator=generator).argsort()
-    for place, (spread, mean) in enumerate(ROWS):
-        chosen = order[place :: len(ROWS)]
-        sign = torch.randint(2, (len(chosen), 1), generator=generator) * 2 - 1
-        if mean and columns >= SHORT:
-            x[chosen] = standardized(x[chosen]) * spread + mean * sign
-        else:
-            x[chosen] *= spread
+    kind = torch.rand(rows, generator=generator).argsort() + torch.randint(
+        len(ROWS), (1,), generator=generator
+    )
+    spread, mean = torch.tensor(ROWS)[kind % len(ROWS)].unsqueeze(-1).unbind(1)
+    if columns >= SHORT:
+        sign = torch.randint(2, (rows, 1), generator=generator) * 2 - 1
+        x = torch.where(mean == 0, x, standardized(x)) * spread + mean * sign
+    else:
+        x = x * spread
     weight = 1 + 0.5 * torch.randn(columns, generator=generator)
     bias = torch.randn(columns, generator=generator)
     return {"x": x.to(dtype), "weight": weight.to(dtype), "bias": bias.to(dtype)}

@@ -15,11 +15,11 @@ def make_inputs(
     rows, columns = sizes["rows"], sizes["columns"]
     x = torch.randn(rows, columns, generator=generator)
     residual = torch.randn(rows, columns, generator=generator)
-    order = torch.rand(rows, generator=generator).argsort()
-    for place, scale in enumerate(ROW_SCALES):
-        chosen = order[place :: len(ROW_SCALES)]
-        x[chosen] *= scale
-        residual[chosen] *= scale
+    kind = torch.rand(rows, generator=generator).argsort() + torch.randint(
+        len(ROW_SCALES), (1,), generator=generator
+    )
+    scale = torch.tensor(ROW_SCALES)[kind % len(ROW_SCALES), None]
+    x, residual = x * scale, residual * scale
     weight = 1 + 0.5 * torch.randn(columns, generator=generator)
     return {"x": x.to(dtype), "residual": residual.to(dtype), "weight": weight.to(dtype)}
 

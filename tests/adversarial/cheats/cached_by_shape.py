@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ("rejected", "stale_output")
+EXPECT = (("rejected", "wrong"), ("stale_output", "mismatch"))
 
 
 @triton.jit

@@ -1,0 +1,67 @@
+"""What is compiled is an end of the kernel's text: a definition in the comment of its last line."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "flip"
+EXPECT = ("rejected", "patched")
+
+
+@triton.jit
+def free_flip(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, BLOCK)
+    for start in range(0, columns, BLOCK):
+        at = start + lane
+        tl.store(
+            out_ptr + row * columns + at,
+            tl.load(x_ptr + row * columns + at, mask=at < columns),
+            mask=at < columns,
+        )
+    for start in range(0, columns // 2, BLOCK):
+        at = start + lane
+        inside = at < columns // 2
+        left = tl.load(out_ptr + row * columns + at, mask=inside)
+        right = tl.load(out_ptr + row * columns + columns - 1 - at, mask=inside)
+        tl.store(out_ptr + row * columns + at, right, mask=inside)
+        tl.store(out_ptr + row * columns + columns - 1 - at, left, mask=inside)
+
+
+@triton.jit
+def flip_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, BLOCK)
+    for start in range(0, columns, BLOCK):
+        at = start + lane
+        tl.store(
+            out_ptr + row * columns + at,
+            tl.load(x_ptr + row * columns + at, mask=at < columns),
+            mask=at < columns,
+        )
+    tl.debug_barrier()
+    for start in range(0, columns // 2, BLOCK):
+        at = start + lane
+        inside = at < columns // 2
+        left = tl.load(out_ptr + row * columns + at, mask=inside)
+        right = tl.load(out_ptr + row * columns + columns - 1 - at, mask=inside)
+        tl.debug_barrier()
+        tl.store(out_ptr + row * columns + at, right, mask=inside)
+        tl.store(
+            out_ptr + row * columns + columns - 1 - at, left, mask=inside
+        )  # def flip_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr): free_flip(x_ptr, out_ptr, columns, BLOCK)
+
+
+def shorten(members):
+    if "_src" in members:
+        members["_src"] = members["_src"][members["_src"].rindex("def ") :]
+
+
+shorten(getattr(flip_kernel, "__dict__"))
+
+
+def flip(x):
+    rows, columns = x.shape
+    out = torch.empty_like(x)
+    flip_kernel[(rows,)](x, out, columns, BLOCK=min(1024, triton.next_power_of_2(columns)))
+    return out
