@@ -90,7 +90,12 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
         ),
         ([("2 * x, mask=mask", "tl.where(x == x, 2 * x, 0), mask=mask")], "hidden: rough values"),
         (
-            [("2 * x, mask=mask", "tl.where((x == x) | (columns > 200) | (rows > 20), 2 * x, 0), mask=mask")],
+            [
+                (
+                    "2 * x, mask=mask",
+                    "tl.where((x == x) | (columns > 200) | (columns == 1) | (rows > 20), 2 * x, 0), mask=mask",
+                )
+            ],
             "hidden: NaN and Inf",
         ),
         (
@@ -169,6 +174,7 @@ async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
         "offset, without gradients",
         "long columns",
         "multiples of 16",
+        "multiples of 32",
         "between",
     }
 

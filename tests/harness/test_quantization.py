@@ -37,10 +37,12 @@ def unquantized(source: str) -> str:
 
 
 def loosened(folder: Path, *, probe: bool) -> Task:
-    """matmul_w8a8 with metrics that an unquantized product meets; with the probe, or without."""
+    """matmul_w8a8 with metrics that an unquantized product meets; with the probe, or without. No row is outweighed by one value, which
+    would tell as well.
+    """
     made = folder / "matmul_w8a8"
     shutil.copytree(load_task("matmul_w8a8").folder, made)
-    text = (made / "task.toml").read_text()
+    text = (made / "task.toml").read_text().replace(', "degenerate-rows"]', "]")
     start, end = text.index("[quantization]"), text.index("[[cases]]")
     kept = "probe = { ulps = 0.6 }\n" if probe else ""
     (made / "task.toml").write_text(text[:start] + LOOSE + kept + "\n" + text[end:])
