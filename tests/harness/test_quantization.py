@@ -15,8 +15,8 @@ from suites.registry import add_suite
 
 pytestmark = pytest.mark.judge
 ROUND = "steps = tl.floor(x / divisor + 0.5)"
-LOOSE = "[quantization]\ncosine_min = 0.95\nrelative_l1_max = 0.05\nrmse_max = 0.1\n"
-"""KernelBench-X's figures for its own task of this name."""
+LOOSE = "[quantization]\ncosine_min = 0.95\nrelative_l1_max = 0.08\nrmse_max = 0.1\n"
+"""KernelBench-X's figures for its own task of this name, but for the second, 0.05 there: a long row with outliers would tell."""
 
 
 def unquantized(source: str) -> str:
