@@ -15,8 +15,8 @@ from suites.registry import add_suite
 
 pytestmark = pytest.mark.judge
 ROUND = "steps = tl.floor(x / divisor + 0.5)"
-LOOSE = "[quantization]\ncosine_min = 0.95\nrelative_l1_max = 0.08\nrmse_max = 0.1\n"
-"""KernelBench-X's figures for its own task of this name, but for the second, 0.05 there: a long row with outliers would tell."""
+LOOSE = "[quantization]\ncosine_min = 0.95\nrelative_l1_max = 0.05\nrmse_max = 0.1\n"
+"""KernelBench-X's figures for its own task of this name."""
 
 
 def unquantized(source: str) -> str:
@@ -37,12 +37,13 @@ def unquantized(source: str) -> str:
 
 
 def loosened(folder: Path, *, probe: bool) -> Task:
-    """matmul_w8a8 with metrics that an unquantized product meets; with the probe, or without. No row is outweighed by one value, which
-    would tell as well.
+    """matmul_w8a8 with metrics that an unquantized product meets; with the probe, or without. Values are mild: one that outweighs
+    its row would tell as well.
     """
     made = folder / "matmul_w8a8"
     shutil.copytree(load_task("matmul_w8a8").folder, made)
     text = (made / "task.toml").read_text().replace(', "degenerate-rows"]', "]")
+    text = text.replace('distribution = "outlier"', "")
     start, end = text.index("[quantization]"), text.index("[[cases]]")
     kept = "probe = { ulps = 0.6 }\n" if probe else ""
     (made / "task.toml").write_text(text[:start] + LOOSE + kept + "\n" + text[end:])
