@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker.judge.cases import CROWD, JudgedCase, Layout, exam_cases, open_cases
+from harness.worker.judge.cases import JudgedCase, Layout
+from harness.worker.judge.hidden import CROWD, exam_cases, open_cases
 from harness.worker.judge.plan import make_plan
 from harness.worker.judge.seeds import POOL, Draw
 from suites import Allowance, Axis, Case, Distribution, EntryPoint, Output, Task, load_suite

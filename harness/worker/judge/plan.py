@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from suites.task import Case, Task
 
-from .cases import JudgedCase, Layout, exam_cases, open_cases
+from .cases import JudgedCase, Layout
+from .hidden import exam_cases, open_cases
 from .seeds import POOL, Draw
 
 PATIENCE = 3
