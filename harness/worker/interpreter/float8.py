@@ -127,8 +127,12 @@ def _refusals(cannot: Callable[[str], Exception]) -> None:
     def refusing(method: Callable[..., Any]) -> Callable[..., Any]:
         def checked(self: Any, *args: Any, **named: Any) -> Any:
             for arg in args:
-                dtype = getattr(arg, "dtype", None)
-                if isinstance(arg, TensorHandle) and _format(dtype) is not None:
+                # Their bytes are all that the interpreter has of them; names of types are asked for where there are single bytes.
+                if (
+                    isinstance(arg, TensorHandle)
+                    and arg.data.itemsize == 1
+                    and _format(arg.dtype) is not None
+                ):
                     raise cannot(why.format(name=arg.dtype.scalar))
             return method(self, *args, **named)
 
