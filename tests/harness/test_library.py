@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,3 +174,24 @@ def test_what_is_ours_is_no_difference(package: ModuleType) -> None:
     method(package)
     library.accept(package.Stage, "make")
     assert not list(library.replaced())
+
+
+WORKERS = ("harness.worker.guest.gpu", "harness.worker.timing.timer")
+LOOK = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+from harness.worker.guest.integrity import Snapshot
+taken = Snapshot.take()
+import triton.testing
+assert not taken.differences(), taken.differences()
+triton.testing.do_bench = print
+assert taken.differences() == ("triton.testing.do_bench",), taken.differences()
+"""
+
+
+@pytest.mark.parametrize("worker", WORKERS)
+def test_processes_that_have_a_gpu_can_be_looked_at_without_one(worker: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, worker], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
