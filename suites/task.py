@@ -98,7 +98,8 @@ class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     rmse_max: float
     """Root mean square error over the root mean square of the expected values."""
     worst_max: float | None = None
-    """Largest |got - expected| over the root mean square of the expected values: what the others lose in a large output."""
+    """Largest |got - expected|, less half a unit in the last place of the output's dtype, over the root mean square of the expected values:
+    what the others lose in a large output. One right rounding is free, as a large element's may be more than others are worth."""
     probe: Tolerance | None = None
     """Judges, element by element, the inputs of `probe_inputs` in `problem.py`, which tell quantized work from unquantized."""
 

@@ -9,6 +9,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from harness.evaluation import Mismatch
 from harness.worker.judge import bounds
 from harness.worker.judge.compare import Comparison, compare
 from suites import QuantizationTolerance, Tolerance
@@ -173,6 +174,31 @@ def test_one_element_far_off_is_told_in_a_large_quantized_output() -> None:
 
     assert not wrong(limits)
     assert wrong(QuantizationTolerance(cosine_min=0.99, relative_l1_max=0.01, rmse_max=0.01, worst_max=0.1))
+
+
+def test_a_large_row_rounded_right_is_right_among_thousands_and_one_element_left_out_is_not() -> None:
+    generator = torch.Generator().manual_seed(6)
+    expected = torch.randn(4096, 64, generator=generator, dtype=torch.float64)
+    expected[7] *= 400.0
+    limits = QuantizationTolerance(cosine_min=0.99999, relative_l1_max=3e-3, rmse_max=3e-3, worst_max=0.001)
+
+    def mismatch(got: torch.Tensor) -> Mismatch | None:
+        return compare(
+            got,
+            expected,
+            case="c",
+            output="o",
+            dtype=torch.float16,
+            tolerance=Tolerance(),
+            quantization=limits,
+        ).mismatch
+
+    rounded = expected.half()
+    assert float((rounded.double() - expected).abs().max()) > 0.01 * float(expected.square().mean().sqrt())
+    assert mismatch(rounded) is None
+    off = rounded.clone()
+    off[4095, 63] += 0.1
+    assert mismatch(off) is not None
 
 
 @pytest.mark.parametrize(("name", "largest"), E4M3.items())

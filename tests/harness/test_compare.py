@@ -114,8 +114,8 @@ def test_quantization_is_judged_by_its_three_metrics() -> None:
     with_nan = near.clone()
     with_nan[3] = NAN
     assert against(with_nan, expected, quantization=limits) is not None
-    assert quantization_metrics(torch.zeros(4), torch.zeros(4))["cosine"] == 1.0
-    assert quantization_metrics(torch.ones(4), torch.zeros(4))["rmse"] == INF
+    assert quantization_metrics(torch.zeros(4), torch.zeros(4), torch.float16)["cosine"] == 1.0
+    assert quantization_metrics(torch.ones(4), torch.zeros(4), torch.float16)["rmse"] == INF
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=20), st.integers(0, 19))
