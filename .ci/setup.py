@@ -79,6 +79,7 @@ def pip(venv: Path, *arguments: str) -> None:
         "--disable-pip-version-check",
         "install",
         "--quiet",
+        "--no-compile",
         *arguments,
     ]
     if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
@@ -126,6 +127,13 @@ def install(venv: Path, system: dict[str, Any]) -> None:
         pip(venv, TORCH, TRITON, "-e", ".[judge,dev]")
 
 
+def compile_bytecode(venv: Path) -> None:
+    """Of all that was installed, on all cores, where pip would take one; files that no Python of ours can read stay as they are."""
+    packages = str(next(venv.glob("lib/python*/site-packages")))
+    command = [str(venv / "bin/python"), "-m", "compileall", "-qq", "-j", "0", packages]
+    subprocess.run(command, cwd=ROOT, check=False)
+
+
 def main() -> None:
     """Make the environment unless it is current."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -153,6 +161,7 @@ def main() -> None:
     print(f"setup: making {os.path.relpath(venv)} with Python {sys.version.split()[0]}, {what}", flush=True)
     make_environment(venv, system)
     install(venv, system)
+    compile_bytecode(venv)
     stamp.write_text(current)
 
 

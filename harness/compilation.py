@@ -6,12 +6,14 @@ import asyncio
 import math
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from harness.worker.compiler.noted import Launched, difference
 from harness.worker.judge.findings import patched
 from harness.worker.judge.replay_findings import UNPROVEN
+from harness.worker.serving import trace
 from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import (
     ENCODER,
@@ -25,6 +27,7 @@ from harness.worker.serving.messages import (
     FirstCallPassed,
     Hello,
 )
+from harness.worker.serving.specializations import Specialization
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
@@ -36,6 +39,7 @@ from .evaluation import ErrorReport, KernelResources, Layer, Verdict
 from .frames import AsyncChannel
 from .limits import TimeLimits
 from .pool import DevicePool
+from .recompilation import Again, Refusal, refusal
 from .servers import Child
 
 _MAX_REPORT_BYTES = 64 << 20
@@ -67,6 +71,10 @@ class TargetReport(msgspec.Struct, frozen=True):
     host_work: HostWorkFound | None = None
     noted: tuple[Launched, ...] = ()
     argument_types: tuple[tuple[str, ...], ...] = ()
+    asked: tuple[Specialization, ...] = ()
+    untold: str = ""
+    refused: tuple[Verdict, ErrorReport] | None = None
+    """Why its code is not the text's; the engine's own finding."""
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict where it was not compiled for the target of this report; `None` where it was."""
@@ -79,7 +87,7 @@ class TargetReport(msgspec.Struct, frozen=True):
         elif self.unsupported is not None:
             verdict, kind = Verdict.UNSUPPORTED, "unsupported"
         else:
-            return None
+            return self.refused
         said = self.error or self.unsupported or ""
         first_line = said.partition("\n")[0]
         message = f"{target}: {first_line}"
@@ -218,13 +226,18 @@ class Compiler:
         time_limits: TimeLimits,
         *,
         side_by_side: bool = True,
+        again: bool = True,
     ) -> None:
-        """`side_by_side`: its kernels, where there are cores for it; many sources at once leave none."""
+        """
+        `side_by_side`: its kernels, where there are cores for it; many sources at once leave none. `again`: what was compiled is
+        compiled once more from the text alone, and held beside it.
+        """
         self._pool = pool
         self._task = task
         self._source = source
         self._limits = time_limits
         self._side_by_side = side_by_side
+        self._again = again
         self.layers: tuple[Layer, ...] = ()
         """Of the sandbox of a compiling worker; none before one has started."""
 
@@ -248,6 +261,8 @@ class Compiler:
             try:
                 async with patience.begin():
                     report = await self._hear(channel, target, cases, once, further, patience)
+                if self._again and report.failure(target.name) is None:
+                    report = await self._held_to_its_text(report, target, child)
                 if self._pool.is_own(target.name) and child.scratch is not None:
                     self._pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
@@ -263,6 +278,23 @@ class Compiler:
             finally:
                 channel.close()
                 child.end()
+
+    async def _held_to_its_text(self, report: TargetReport, target: Target, child: Child) -> TargetReport:
+        """The report, with a refusal where its code is not what the text compiles to."""
+        codes = [one.code_sha256 for one in report.resources if one.code_sha256]
+        if report.untold:
+            message = f"{report.untold}, so that no clean compiler can be asked for the same"
+            refused: Refusal | None = (
+                Verdict.UNSUPPORTED,
+                ErrorReport(kind=UNPROVEN, message=message),
+            )
+        else:
+            file = str((child.scratch or Path()) / trace.NAME)
+            limit_s = self._limits.compile_all_s * limits.load()
+            refused = await refusal(
+                self._pool, Again(self._source, file, target, limit_s), report.asked, codes
+            )
+        return msgspec.structs.replace(report, refused=refused)
 
     async def _hear(
         self,

@@ -37,7 +37,7 @@ from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stor
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
 
-from . import attributes, files, noted, settings, starting
+from . import asked, attributes, files, noted, settings, starting
 from .options import dropped, elsewhere, refusal, unknown
 from .stub import stub
 
@@ -106,6 +106,7 @@ def install(target: Target) -> None:
     triton.knobs.nvidia.dump_ptxas_log = True
     files.install()
     shim.install(target)
+    asked.install()
     _compile_launches(target)
 
 
@@ -182,9 +183,9 @@ def _compile_launches(target: Target) -> None:
             running.launch(self, bound, own)(size)
             return stub(target, options)
         if warmup or _recording is None:
-            asked = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
-            _compile(self, compile_or_launch, args, options, asked)
-            return asked.compiled
+            alone = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
+            _compile(self, compile_or_launch, args, options, alone)
+            return alone.compiled
         bound = _bind(self, args, options)
         launch = Launch(
             kernel=self.fn.__name__,

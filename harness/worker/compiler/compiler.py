@@ -25,8 +25,9 @@ from harness.device import Target
 from harness.evaluation import KernelResources
 from harness.worker.guest.record import tensors
 from harness.worker.interpreter import configs
+from harness.worker.serving.specializations import Specialization
 
-from . import ahead, capture, noted
+from . import ahead, asked, capture, noted, resources
 from .capture import ForeignOption, Launch
 from .host_work import Computes, HostWork
 from .noted import MOST, Launched, Noted
@@ -88,6 +89,10 @@ class CompileReport(msgspec.Struct, frozen=True):
     """Of the kernels, each sequence once, where all are plain."""
     noted: tuple[Launched, ...] = ()
     """Of each case that was to be run once without compiling, in order."""
+    asked: tuple[Specialization, ...] = ()
+    """What each code was made of."""
+    untold: str = ""
+    """Why that cannot be told of some code; empty when it can of all."""
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:
@@ -176,7 +181,10 @@ def compile_candidate(
     def failure(launch: Launch) -> str:
         return _message(launch.failure, module, launch, target)[0] if launch.failure is not None else ""
 
+    sources = [_asked(launch, target) for launch in _distinct(launches)]
     return CompileReport(
+        asked=tuple(one for one in sources if isinstance(one, Specialization)),
+        untold=next((one for one in sources if isinstance(one, str)), ""),
         resources=table(launches, target, failure),
         error=error[0] if error else None,
         line=error[1] if error else None,
@@ -186,6 +194,21 @@ def compile_candidate(
         host_work=host_work,
         argument_types=_argument_types(launches),
     )
+
+
+def _distinct(launches: Sequence[tuple[str, Launch]]) -> list[Launch]:
+    """One launch for each code that was made."""
+    return list(
+        {launch.compiled.hash: launch for _, launch in launches if launch.compiled is not None}.values()
+    )
+
+
+def _asked(launch: Launch, target: Target) -> Specialization | str:
+    found = asked.of(launch.compiled)
+    if isinstance(found, str):
+        return found
+    binary = launch.compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
+    return msgspec.structs.replace(found, code_sha256=resources.code_digest(binary))
 
 
 def _call(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec]) -> None:

@@ -1,4 +1,4 @@
-"""Values of launches and kernels as plain data, on the guest's side; `unnaming` makes them again."""
+"""Values of launches and kernels as plain data, on the guest's side; the verifier's `replay` makes them again."""
 
 from __future__ import annotations
 
@@ -161,6 +161,7 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
         defaults=tuple(value(one, _no_tensor, function_of) for one in fn.__defaults__ or ()),
         computes_constants=isinstance(kernel, ConstexprFunction),
         debug=not isinstance(kernel, ConstexprFunction) and constants.checks(kernel),
+        noinline=not isinstance(kernel, ConstexprFunction) and constants.stands_alone(kernel),
     )
 
 

@@ -70,6 +70,11 @@ def checks(kernel: Any) -> bool:
     return bool(told or triton.knobs.runtime.debug)
 
 
+def stands_alone(kernel: Any) -> bool:
+    """Whether a jit function is called in the compiled code, where others become part of their callers."""
+    return bool(getattr(kernel, "noinline", None) or getattr(kernel, "kwargs", {}).get("noinline"))
+
+
 def is_type(name: str) -> bool:
     """Whether it is one of what `types` gives."""
     return name.removeprefix("*").removeprefix("k" if name.startswith("*") else "") in TYPES

@@ -182,6 +182,8 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
     debug: bool = False
     """Its checks are compiled unless a launch says otherwise: `tl.device_assert`, and of integers that wrap around."""
+    noinline: bool = False
+    """It stays a function of its own in the compiled code."""
 
 
 class Record(msgspec.Struct, frozen=True):

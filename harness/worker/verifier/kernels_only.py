@@ -65,7 +65,10 @@ class NotAKernel(Exception):
 class Kernels:
     """The jit functions of one candidate, built when they are asked for."""
 
-    def __init__(self, source: str, file: str, make_value: Callable[[Value], Any]) -> None:
+    def __init__(
+        self, source: str, file: str, make_value: Callable[[Value], Any], *, whole: bool = False
+    ) -> None:
+        """`whole`: readable functions are to be compiled to the end, so that those called `noinline` stay apart."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like were told by the static stage
             tree = ast.parse(source)
@@ -73,6 +76,7 @@ class Kernels:
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         self._file = file
         self._make_value = make_value
+        self._whole = whole
         self._lists_some = "do_not_specialize" in source
         self._definitions = {
             (node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])): node
@@ -126,7 +130,11 @@ class Kernels:
         if readable:
             text = self._definitions[notes.function.name, notes.function.line]
             listed = self._unspecialised(notes)
-            listing = {"do_not_specialize": listed, "debug": notes.debug}
+            listing = {
+                "do_not_specialize": listed,
+                "debug": notes.debug,
+                "noinline": notes.noinline and self._whole,
+            }
             return lowering.Readable(body, _bare(text), self._file, **listing), scope
         fn = triton.jit(body)
         if isinstance(fn, interpreter.InterpretedFunction):

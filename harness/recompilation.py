@@ -1,0 +1,104 @@
+"""Whether the code that was compiled is what the source's text compiles to, in a process in which nothing of the source runs."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import random
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from harness.worker.judge.replay_findings import UNPROVEN
+from harness.worker.serving.channel import BadFrame, decoded
+from harness.worker.serving.messages import ENCODER, Hello
+from harness.worker.serving.specializations import (
+    RECOMPILE_REPORTS,
+    Recompile,
+    Recompiled,
+    Specialization,
+)
+
+from .device import Target
+from .errors import WorkerDied
+from .evaluation import ErrorReport, Verdict
+from .pool import DevicePool
+
+MOST = 12
+"""Specializations of one source that are compiled again; of more, as many are drawn, others in each evaluation."""
+MOST_WORKERS = 4
+OTHER_CODE = "other_code"
+_MAX_REPORT_BYTES = 1 << 20
+_DRAWN = random.SystemRandom()
+
+Refusal = tuple[Verdict, ErrorReport]
+
+
+class Again(msgspec.Struct, frozen=True):
+    """Where what was compiled lay, and how long compiling it again may take."""
+
+    source: str
+    file: str
+    target: Target
+    limit_s: float
+
+
+async def refusal(
+    pool: DevicePool, again: Again, asked: Sequence[Specialization], codes: Sequence[str]
+) -> Refusal | None:
+    """
+    Why `codes` are not what the text compiles to, each said to be of one that was `asked` for; `None` when they are.
+
+    `WorkerDied` when a process of ours was lost.
+    """
+    if set(codes) - {one.code_sha256 for one in asked}:
+        return _other("some code was compiled that no launch asked for")
+    drawn = list(asked) if len(asked) <= MOST else _DRAWN.sample(asked, MOST)
+    workers = min(len(drawn), MOST_WORKERS, max(len(os.sched_getaffinity(0)) // 2, 1))
+    parts = [drawn[first::workers] for first in range(workers)]
+    try:
+        async with asyncio.timeout(again.limit_s), asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_compiled(pool, again, part)) for part in parts]
+    except TimeoutError:
+        message = f"its kernels were not compiled again, by a clean compiler, within {again.limit_s:g} s"
+        return Verdict.UNSUPPORTED, ErrorReport(kind=UNPROVEN, message=message)
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    for part, task in zip(parts, tasks, strict=True):
+        made = task.result()
+        for one, code, failure in zip(part, made.codes, made.failures, strict=True):
+            if failure:
+                return _other(f"`{one.kernel.name}` does not compile from the source's text alone: {failure}")
+            if code != one.code_sha256:
+                return _other(f"the code of `{one.kernel.name}` is not what a compiler makes of its text")
+    return None
+
+
+def _other(what: str) -> Refusal:
+    message = f"{what}; leave the compiler, and the objects that it reads, as they are"
+    return Verdict.REJECTED, ErrorReport(kind=OTHER_CODE, message=message)
+
+
+async def _compiled(pool: DevicePool, again: Again, wanted: Sequence[Specialization]) -> Recompiled:
+    child, channel = await pool.compiling.spawn(
+        "recompiler", cpu_limit_s=math.ceil(again.limit_s), sandboxed=True
+    )
+    nonce = secrets.token_hex(16)
+    request = Recompile(
+        nonce=nonce, source=again.source, file=again.file, target=again.target.name, wanted=tuple(wanted)
+    )
+    try:
+        if not isinstance(decoded(RECOMPILE_REPORTS, await channel.receive(_MAX_REPORT_BYTES)), Hello):
+            raise BadFrame("no greeting")
+        await channel.send(ENCODER.encode(request))
+        report = decoded(RECOMPILE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+        if not isinstance(report, Recompiled) or report.nonce != nonce or len(report.codes) != len(wanted):
+            raise BadFrame("another answer")
+        return report
+    except (EOFError, BadFrame) as error:
+        raise WorkerDied(f"the recompiling worker was lost ({error})") from error
+    finally:
+        channel.close()
+        child.end()
