@@ -39,7 +39,6 @@ from .evaluation import ErrorReport, KernelResources, Layer, Verdict
 from .frames import AsyncChannel
 from .limits import TimeLimits
 from .pool import DevicePool
-from .recompilation import Again, Refusal, refusal
 from .servers import Child
 
 _MAX_REPORT_BYTES = 64 << 20
@@ -73,8 +72,8 @@ class TargetReport(msgspec.Struct, frozen=True):
     argument_types: tuple[tuple[str, ...], ...] = ()
     asked: tuple[Specialization, ...] = ()
     untold: str = ""
-    refused: tuple[Verdict, ErrorReport] | None = None
-    """Why its code is not the text's; the engine's own finding."""
+    file: str = ""
+    """Where the source lay when it was compiled; the engine's own word."""
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict where it was not compiled for the target of this report; `None` where it was."""
@@ -87,7 +86,7 @@ class TargetReport(msgspec.Struct, frozen=True):
         elif self.unsupported is not None:
             verdict, kind = Verdict.UNSUPPORTED, "unsupported"
         else:
-            return self.refused
+            return None
         said = self.error or self.unsupported or ""
         first_line = said.partition("\n")[0]
         message = f"{target}: {first_line}"
@@ -226,18 +225,13 @@ class Compiler:
         time_limits: TimeLimits,
         *,
         side_by_side: bool = True,
-        again: bool = True,
     ) -> None:
-        """
-        `side_by_side`: its kernels, where there are cores for it; many sources at once leave none. `again`: what was compiled is
-        compiled once more from the text alone, and held beside it.
-        """
+        """`side_by_side`: its kernels, where there are cores for it; many sources at once leave none."""
         self._pool = pool
         self._task = task
         self._source = source
         self._limits = time_limits
         self._side_by_side = side_by_side
-        self._again = again
         self.layers: tuple[Layer, ...] = ()
         """Of the sandbox of a compiling worker; none before one has started."""
 
@@ -261,12 +255,10 @@ class Compiler:
             try:
                 async with patience.begin():
                     report = await self._hear(channel, target, cases, once, further, patience)
-                if self._again and report.failure(target.name) is None:
-                    report = await self._held_to_its_text(report, target, child)
                 if self._pool.is_own(target.name) and child.scratch is not None:
                     self._pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
-                return report
+                return msgspec.structs.replace(report, file=str((child.scratch or Path()) / trace.NAME))
             except TimeoutError:
                 return TargetReport(error=patience.told(), timed_out=True)
             except (EOFError, BadFrame):
@@ -278,23 +270,6 @@ class Compiler:
             finally:
                 channel.close()
                 child.end()
-
-    async def _held_to_its_text(self, report: TargetReport, target: Target, child: Child) -> TargetReport:
-        """The report, with a refusal where its code is not what the text compiles to."""
-        codes = [one.code_sha256 for one in report.resources if one.code_sha256]
-        if report.untold:
-            message = f"{report.untold}, so that no clean compiler can be asked for the same"
-            refused: Refusal | None = (
-                Verdict.UNSUPPORTED,
-                ErrorReport(kind=UNPROVEN, message=message),
-            )
-        else:
-            file = str((child.scratch or Path()) / trace.NAME)
-            limit_s = self._limits.compile_all_s * limits.load()
-            refused = await refusal(
-                self._pool, Again(self._source, file, target, limit_s), report.asked, codes
-            )
-        return msgspec.structs.replace(report, refused=refused)
 
     async def _hear(
         self,

@@ -43,6 +43,7 @@ from .layers import unlike
 from .performance import Crowded, Performance
 from .pool import DevicePool, Slot
 from .product import Product
+from .recompilation import Refusal, refusal
 from .sampled import Sampled, sampled
 from .sampling import Sampler
 from .servers import Child
@@ -244,7 +245,25 @@ class Evaluating:
             continue
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
-        """The judge's verdict, with what only the engine knows: how the guest ended, costs, estimates."""
+        """The judge's verdict, with what only the engine knows: whether its code is the text's, how the guest ended, costs, estimates."""
+        right = judged.verdict == Verdict.CORRECT and self._compiled is not None
+        recompiling = asyncio.create_task(self._recompiled()) if right else None
+        try:
+            return await self._concluded(judged, guest, recompiling)
+        finally:
+            if recompiling is not None and not recompiling.done():
+                recompiling.cancel()
+                await asyncio.wait([recompiling])
+
+    async def _recompiled(self) -> Refusal | None:
+        """Beside what else is to be done: it takes as long as compiling did."""
+        assert self._compiled is not None
+        limit_s = self._limits.compile_all_s * limits.load()
+        return await refusal(self._pool, self._source, self._targets[0], self._compiled, limit_s)
+
+    async def _concluded(
+        self, judged: Judged, guest: Child, recompiling: asyncio.Task[Refusal | None] | None
+    ) -> Evaluation:
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
         compiling = unlike(sheet.facts.get("sandbox", ()), judged.sandbox)
         sheet.facts |= {
@@ -255,14 +274,14 @@ class Evaluating:
         on_cpu = self._slot.device.kind == "cpu"
         if verdict is Verdict.CORRECT and not on_cpu and guest.scratch is not None:
             await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
-        refusal = None
+        refused = None
         if verdict is Verdict.CORRECT and self._compiled is not None:
-            refusal = self._compiled.refusal(judged.launched) or self._compiled.empty(
+            refused = self._compiled.refusal(judged.launched) or self._compiled.empty(
                 judged.launched, judged.traffic
             )
         ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
         try:
-            if verdict is Verdict.CORRECT and refusal is None and not on_cpu:
+            if verdict is Verdict.CORRECT and refused is None and not on_cpu:
                 sheet.enter("performance")
                 verdict, error = await self._time(alone=ending)
         except BaseException:
@@ -280,9 +299,11 @@ class Evaluating:
         if verdict is Verdict.CORRECT and leftover:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
-        if verdict is Verdict.CORRECT and refusal is not None:
-            verdict, error = refusal
-            sheet.revise("integrity", refusal[1].message)
+        if verdict is Verdict.CORRECT and refused is None and recompiling is not None:
+            refused = await recompiling
+        if verdict is Verdict.CORRECT and refused is not None:
+            verdict, error = refused
+            sheet.revise("integrity", error.message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
         if on_cpu and self._compiled is not None and verdict is Verdict.CORRECT:
             sheet.notes += only_compiled(self._compiled.resources, judged.kernels)

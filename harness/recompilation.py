@@ -9,8 +9,6 @@ import random
 import secrets
 from collections.abc import Sequence
 
-import msgspec
-
 from harness.worker.judge.replay_findings import UNPROVEN
 from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import ENCODER, Hello
@@ -21,6 +19,7 @@ from harness.worker.serving.specializations import (
     Specialization,
 )
 
+from .compilation import TargetReport
 from .device import Target
 from .errors import WorkerDied
 from .evaluation import ErrorReport, Verdict
@@ -36,33 +35,31 @@ _DRAWN = random.SystemRandom()
 Refusal = tuple[Verdict, ErrorReport]
 
 
-class Again(msgspec.Struct, frozen=True):
-    """Where what was compiled lay, and how long compiling it again may take."""
-
-    source: str
-    file: str
-    target: Target
-    limit_s: float
-
-
 async def refusal(
-    pool: DevicePool, again: Again, asked: Sequence[Specialization], codes: Sequence[str]
+    pool: DevicePool, source: str, target: Target, report: TargetReport, limit_s: float
 ) -> Refusal | None:
     """
-    Why `codes` are not what the text compiles to, each said to be of one that was `asked` for; `None` when they are.
+    Why the code that a process made of `source` for `target` is not what its text compiles to; `None` when it is.
 
     `WorkerDied` when a process of ours was lost.
     """
-    if set(codes) - {one.code_sha256 for one in asked}:
+    if report.untold:
+        message = f"{report.untold}, so that no clean compiler can be asked for the same"
+        return Verdict.UNSUPPORTED, ErrorReport(kind=UNPROVEN, message=message)
+    asked = report.asked
+    if {one.code_sha256 for one in report.resources} - {"", *(one.code_sha256 for one in asked)}:
         return _other("some code was compiled that no launch asked for")
     drawn = list(asked) if len(asked) <= MOST else _DRAWN.sample(asked, MOST)
     workers = min(len(drawn), MOST_WORKERS, max(len(os.sched_getaffinity(0)) // 2, 1))
     parts = [drawn[first::workers] for first in range(workers)]
     try:
-        async with asyncio.timeout(again.limit_s), asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_compiled(pool, again, part)) for part in parts]
+        async with asyncio.timeout(limit_s), asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_compiled(pool, source, target, report.file, part, limit_s))
+                for part in parts
+            ]
     except TimeoutError:
-        message = f"its kernels were not compiled again, by a clean compiler, within {again.limit_s:g} s"
+        message = f"its kernels were not compiled again, by a clean compiler, within {limit_s:g} s"
         return Verdict.UNSUPPORTED, ErrorReport(kind=UNPROVEN, message=message)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
@@ -81,14 +78,12 @@ def _other(what: str) -> Refusal:
     return Verdict.REJECTED, ErrorReport(kind=OTHER_CODE, message=message)
 
 
-async def _compiled(pool: DevicePool, again: Again, wanted: Sequence[Specialization]) -> Recompiled:
-    child, channel = await pool.compiling.spawn(
-        "recompiler", cpu_limit_s=math.ceil(again.limit_s), sandboxed=True
-    )
+async def _compiled(
+    pool: DevicePool, source: str, target: Target, file: str, wanted: Sequence[Specialization], limit_s: float
+) -> Recompiled:
+    child, channel = await pool.compiling.spawn("recompiler", cpu_limit_s=math.ceil(limit_s), sandboxed=True)
     nonce = secrets.token_hex(16)
-    request = Recompile(
-        nonce=nonce, source=again.source, file=again.file, target=again.target.name, wanted=tuple(wanted)
-    )
+    request = Recompile(nonce=nonce, source=source, file=file, target=target.name, wanted=tuple(wanted))
     try:
         if not isinstance(decoded(RECOMPILE_REPORTS, await channel.receive(_MAX_REPORT_BYTES)), Hello):
             raise BadFrame("no greeting")

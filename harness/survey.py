@@ -82,9 +82,7 @@ class Survey:
 
         async def one(source: str) -> Compiled:
             async with self._places:
-                compiler = Compiler(
-                    self._pool, self._task, source, VARIANT_LIMITS, side_by_side=False, again=False
-                )
+                compiler = Compiler(self._pool, self._task, source, VARIANT_LIMITS, side_by_side=False)
                 report = await compiler.compile(self._target, passed)
             on_done()
             return _told(report)
