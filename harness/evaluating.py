@@ -120,6 +120,8 @@ class Evaluating:
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
         self._compiled: TargetReport | None = None
         """Of the first target: what it shows to be no honest work is told when nothing else is wrong."""
+        self._recompiling: asyncio.Task[Refusal | None] | None = None
+        """Whether that is what the source's text compiles to."""
         plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
         self._cases, self._calls, self._configs = plan.declared, plan.calls, plan.configs
 
@@ -160,6 +162,7 @@ class Evaluating:
             guest.end()
             if replaying is not None:
                 replaying[0].end()
+            await self._end_recompiling()
             if not finished:
                 self._slot.discard()
         return evaluation
@@ -246,24 +249,6 @@ class Evaluating:
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: whether its code is the text's, how the guest ended, costs, estimates."""
-        right = judged.verdict == Verdict.CORRECT and self._compiled is not None
-        recompiling = asyncio.create_task(self._recompiled()) if right else None
-        try:
-            return await self._concluded(judged, guest, recompiling)
-        finally:
-            if recompiling is not None and not recompiling.done():
-                recompiling.cancel()
-                await asyncio.wait([recompiling])
-
-    async def _recompiled(self) -> Refusal | None:
-        """Beside what else is to be done: it takes as long as compiling did."""
-        assert self._compiled is not None
-        limit_s = self._limits.compile_all_s * limits.load()
-        return await refusal(self._pool, self._source, self._targets[0], self._compiled, limit_s)
-
-    async def _concluded(
-        self, judged: Judged, guest: Child, recompiling: asyncio.Task[Refusal | None] | None
-    ) -> Evaluation:
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
         compiling = unlike(sheet.facts.get("sandbox", ()), judged.sandbox)
         sheet.facts |= {
@@ -276,6 +261,7 @@ class Evaluating:
             await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
         refused = None
         if verdict is Verdict.CORRECT and self._compiled is not None:
+            self._recompile()
             refused = self._compiled.refusal(judged.launched) or self._compiled.empty(
                 judged.launched, judged.traffic
             )
@@ -299,8 +285,8 @@ class Evaluating:
         if verdict is Verdict.CORRECT and leftover:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
-        if verdict is Verdict.CORRECT and refused is None and recompiling is not None:
-            refused = await recompiling
+        if verdict is Verdict.CORRECT and refused is None and self._recompiling is not None:
+            refused = await self._recompiling
         if verdict is Verdict.CORRECT and refused is not None:
             verdict, error = refused
             sheet.revise("integrity", error.message)
@@ -418,6 +404,8 @@ class Evaluating:
             self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
             return failure
         self._compiled = judging
+        if self._before_gpu:  # which has cores for it now, and waits for the verdict
+            self._recompile()
         self._sheet.notes += never_run(judging.resources, self._configs)
         count = {
             name: len(one.resources)
@@ -427,6 +415,21 @@ class Evaluating:
         detail = ", ".join(f"{name}: {number} binaries" for name, number in count.items())
         self._sheet.leave("compile", detail, ok=True)
         return None
+
+    def _recompile(self) -> None:
+        """Begins, beside what else is to be done, what takes as long as compiling did."""
+        if self._recompiling is None and self._compiled is not None:
+            limit_s = self._limits.compile_all_s * limits.load()
+            again = refusal(self._pool, self._source, self._targets[0], self._compiled, limit_s)
+            self._recompiling = asyncio.create_task(again, name="recompile")
+
+    async def _end_recompiling(self) -> None:
+        """Nobody asks for it any more."""
+        if self._recompiling is not None:
+            self._recompiling.cancel()
+            await asyncio.wait([self._recompiling])
+            if not self._recompiling.cancelled():
+                self._recompiling.exception()
 
     async def completed(self, evaluation: Evaluation) -> Evaluation:
         """What the GPU said, with what was sampled meanwhile."""
