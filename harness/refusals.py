@@ -96,6 +96,8 @@ _CONFIGURATION = (
     "triton.knobs.autotuning", "triton.knobs.compilation", "triton.knobs.amd", "triton.knobs.nvidia",
 )  # fmt: skip
 """What exists to be assigned."""
+MODULE = "kernel"
+"""What a candidate is imported as."""
 _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 
@@ -114,6 +116,8 @@ def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
                     yield from _of_patch(node, imported)
             case ast.ImportFrom():
                 yield from _of_import_from(node)
+            case ast.Import(names=names) if any(one.name == MODULE for one in names):
+                yield Refusal(node.lineno, "the candidate imports itself")
             case ast.Call(func=ast.Name(id="setattr" | "delattr" | "getattr"), args=[target, name, *_]):
                 yield from _of_reflection(node, target, name, imported)
             case ast.Subscript(ctx=ast.Store() | ast.Del()) if _dotted(node.value, imported) == "os.environ":
@@ -133,8 +137,8 @@ def _walk_what_may_run(tree: ast.Module) -> Iterator[ast.AST]:
     renamed = any(
         value == "__name__"
         for node in ast.walk(tree)
-        if not isinstance(node, (ast.Attribute, ast.Constant))
-        and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        if not isinstance(node, ast.Constant)
+        and not (isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load))
         for value in vars(node).values()
     )
     for statement in tree.body:
@@ -253,6 +257,8 @@ def _of_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal
 def _of_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:
     if node.level:
         yield Refusal(node.lineno, "a relative import: the candidate is one module")
+    if node.module == MODULE:
+        yield Refusal(node.lineno, "the candidate imports itself")
     for one in node.names:
         top = (node.module or "").partition(".")[0]
         if one.name == "*" and (top in _MODULES or top in _MEMBERS):
@@ -267,10 +273,12 @@ def _of_reflection(
     library = path is not None and path.partition(".")[0] in ("torch", "triton", *_MEMBERS, *_MODULES)
     if node.func.id != "getattr" and library:
         yield Refusal(node.lineno, f"`{path}` is changed; leave libraries as they are")
-    if attribute in _ATTRIBUTES:
+    if attribute in _ATTRIBUTES or (attribute == "__name__" and node.func.id != "getattr"):
         yield Refusal(node.lineno, f"`{attribute}` has no use in a kernel module")
     if library and attribute is not None:
         yield from _of_path(node.lineno, f"{path}.{attribute}")
+    if attribute is None and _is_put_together(name):
+        yield Refusal(node.lineno, "the name of a special attribute is put together; name it plainly")
     if library and attribute is None and node.func.id == "getattr" and _hides(path or "", name):
         yield Refusal(node.lineno, f"a member of `{path}` is named by an expression; name it plainly")
 
@@ -283,6 +291,12 @@ def _hides(path: str, name: ast.expr) -> bool:
     if path.partition(".")[0] not in ("torch", "triton"):
         return True
     return not any(isinstance(node, (ast.Name, ast.Attribute)) for node in ast.walk(name))
+
+
+def _is_put_together(name: ast.expr) -> bool:
+    """Whether an expression for a name holds two underscores at once, or nothing but one, as those of Python's own attributes are made."""
+    texts = [_constant(node) for node in ast.walk(name) if isinstance(node, ast.expr)]
+    return any(text is not None and ("__" in text or text == "_") for text in texts)
 
 
 def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:

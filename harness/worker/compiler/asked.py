@@ -13,7 +13,7 @@ import torch
 from triton.runtime import jit
 
 from harness.worker.guest import naming
-from harness.worker.serving.records import Function, FunctionNotes, View
+from harness.worker.serving.records import Function, View
 from harness.worker.serving.specializations import Specialization
 
 _LEFT_OUT = frozenset({"extern_libs"})
@@ -59,14 +59,10 @@ def _told(
     options: Mapping[str, Any],
     attrs: Mapping[tuple[int, ...], Any],
 ) -> Specialization:
-    functions: dict[Function, FunctionNotes] = {}
+    functions = naming.Functions()
 
     def told(one: Any) -> Function:
-        function = Function(name=one.fn.__code__.co_name, line=int(one.fn.__code__.co_firstlineno))
-        if function not in functions:
-            functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself
-            functions[function] = naming.notes(function, one, told)
-        return function
+        return functions.add(one, told)
 
     return Specialization(
         kernel=told(kernel),
@@ -76,7 +72,7 @@ def _told(
         ),
         attributes=tuple(attrs.items()),
         options={name: value for name, value in options.items() if name not in _LEFT_OUT},
-        functions=tuple(functions.values()),
+        functions=functions.notes(),
         code_sha256="",
     )
 

@@ -35,7 +35,7 @@ from harness.worker.guest import importing, naming
 from harness.worker.guest.library import Library
 from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stored
 from harness.worker.interpreter import shim
-from harness.worker.serving.records import Address, Contents, Function, FunctionNotes, Table, Value, View
+from harness.worker.serving.records import Address, Contents, Function, Table, Value, View
 
 from . import asked, attributes, files, noted, settings, starting
 from .options import dropped, elsewhere, refusal, unknown
@@ -81,12 +81,11 @@ _before = SimpleNamespace(settings={}, triton=None)
 """What the compiler heeds, and Triton as it was, before the candidate's module was imported."""
 patched: list[str] = []
 """The first of them that was another one when a kernel was to be compiled."""
-functions: dict[Function, FunctionNotes] = {}
-"""What jit functions of the launches of this recording leave open, where launches are noted alone."""
 told: dict[str, tuple[str, float]] = {}
 """Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
-noting = SimpleNamespace(only=False, memories=noted.Memories(), held={})
-"""Whether launches are noted alone, and nothing is compiled; then how memory is told, and what of it is kept alive for that."""
+noting = SimpleNamespace(only=False, memories=noted.Memories(), held={}, functions=naming.Functions())
+"""Whether launches are noted alone, and nothing is compiled; then how memory is told, what of it is kept alive for that, and what jit
+functions leave open."""
 _weak: dict[int, StorageWeakRef] = {}
 """Of each storage that was told of since the import: as long as one is here, no other storage gets its number."""
 contents: dict[int, Contents | Table] = {}
@@ -164,7 +163,7 @@ def note(inputs: Iterable[torch.Tensor]) -> Iterator[list[Launch]]:
     with record() as made:
         noting.only, noting.held = True, {}
         noting.memories = noted.Memories([_memory(tensor, fresh=True) for tensor in inputs])
-        functions.clear()
+        noting.functions = naming.Functions()
         try:
             yield made
         finally:
@@ -298,13 +297,10 @@ def _address(given: int) -> Address | None:
 
 
 def _function(kernel: Any) -> Function:
-    function = Function(name=kernel.fn.__code__.co_name, line=_line(kernel))
     if isinstance(kernel, jit.JITFunction):
         attributes.check(kernel)
-    if function not in functions:
-        _check_text(kernel)
-        functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself
-        functions[function] = naming.notes(function, kernel, _function)
+    _check_text(kernel)
+    function: Function = noting.functions.add(kernel, _function)
     return function
 
 

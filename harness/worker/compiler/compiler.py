@@ -247,7 +247,7 @@ def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec
                 case=case.case,
                 first=tuple(launches[:MOST]),
                 count=len(launches),
-                names=noted.names(capture.functions.values()),
+                names=noted.names(capture.noting.functions.notes()),
                 reads=work.reads,
                 moves=tuple(work.moves[:MOST]),
                 returned=returned,

@@ -5,17 +5,20 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
+from operator import is_not
 from typing import Any
 
 import numpy
 import torch
 
-from .library import Library
+from .library import Library, functions_of, inside
 
 _MODULES = (
     "torch", "torch.nn.functional", "torch.cuda", "torch.linalg", "torch.testing", "torch.utils._python_dispatch",
     "builtins", "time", "math", "os", "sys", "socket", "select", "struct", "hashlib", "msgspec", "numpy",
+    "ast", "contextlib", "copy", "functools", "inspect", "json", "linecache", "pathlib", "re", "subprocess", "tempfile", "textwrap", "tokenize",
 )  # fmt: skip
+"""The last row: what Triton's compiler is made with."""
 _OF_TRITON = ("triton.testing", "triton.runtime.interpreter")
 """Those that Triton loads when somebody asks for them: the candidate's import must find them loaded."""
 _OWN = "harness."
@@ -31,6 +34,9 @@ class Snapshot:
 
     def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any], triton: Library) -> None:
         self._seen = seen
+        held = (value for members in seen.values() for value in members.values())
+        functions = {id(function): function for value in held for function in functions_of(value)}
+        self._insides = [(function, inside(function)) for function in functions.values()]
         self._settings = settings
         self._triton = triton
 
@@ -50,8 +56,13 @@ class Snapshot:
             for name, value in members.items()
             if now.get(owner, {}).get(name) is not value
         )
+        other_code = (
+            f"{function.__module__}.{function.__qualname__}"
+            for function, before in self._insides
+            if any(map(is_not, before, inside(function)))
+        )
         changed = (name for name, value in self._settings.items() if settings[name] != value)
-        return tuple(dict.fromkeys((*replaced, *self._triton.replaced(), *changed)))
+        return tuple(dict.fromkeys((*replaced, *other_code, *self._triton.replaced(), *changed)))
 
 
 def _functions() -> dict[str, dict[str, Any]]:

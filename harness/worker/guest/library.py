@@ -44,8 +44,8 @@ class Library:
         self._known = [(one, self._members(one)) for one in owners]
         self._names = [(one, frozenset(vars(one))) for one in owners if whole]
         held = [value for _, members in self._known for value in members.values()]
-        functions = {id(function): function for value in held for function in _functions(value)}
-        self._insides = [(function, _inside(function)) for function in functions.values()]
+        functions = {id(function): function for value in held for function in functions_of(value)}
+        self._insides = [(function, inside(function)) for function in functions.values()]
         self._texts = [
             (value, vars(value)[_TEXT]) for value in held if _TEXT in getattr(value, "__dict__", ())
         ]
@@ -65,8 +65,8 @@ class Library:
                 if members.get(name) is not value:
                     yield f"{_name(owner)}.{name}"
         yield from (name for name, module in self._modules if sys.modules.get(name) is not module)
-        for function, inside in self._insides:
-            if any(map(is_not, inside, _inside(function))):
+        for function, before in self._insides:
+            if any(map(is_not, before, inside(function))):
                 yield f"{function.__module__}.{function.__qualname__}"
         for value, text in self._texts:
             if vars(value)[_TEXT] is not text:
@@ -122,18 +122,18 @@ def _name(owner: Any) -> str:
     return owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
 
 
-def _functions(value: Any) -> Iterator[FunctionType]:
+def functions_of(value: Any) -> Iterator[FunctionType]:
     """Those of Python's that a value is, or wraps, one inside the other."""
     while value is not None:
         if isinstance(value, FunctionType):
             yield value
-        inside = getattr(value, "__dict__", {})
+        holds = getattr(value, "__dict__", {})
         if isinstance(value, (property, staticmethod, classmethod)):
-            inside = {name: getattr(value, name, None) for name in _WRAPPED[1:3]}
-        value = next((inside[name] for name in _WRAPPED if inside.get(name) is not None), None)
+            holds = {name: getattr(value, name, None) for name in _WRAPPED[1:3]}
+        value = next((holds[name] for name in _WRAPPED if holds.get(name) is not None), None)
 
 
-def _inside(function: FunctionType) -> tuple[Any, ...]:
+def inside(function: FunctionType) -> tuple[Any, ...]:
     """What a function does, though it stays the same one."""
     named = function.__kwdefaults__ or {}
     return function.__code__, function.__defaults__, *named.keys(), *named.values()

@@ -50,6 +50,10 @@ class CannotName(Exception):
     """A value that no record can hold; the text says which."""
 
 
+class TwoOfOnePlace(CannotName):
+    """Jit functions that stand at one place of the text and need different things, as those made in a loop."""
+
+
 def value(given: Any, view_of: ViewOf, function_of: FunctionOf) -> Value:
     """Any value that a launch or an operator is given, tensors included."""
     refuse_own_kind(given)
@@ -136,6 +140,42 @@ def options(parameters: Collection[str], named: Mapping[str, Any]) -> dict[str, 
     }
 
 
+class Functions:
+    """What the jit functions of one call need beside their text, each noted once."""
+
+    def __init__(self) -> None:
+        self._noted: dict[Function, FunctionNotes] = {}
+        self._known: dict[int, Any] = {}
+        """The functions themselves, by address."""
+
+    def notes(self) -> tuple[FunctionNotes, ...]:
+        """Of all, in order."""
+        return tuple(self._noted.values())
+
+    def add(self, kernel: Any, function_of: FunctionOf) -> Function:
+        """
+        How it is told from others: by its place.
+
+        `CannotName` where another one of the same place needs something else, as functions that are made in a loop do.
+        """
+        code = kernel.fn.__code__
+        function = Function(name=code.co_name, line=int(code.co_firstlineno))
+        if id(kernel.fn) in self._known:
+            return function
+        self._known[id(kernel.fn)] = kernel.fn
+        first = function not in self._noted
+        if first:
+            self._noted[function] = FunctionNotes(function, {}, (), ())  # it may call itself
+        found = notes(function, kernel, function_of)
+        if first:
+            self._noted[function] = found
+        elif found != self._noted[function]:
+            raise TwoOfOnePlace(
+                f"two functions `{function.name}` of one place that differ in what they are given; hand that over as an argument"
+            )
+        return function
+
+
 def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionNotes:
     """What the text of a jit function leaves open. A name whose value cannot be told is left out."""
     fn = kernel.fn
@@ -145,6 +185,8 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
         if name in fn.__globals__ or name in known:
             try:
                 names[name] = value(known.get(name, fn.__globals__.get(name)), _no_tensor, function_of)
+            except TwoOfOnePlace:
+                raise
             except CannotName:
                 continue
     constexprs = tuple(

@@ -21,7 +21,6 @@ from harness.worker.serving.records import (
     Address,
     Contents,
     Function,
-    FunctionNotes,
     HostRead,
     Launch,
     Operator,
@@ -105,7 +104,7 @@ class Recorder:
         record = Record(
             inputs=self._inputs,
             steps=tuple(self._steps),
-            functions=tuple(self._functions.values()),
+            functions=self._functions.notes(),
             returned=tuple(view for view in views if view is not None),
             forgotten=self._forgotten,
             excess=self._excess,
@@ -231,11 +230,7 @@ class Recorder:
         code = kernel.fn.__code__
         if code.co_filename != self._file:
             raise CannotName(f"the kernel `{code.co_name}` of another module")
-        function = Function(name=code.co_name, line=code.co_firstlineno)
-        if function not in self._functions:
-            self._functions[function] = FunctionNotes(function, {}, (), ())  # it may call itself
-            self._functions[function] = naming.notes(function, kernel, self.function)
-        return function
+        return self._functions.add(kernel, self.function)
 
     def _step(self, step: Step) -> None:
         if len(self._steps) >= MAX_STEPS:
@@ -322,7 +317,7 @@ class Recorder:
     def _reset(self) -> None:
         self._inputs = {}
         self._steps: list[Step] = []
-        self._functions: dict[Function, FunctionNotes] = {}
+        self._functions = naming.Functions()
         self._forgotten = ()
         self._elements = self._read = 0
         self._entered: list[torch.UntypedStorage] = []
