@@ -92,6 +92,14 @@ async def test_a_store_past_an_input_is_seen_in_its_guard_zone(gpu_pool: DeviceP
     assert told(found) == ("wrong", "out_of_bounds")
 
 
+async def test_a_store_past_an_output_is_seen_behind_it(gpu_pool: DevicePool) -> None:
+    body = "blind(x)\nlaunch(x, y, out, shift=4)\nlaunch(x, y, out)\nreturn out"
+    found = await judge_small(gpu_pool, adding(body))
+    assert told(found) == ("wrong", "out_of_bounds"), found.error
+    assert found.error is not None
+    assert "past the end of a tensor" in found.error.message
+
+
 async def test_a_changed_input_is_refused(gpu_pool: DevicePool) -> None:
     found = await judge_small(gpu_pool, adding("launch(x, y, out)\nlaunch(x, y, x)\nreturn out"))
     assert told(found) == ("rejected", "input_changed")

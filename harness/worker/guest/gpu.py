@@ -121,6 +121,7 @@ class GpuRunner:
         observation = GpuObservation(home=torch.cuda.current_stream().cuda_stream)
         with running(observation):
             yield observation
+            observation.look_behind()
 
     def settle(self, outputs: Sequence[torch.Tensor]) -> str:
         """See `Runner`. A caller waits for the stream that it called on; all else must be joined to that by then."""

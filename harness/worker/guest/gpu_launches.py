@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime import autotuner, jit
@@ -25,6 +26,9 @@ from harness.worker.interpreter.traffic import LaunchRecord, Observation
 
 from .storages import NUMPY, WORDS
 
+BLOCK_BYTES = 512
+"""The caching allocator hands out multiples of it (`kMinBlockSize`, on both makers' GPUs)."""
+MARK = 0xA5
 DELAY_CYCLES = 100_000_000
 """Some 50 ms of a GPU's clock."""
 _SLEEP: Any = getattr(torch.cuda, "_sleep", None)
@@ -47,8 +51,26 @@ class GpuObservation(Observation):
     tuning: int = 0
     """Above 0 while the autotuner times configs: those launches are not the call's work."""
 
+    behind: list[tuple[str, StorageWeakRef, torch.Tensor]] = field(default_factory=list)
+    """Of tensors that the candidate made, in words, and the bytes between their end and that of their block: nobody's to store into."""
+
     def fresh(self, tensor: torch.Tensor) -> None:
-        """Nobody here tells which bytes a kernel stored, so none are marked."""
+        """Nobody here tells which bytes of it a kernel stores; those behind it, up to its block's end, are marked."""
+        if tensor.device.type != "cuda" or _capturing():
+            return
+        storage = tensor.untyped_storage()
+        left = -storage.nbytes() % BLOCK_BYTES
+        if storage.nbytes() and left:
+            behind = _memory_at(storage.data_ptr() + storage.nbytes(), left, tensor.device).fill_(MARK)
+            what = f"a tensor of {tensor.numel()} elements of {str(tensor.dtype).removeprefix('torch.')}"
+            self.behind.append((what, StorageWeakRef(storage), behind))  # type: ignore[no-untyped-call]
+
+    def look_behind(self) -> None:
+        """Tell of stores past the end of tensors that are still there, once all work is done."""
+        for what, storage, behind in self.behind:
+            if not storage.expired() and bool((behind != MARK).any()):  # type: ignore[no-untyped-call]
+                self.out_of_bounds.append(f"a kernel stored past the end of {what} that the candidate made")
+                return
 
     def filled(self, tensor: torch.Tensor) -> None:
         """As `fresh`."""
@@ -90,6 +112,11 @@ class GpuObservation(Observation):
         self.launches.append(record)
         if self.on_launch is not None:
             self.on_launch(record)
+
+
+def _memory_at(address: int, size_bytes: int, device: torch.device) -> torch.Tensor:
+    storage = torch._C._construct_storage_from_data_pointer(address, device, size_bytes)
+    return torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
 
 
 def _possible_addresses(table: torch.Tensor) -> list[int]:
