@@ -59,6 +59,7 @@ from .messages import (
     TimerRequest,
 )
 from .player import NotPlayed, Player
+from .stirring import Stirrer
 from .stopwatch import Stopwatch, host_ms
 from .taping import NotTaped, taped
 from .tuned import Tuning
@@ -118,6 +119,9 @@ class Timer:
         self._run: Callable[[int], Any] = _unprepared
         """A call on one copy of the inputs."""
         self._player: Player | None = None
+        self._stirrer = Stirrer(gpu.HERE)
+        self._stirs = True
+        """Whether the inputs hold values that other calls had too."""
         self._kept: deque[Any] = deque(maxlen=KEPT)
         self._at = 0
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -135,8 +139,9 @@ class Timer:
                 case Prepare():
                     return self._prepare(request, descriptors)
                 case Sample():
-                    ready = self._player.ready if self._player is not None else None
+                    ready = self._player.ready if self._player is not None else self._stir
                     samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
+                    self._stirrer.settle()
                     self._count_threads()
                     return Sampled(nonce=request.nonce, samples_ms=samples)
                 case Batch(kind="capture"):
@@ -239,9 +244,14 @@ class Timer:
         self._module = import_candidate(self._file, self._source)
         self._fresh = True
 
+    def _stir(self) -> None:
+        if self._stirs:
+            self._stirrer.stir(self._sets[(self._at + 1) % len(self._sets)])
+
     def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
         copies = copies_of(least, request.arena_bytes, request.rotate_bytes)
+        self._stirs = True
         self._memory = [
             torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE) for _ in range(copies)
         ]
@@ -260,6 +270,7 @@ class Timer:
         torch.cuda.synchronize()
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
+        self._stirs = False  # the oracle's outputs are for these very values
         self._kept = deque(maxlen=LEAST_IN_BLOCK)  # any of the calls that follow may be asked for
         length = self._memory[0].numel()
         for descriptor in descriptors:
