@@ -2,66 +2,97 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
-from harness.worker.timing.stirring import Stirrer
+from harness.worker.timing.stirring import MOST_ROWS, Stirrer
 
 pytestmark = pytest.mark.judge
 CPU = torch.device("cpu")
+SHAPES = {
+    "x": ((300, 41), torch.float32),
+    "narrow": ((64, 1), torch.float16),
+    "vector": ((1000,), torch.bfloat16),
+    "weight": ((5, 7), torch.int8),
+    "eighth": ((8, 16), torch.float8_e4m3fn),
+    "alone": ((), torch.float32),
+    "empty": ((0, 4), torch.float32),
+    "many": ((3000, 4), torch.float32),
+}
 
 
-def inputs() -> dict[str, object]:
-    return {
-        "x": torch.randn(300, 41),
-        "narrow": torch.randn(64, 1).half(),
-        "vector": torch.randn(1000).bfloat16(),
-        "weight": torch.randint(-127, 127, (5, 7), dtype=torch.int8),
-        "eighth": torch.randn(8, 16).to(torch.float8_e4m3fn),
-        "alone": torch.tensor(3.0),
-        "empty": torch.empty(0, 4),
-        "across": torch.randn(6, 9).T,
-        "eps": 1e-5,
-    }
+def laid_out() -> tuple[torch.Tensor, dict[str, Any]]:
+    """One buffer and the arguments in it, as a timer holds them."""
+    memory = torch.zeros(1 << 17, dtype=torch.uint8)
+    memory[:] = torch.randint(0, 120, (1 << 17,), dtype=torch.uint8)
+    arguments: dict[str, Any] = {"eps": 1e-5}
+    at = 256
+    for name, (shape, dtype) in SHAPES.items():
+        size = torch.Size(shape).numel() * dtype.itemsize
+        arguments[name] = memory[at : at + size].view(dtype).view(shape)
+        at += size + 256 - size % 256
+    arguments["across"] = arguments["x"].T
+    return memory, arguments
 
 
-def raw(given: dict[str, object]) -> list[bytes]:
-    tensors = [one for one in given.values() if isinstance(one, torch.Tensor)]
-    return [one.reshape(-1).view(torch.uint8).numpy().tobytes() if one.numel() else b"" for one in tensors]
-
-
-def test_each_row_is_another_one_in_each_call_and_all_is_put_back() -> None:
-    given = inputs()
-    before, x = raw(given), given["x"]
-    assert isinstance(x, torch.Tensor)
-    known = x.clone()
+def test_rows_are_others_in_each_call_and_all_is_put_back() -> None:
+    memory, arguments = laid_out()
+    before, x, many = memory.clone(), arguments["x"].clone(), arguments["many"].clone()
     stirrer = Stirrer(CPU)
+    stirrer.draw(arguments, memory, 20)
     seen = set()
     for _ in range(20):
-        stirrer.stir(given)
-        assert bool((x != known).any(dim=1).all())
-        assert int((x != known).sum()) == 300
-        seen.add(x.numpy().tobytes())
+        stirrer.stir(memory)
+        assert int((arguments["x"] != x).sum()) == 300
+        assert bool((arguments["x"] != x).any(dim=1).all())
+        assert 0 < int((arguments["many"] != many).any(dim=1).sum()) <= MOST_ROWS
+        seen.add(memory.numpy().tobytes())
     assert len(seen) == 20
     stirrer.settle()
-    assert raw(given) == before
+    assert torch.equal(memory, before)
 
 
-def test_whole_numbers_stay_as_they_are() -> None:
-    given = inputs()
-    weight = given["weight"]
-    assert isinstance(weight, torch.Tensor)
-    known = weight.clone()
-    Stirrer(CPU).stir(given)
-    assert torch.equal(weight, known)
+def test_whole_numbers_and_what_lies_between_inputs_stay() -> None:
+    memory, arguments = laid_out()
+    weight, zones = arguments["weight"].clone(), memory[:256].clone()
+    stirrer = Stirrer(CPU)
+    stirrer.draw(arguments, memory, 1)
+    stirrer.stir(memory)
+    assert torch.equal(arguments["weight"], weight)
+    assert torch.equal(memory[:256], zones)
+
+
+def test_another_copy_is_stirred_by_what_was_drawn_for_one() -> None:
+    memory, arguments = laid_out()
+    other = memory.clone()
+    stirrer = Stirrer(CPU)
+    stirrer.draw(arguments, memory, 2)
+    stirrer.stir(other)
+    assert not torch.equal(other, memory)
+    stirrer.stir(memory)
+    stirrer.settle()
+    assert torch.equal(other, memory)
 
 
 def test_a_seed_of_the_candidates_makes_no_call_like_another() -> None:
-    x = torch.randn(300, 41)
+    memory, arguments = laid_out()
     stirrer = Stirrer(CPU)
-    torch.manual_seed(1)
-    stirrer.stir({"x": x})
-    first = x.clone()
-    torch.manual_seed(1)
-    stirrer.stir({"x": x})
-    assert not torch.equal(x, first)
+    found = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        stirrer.draw(arguments, memory, 1)
+        stirrer.stir(memory)
+        found.append(memory.clone())
+    assert not torch.equal(*found)
+
+
+def test_nothing_to_stir_is_no_matter() -> None:
+    memory, arguments = laid_out()
+    stirrer = Stirrer(CPU)
+    stirrer.draw({"weight": arguments["weight"], "eps": 1.0}, memory, 3)
+    before = memory.clone()
+    stirrer.stir(memory)
+    stirrer.settle()
+    assert torch.equal(memory, before)

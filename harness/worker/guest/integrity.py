@@ -34,7 +34,9 @@ class Snapshot:
 
     def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any], triton: Library) -> None:
         self._seen = seen
-        held = (value for members in seen.values() for value in members.values())
+        # Torch's are thousands, and every process of a candidate would look at all: the code behind those is not held.
+        own = (members for owner, members in seen.items() if not owner.startswith("torch"))
+        held = (value for members in own for value in members.values())
         functions = {id(function): function for value in held for function in functions_of(value)}
         self._insides = [(function, inside(function)) for function in functions.values()]
         self._settings = settings

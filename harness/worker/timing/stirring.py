@@ -12,10 +12,12 @@ from typing import Any
 
 import torch
 
-_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+MOST_ROWS = 1024
+"""Of each input; of more, as many are drawn."""
 _ARANGE: Callable[..., torch.Tensor] = torch.arange
-_RANDINT: Callable[..., torch.Tensor] = torch.randint
+_CAT: Callable[..., torch.Tensor] = torch.cat
 _GENERATOR = torch.Generator
+_RANDINT: Callable[..., torch.Tensor] = torch.randint
 # Bound before foreign code is imported; what it patches later is not what is called here.
 
 
@@ -26,34 +28,50 @@ class Stirrer:
         self._device = device
         self._random: torch.Generator | None = None
         """From the first call on: its device is a GPU, which not every process may touch."""
-        self._stirred: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        """Elements, places among them, and what stood there."""
-        self._rows: dict[tuple[int, int], torch.Tensor] = {}
+        self._drawn: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """For each call the bytes that become others, and those that they become."""
+        self._stirred: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
+        """The memory, places in it, and what stood there."""
 
-    def stir(self, arguments: Mapping[str, Any]) -> None:
-        """For the next call, with these arguments; what was stirred for the last one is put back."""
-        self.settle()
+    def draw(self, arguments: Mapping[str, Any], memory: torch.Tensor, calls: int) -> None:
+        """For so many calls, with arguments that lie in `memory` or, the same way, in another copy of it."""
         if self._random is None:
             self._random = _GENERATOR(self._device).manual_seed(int.from_bytes(os.urandom(7)))
+        places: list[torch.Tensor] = []
+        beside: list[torch.Tensor] = []
         for value in arguments.values():
             if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel():
                 continue
             if value.is_contiguous():
-                columns = value.shape[-1] if value.dim() else 1
-                elements = value.detach().view(-1).view(_INTEGERS[value.element_size()])
-                self._one_a_row(elements, columns)
+                elements = self._elements(value, calls)
+                first = value.data_ptr() - memory.data_ptr()
+                width = value.element_size()
+                inside = _ARANGE(width, device=self._device)
+                for kind, chosen in ((places, elements), (beside, (elements + 1) % value.numel())):
+                    kind.append((first + chosen[:, :, None] * width + inside).flatten(1))
+        self._drawn = list(zip(_CAT(places, 1), _CAT(beside, 1), strict=True)) if places else []
+
+    def stir(self, memory: torch.Tensor) -> None:
+        """For the next call, whose arguments lie there; what was stirred for the last one is put back."""
+        self.settle()
+        if self._drawn:
+            places, beside = self._drawn.pop()
+            self._stirred = memory, places, memory[places]
+            memory[places] = memory[beside]
 
     def settle(self) -> None:
         """Puts back what is stirred."""
-        for elements, places, before in self._stirred:
-            elements[places] = before
-        self._stirred.clear()
+        if self._stirred is not None:
+            memory, places, before = self._stirred
+            memory[places] = before
+            self._stirred = None
 
-    def _one_a_row(self, elements: torch.Tensor, columns: int) -> None:
-        rows = elements.numel() // columns
-        if (rows, columns) not in self._rows:
-            self._rows[rows, columns] = _ARANGE(rows, device=self._device) * columns
-        places = _RANDINT(columns, (rows,), device=self._device, generator=self._random)
-        places += self._rows[rows, columns]
-        self._stirred.append((elements, places, elements[places]))
-        elements[places] = elements[(places + 1) % elements.numel()]
+    def _elements(self, value: torch.Tensor, calls: int) -> torch.Tensor:
+        """Numbers of elements, of shape (calls, rows)."""
+        columns = value.shape[-1] if value.dim() else 1
+        rows = value.numel() // columns
+        draw = (min(rows, MOST_ROWS),)
+        place = _RANDINT(columns, (calls, *draw), device=self._device, generator=self._random)
+        if rows <= MOST_ROWS:
+            return place + _ARANGE(rows, device=self._device) * columns
+        return place + columns * _RANDINT(rows, (calls, *draw), device=self._device, generator=self._random)

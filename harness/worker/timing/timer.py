@@ -120,7 +120,7 @@ class Timer:
         """A call on one copy of the inputs."""
         self._player: Player | None = None
         self._stirrer = Stirrer(gpu.HERE)
-        self._stirs = True
+        self._stirs = False
         """Whether the inputs hold values that other calls had too."""
         self._kept: deque[Any] = deque(maxlen=KEPT)
         self._at = 0
@@ -139,9 +139,7 @@ class Timer:
                 case Prepare():
                     return self._prepare(request, descriptors)
                 case Sample():
-                    ready = self._player.ready if self._player is not None else self._stir
-                    samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
-                    self._stirrer.settle()
+                    samples = self._sample(request)
                     self._count_threads()
                     return Sampled(nonce=request.nonce, samples_ms=samples)
                 case Batch(kind="capture"):
@@ -244,9 +242,17 @@ class Timer:
         self._module = import_candidate(self._file, self._source)
         self._fresh = True
 
+    def _sample(self, request: Sample) -> tuple[float, ...]:
+        ready = self._player.ready if self._player is not None else None
+        if ready is None and self._stirs:
+            self._stirrer.draw(self._sets[0], self._memory[0], request.count)
+            ready = self._stir
+        samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
+        self._stirrer.settle()
+        return samples
+
     def _stir(self) -> None:
-        if self._stirs:
-            self._stirrer.stir(self._sets[(self._at + 1) % len(self._sets)])
+        self._stirrer.stir(self._memory[(self._at + 1) % len(self._memory)])
 
     def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
