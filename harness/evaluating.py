@@ -43,7 +43,7 @@ from .layers import unlike
 from .performance import Crowded, Performance
 from .pool import DevicePool, Slot
 from .product import Product
-from .recompilation import Refusal, refusal
+from .recompilation import Refusal, fact, refusal
 from .sampled import Sampled, sampled
 from .sampling import Sampler
 from .servers import Child
@@ -287,6 +287,8 @@ class Evaluating:
             sheet.revise("integrity", error.message)
         if verdict is Verdict.CORRECT and refused is None and self._recompiling is not None:
             refused = await self._recompiling
+            if refused is None and self._compiled is not None:
+                sheet.facts["facts"] = (*sheet.facts["facts"], fact(self._compiled))
         if verdict is Verdict.CORRECT and refused is not None:
             verdict, error = refused
             sheet.revise("integrity", error.message)

@@ -22,7 +22,7 @@ from harness.worker.serving.specializations import (
 from .compilation import TargetReport
 from .device import Target
 from .errors import WorkerDied
-from .evaluation import ErrorReport, Verdict
+from .evaluation import Basis, ErrorReport, Fact, Verdict
 from .pool import DevicePool
 
 MOST = 12
@@ -71,6 +71,13 @@ async def refusal(
             if code != one.code_sha256:
                 return _other(f"the code of `{one.kernel.name}` is not what a compiler makes of its text")
     return None
+
+
+def fact(report: TargetReport) -> Fact:
+    """What is told where there was no refusal."""
+    known = len(report.asked)
+    told = f"{min(known, MOST)} of {known} are what a clean process compiles from the text"
+    return Fact("compiled code", told, Basis.PROOF)
 
 
 def _other(what: str) -> Refusal:
