@@ -39,7 +39,8 @@ def install() -> None:
         made = compile_now(kernel, key, signature, device, constexprs, options, attrs, warmup)
         if getattr(made, "hash", "") and made.hash not in _made:
             try:
-                _made[made.hash] = _told(kernel, signature, constexprs, vars(options), attrs)
+                called = str(made.name) if kernel._repr is not None else ""
+                _made[made.hash] = _told(kernel, signature, constexprs, vars(options), attrs, called)
             except naming.CannotName as reason:
                 _made[made.hash] = f"`{kernel.fn.__name__}` is compiled with {reason}"
         return made
@@ -58,6 +59,7 @@ def _told(
     constexprs: Mapping[tuple[int, ...], Any],
     options: Mapping[str, Any],
     attrs: Mapping[tuple[int, ...], Any],
+    called: str,
 ) -> Specialization:
     functions = naming.Functions()
 
@@ -72,6 +74,7 @@ def _told(
         ),
         attributes=tuple(attrs.items()),
         options={name: value for name, value in options.items() if name not in _LEFT_OUT},
+        called=called,
         functions=functions.notes(),
         code_sha256="",
     )

@@ -41,6 +41,8 @@ class Specialization(msgspec.Struct, frozen=True):
     """What is promised of arguments, as that an address is a multiple of 16, likewise."""
     options: dict[str, Any]
     """Of the back end, as `num_warps`."""
+    called: str
+    """Name of the code where host code makes one (`repr=`); empty where it is the kernel's."""
     code_sha256: str
     """Of the code that was made of it, as `KernelResources` has it."""
 
