@@ -72,6 +72,9 @@ KEPT = 2
 """Outputs of the calls sampled last, for the clock to ask for."""
 
 
+_STIRRED = (("half", torch.float16), ("single", torch.float32))
+
+
 def main(channel: Channel, spawn: Spawn) -> None:
     """Serves one clock until it hangs up."""
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
@@ -85,6 +88,9 @@ def main(channel: Channel, spawn: Spawn) -> None:
     gpu.warm(spawn.device)
     with suppress(Exception):  # what fails here fails again where it is told
         Stopwatch(1 << 20).sample(_nothing, 1, cold=True)
+        stirrer = Stirrer([{name: torch.zeros(64, 64, device=gpu.HERE).to(kind) for name, kind in _STIRRED}])
+        stirrer.stir(0)
+        stirrer.settle()
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     timer = Timer(scratch, spawn.device)
     while True:
@@ -119,7 +125,7 @@ class Timer:
         self._run: Callable[[int], Any] = _unprepared
         """A call on one copy of the inputs."""
         self._player: Player | None = None
-        self._stirrer = Stirrer(gpu.HERE)
+        self._stirrer = Stirrer()
         self._stirs = False
         """Whether the inputs hold values that other calls had too."""
         self._kept: deque[Any] = deque(maxlen=KEPT)
@@ -243,16 +249,14 @@ class Timer:
         self._fresh = True
 
     def _sample(self, request: Sample) -> tuple[float, ...]:
-        ready = self._player.ready if self._player is not None else None
-        if ready is None and self._stirs:
-            self._stirrer.draw(self._sets[0], self._memory[0], request.count)
-            ready = self._stir
+        ready = self._player.ready if self._player is not None else self._stir
         samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
         self._stirrer.settle()
         return samples
 
     def _stir(self) -> None:
-        self._stirrer.stir(self._memory[(self._at + 1) % len(self._memory)])
+        if self._stirs:
+            self._stirrer.stir((self._at + 1) % len(self._sets))
 
     def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
@@ -264,6 +268,7 @@ class Timer:
         self._sets = [
             {one.name: gpu.view(memory, one) for one in request.arguments} for memory in self._memory
         ]
+        self._stirrer = Stirrer(self._sets)
         for number, handle in enumerate(request.handles):
             with device_memory.opened(handle, request.arena_bytes) as source:
                 self._fill(source, number, least)
