@@ -137,3 +137,17 @@ def overflows(x):
     out = torch.empty_like(x)
     overflowing_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
     return out
+
+
+@triton.jit
+def turning_kernel(x_ptr, out_ptr, blocks, BLOCK: tl.constexpr):
+    turn = (tl.load(x_ptr) > 0).to(tl.int32)
+    offsets = ((tl.program_id(0) + turn) % blocks) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * 2)
+
+
+def turns_by_a_value(x):
+    out = torch.empty_like(x)
+    blocks = triton.cdiv(x.numel(), 1024)
+    turning_kernel[(blocks,)](x, out, blocks, BLOCK=1024)
+    return out

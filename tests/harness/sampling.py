@@ -46,6 +46,7 @@ WORK = {
     "waits": (tensor("x", 1000),),
     "loops_beyond_the_end": (tensor("x", 1000),),
     "looks_at_values": (tensor("x", 128, 1024),),
+    "turns_by_a_value": (tensor("x", 1_000_001),),
     "overflows": (tensor("x", 1 << 18, 16384, dtype="float16"),),
 }
 ENTRIES = {"few": "one_pass", "swizzled": "matmul"}

@@ -160,7 +160,8 @@ class Sampler(Observation):
                     self.remarks[
                         f"line {line}: addresses depend on loaded values, so distinct bytes are bounds only"
                     ] = None
-                self._misses = {key: text for key, text in self._misses.items() if key[1] not in moved}
+                for key in [key for key in self._misses if key[1] in moved]:
+                    self.remarks[f"where what it loads is zero, {self._misses.pop(key)}"] = None
         finally:
             self.other_values = False
         return frozenset(loose)
