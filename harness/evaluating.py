@@ -285,11 +285,13 @@ class Evaluating:
         if verdict is Verdict.CORRECT and leftover:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
-        if verdict is Verdict.CORRECT and refused is None and self._recompiling is not None:
+        # What the interpreter cannot judge a GPU judges alone.
+        goes_on = verdict is Verdict.CORRECT or (self._before_gpu and verdict is Verdict.UNSUPPORTED)
+        if goes_on and refused is None and self._recompiling is not None:
             refused = await self._recompiling
             if refused is None and self._compiled is not None:
                 sheet.facts["facts"] = (*sheet.facts["facts"], fact(self._compiled))
-        if verdict is Verdict.CORRECT and refused is not None:
+        if goes_on and refused is not None:
             verdict, error = refused
             sheet.revise("integrity", error.message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)

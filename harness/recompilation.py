@@ -25,9 +25,9 @@ from .errors import WorkerDied
 from .evaluation import Basis, ErrorReport, Fact, Verdict
 from .pool import DevicePool
 
-MOST = 12
-"""Specializations of one source that are compiled again; of more, as many are drawn, others in each evaluation."""
-MOST_WORKERS = 4
+MOST = 64
+"""Codes of one source that are compiled again; of more, as many are drawn, others in each evaluation."""
+MOST_WORKERS = 16
 OTHER_CODE = "other_code"
 _MAX_REPORT_BYTES = 1 << 20
 _DRAWN = random.SystemRandom()
@@ -46,10 +46,11 @@ async def refusal(
     if report.untold:
         message = f"{report.untold}, so that no clean compiler can be asked for the same"
         return Verdict.UNSUPPORTED, ErrorReport(kind=UNPROVEN, message=message)
-    asked = report.asked
-    if {one.code_sha256 for one in report.resources} - {"", *(one.code_sha256 for one in asked)}:
+    asked = {one.code_sha256: one for one in report.asked}
+    codes = _codes(report)
+    if codes - asked.keys():
         return _other("some code was compiled that no launch asked for")
-    drawn = list(asked) if len(asked) <= MOST else _DRAWN.sample(asked, MOST)
+    drawn = [asked[code] for code in _DRAWN.sample(sorted(codes), min(len(codes), MOST))]
     workers = min(len(drawn), MOST_WORKERS, max(len(os.sched_getaffinity(0)) // 2, 1))
     parts = [drawn[first::workers] for first in range(workers)]
     try:
@@ -75,9 +76,14 @@ async def refusal(
 
 def fact(report: TargetReport) -> Fact:
     """What is told where there was no refusal."""
-    known = len(report.asked)
+    known = len(_codes(report))
     told = f"{min(known, MOST)} of {known} are what a clean process compiles from the text"
     return Fact("compiled code", told, Basis.PROOF)
+
+
+def _codes(report: TargetReport) -> set[str]:
+    """Each once: a hostile process may tell of one a thousand times, for another to be drawn less."""
+    return {one.code_sha256 for one in report.resources if one.code_sha256}
 
 
 def _other(what: str) -> Refusal:

@@ -11,7 +11,7 @@ from harness import Basis, DevicePool, Verdict, target
 from harness.compilation import Compiler, TargetReport
 from harness.evaluation import ErrorReport
 from harness.limits import TimeLimits
-from harness.recompilation import MOST, OTHER_CODE, refusal
+from harness.recompilation import MOST, OTHER_CODE, fact, refusal
 from harness.worker.serving.messages import FirstCallPassed
 from harness.worker.serving.records import Function, FunctionNotes
 from suites import load_task
@@ -153,7 +153,29 @@ async def test_the_evaluation_says_how_much_was_compiled_again(pool: DevicePool)
     assert told.value.startswith(f"{count} of {count} ")
 
 
-async def test_of_many_configs_some_are_drawn(pool: DevicePool) -> None:
+async def test_one_code_told_of_many_times_hides_no_other(pool: DevicePool) -> None:
+    report, own = await compiled(pool), "a code of its own"
+    (row,), (honest,) = report.resources, report.asked
+    report = msgspec.structs.replace(
+        report,
+        resources=(row,) * 500 + (msgspec.structs.replace(row, code_sha256=own),),
+        asked=(honest,) * 500 + (msgspec.structs.replace(honest, code_sha256=own),),
+    )
+    refused = await held(pool, report)
+    assert refused is not None
+    assert refused[1].kind == OTHER_CODE
+
+
+async def test_of_more_codes_than_are_made_again_some_are_drawn_and_that_is_told(pool: DevicePool) -> None:
     report = await compiled(pool)
-    many = msgspec.structs.replace(report, asked=report.asked * (MOST + 5))
-    assert await held(pool, many) is None
+    (row,), (honest,) = report.resources, report.asked
+    codes = [f"{number:064x}" for number in range(MOST + 5)]
+    report = msgspec.structs.replace(
+        report,
+        resources=tuple(msgspec.structs.replace(row, code_sha256=code) for code in codes),
+        asked=tuple(msgspec.structs.replace(honest, code_sha256=code) for code in codes),
+    )
+    assert fact(report).value.startswith(f"{MOST} of {MOST + 5} ")
+    refused = await held(pool, report)
+    assert refused is not None
+    assert refused[1].kind == OTHER_CODE
