@@ -2,7 +2,7 @@
 
     python -m benchmarks.fresh_stage call|compile|execution|integrity|estimate TASK FILE SPECIFICATIONS
 
-`call` imports and runs the first case; `compile` compiles each launch for gfx942; `execution` runs every case, compares it with the
+`call` imports and runs the first case; `compile` compiles each launch for gfx942, and again in a clean process; `execution` runs every case, compares it with the
 oracle and replays it; `integrity` makes the repeats and replays them, and looks at what was left behind; `estimate` samples the
 launches at `gpu` sizes. Each imports torch, triton and the candidate, makes the inputs of its own calls and makes no other calls.
 Processes within a stage are forked from this interpreter. What the tasks' arguments are at `gpu` sizes is made once a task, by
@@ -41,8 +41,9 @@ from harness.worker.sampler.sample_messages import Sample
 from harness.worker.sampler.sampler import sample_case
 from harness.worker.serving import place
 from harness.worker.serving.channel import Channel
-from harness.worker.serving.messages import Begin, Farewell, JudgeReport, LeftBehind, Spawn
+from harness.worker.serving.messages import ENCODER, Begin, Farewell, JudgeReport, LeftBehind, Spawn
 from harness.worker.serving.roles import ROLES
+from harness.worker.serving.specializations import RECOMPILE_REPORTS, Recompile, Recompiled
 from suites import Task, load_task
 
 TARGET = "gfx942"
@@ -146,7 +147,8 @@ def judge(task: Task, source: str, folder: Path, stage: str) -> None:
 
 
 def compiles(task: Task, source: str, folder: Path, known: Specifications) -> bool:
-    """Whether every launch compiles for the target."""
+    """Whether every launch compiles for the target, and a clean process compiles the same from the text."""
+    pid, end = forked("recompiler", folder)
     os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
     prepare(target(TARGET))
     entry = task.entry_points[0].name
@@ -157,7 +159,15 @@ def compiles(task: Task, source: str, folder: Path, known: Specifications) -> bo
     report = compile_candidate(
         module, entry, known.at_gpu_sizes, target(TARGET), allowed=task.allowed_operators
     )
-    return report.error is None and len(noted) == len(known.once)
+    again = Channel(end)
+    again.receive()  # its greeting
+    request = Recompile("", source, str(folder / "kernel.py"), TARGET, report.asked)
+    again.send(ENCODER.encode(request))
+    made = RECOMPILE_REPORTS.decode(again.receive().payload)
+    assert isinstance(made, Recompiled)
+    os.waitpid(pid, 0)
+    same = made.codes == tuple(one.code_sha256 for one in report.asked)
+    return same and report.error is None and len(noted) == len(known.once)
 
 
 def samples(task: Task, source: str, folder: Path, known: Specifications) -> bool:
