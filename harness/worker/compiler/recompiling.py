@@ -7,14 +7,12 @@ that process hands over as a kernel's code may be anything. What is compiled her
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 import triton
-import triton.language as tl
 from triton.compiler.compiler import ASTSource
 
 from harness import limits
@@ -26,15 +24,15 @@ from harness.worker.sandbox import sandbox
 from harness.worker.serving import linux
 from harness.worker.serving.channel import Channel
 from harness.worker.serving.messages import ENCODER, Hello, Spawn
-from harness.worker.serving.records import Constexpr, Dtype, Function, Items, Language, Value
+from harness.worker.serving.records import Function, Language, Value
 from harness.worker.serving.specializations import (
     RECOMPILE_REQUESTS,
     Recompile,
     Recompiled,
     Specialization,
 )
-from harness.worker.verifier.kernels_only import Kernels, NotAKernel, language
-from harness.worker.verifier.memory import dtype_named
+from harness.worker.verifier.kernels_only import Kernels, language
+from harness.worker.verifier.values import constant
 
 from . import capture, resources
 
@@ -92,23 +90,12 @@ class _Again:
 
     def _value(self, value: Value) -> Any:
         match value:
-            case Dtype(name=name):
-                return dtype_named(name)
-            case Items(items=items, fields=fields):
-                made = tuple(self._value(one) for one in items)
-                if fields and len(fields) == len(made) and all(name.isidentifier() for name in fields):
-                    return collections.namedtuple("Named", fields)(*made)
-                return made
-            case Constexpr(value=inner):
-                return tl.constexpr(self._value(inner))
             case Language(member=member) if member:
                 return language(value)
             case Function() if value in self._functions:
                 return self._functions[value]
-            case None | bool() | int() | float() | str():
-                return value
             case _:
-                raise NotAKernel("a kernel is compiled with a value that no text has", None)
+                return constant(value, self._value)
 
 
 def _tuples(given: Any) -> Any:

@@ -6,7 +6,6 @@ Nothing of the candidate's host code takes part, so outputs that are right here 
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 import triton
-import triton.language as tl
 from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -25,14 +23,11 @@ from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.records import (
     Address,
     Constant,
-    Constexpr,
     Contents,
     Descriptor,
-    Dtype,
     Function,
     FunctionNotes,
     HostRead,
-    Items,
     Language,
     Launch,
     Operator,
@@ -54,6 +49,7 @@ from .host_operators import HostOperators
 from .kernels_only import Kernels, NotAKernel, language
 from .memory import Memory, dtype_named
 from .same_key import LaunchKeys
+from .values import constant
 
 _CONSTANTS = frozenset(
     {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided", "device"}
@@ -197,19 +193,10 @@ class Replayer:
         match value:
             case View():
                 return self._memory.tensor(value)
-            case Dtype(name=name):
-                return dtype_named(name)
             case Constant(name="device"):
                 return torch.device(self._device.name)
             case Constant(name=name) if name in _CONSTANTS:
                 return getattr(torch, name)
-            case Items(items=items, fields=fields):
-                made = tuple(self.value(one) for one in items)
-                if len(fields) == len(made) and all(name.isidentifier() for name in fields) and fields:
-                    return collections.namedtuple("Named", fields)(*made)
-                return made
-            case Constexpr(value=inner):
-                return tl.constexpr(self.value(inner))
             case Language(member=""):
                 raise NotAKernel(f"a kernel is handed the module {value.module}", None)
             case Language():
@@ -230,10 +217,8 @@ class Replayer:
                 return triton.reinterpret(self._memory.tensor(value.base), dtype_named(value.dtype))
             case Address():
                 return self._memory.address(value)
-            case None | bool() | int() | float() | str():
-                return value
             case _:
-                raise Refused("the record holds a value of no known kind")
+                return constant(value, self.value)
 
     def _step(self, step: Any, observation: Observation, totals: dict[int, Any]) -> None:
         match step:
