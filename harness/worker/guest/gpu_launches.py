@@ -32,6 +32,7 @@ MARK = 0xA5
 DELAY_CYCLES = 100_000_000
 """Some 50 ms of a GPU's clock."""
 _SLEEP: Any = getattr(torch.cuda, "_sleep", None)
+_STILL_THERE: Any = torch.UntypedStorage._new_with_weak_ptr
 TUNING_MS = 1
 """How long a config runs while it is tuned: any of them must be right, and none is chosen for its speed here."""
 
@@ -67,8 +68,11 @@ class GpuObservation(Observation):
 
     def look_behind(self) -> None:
         """Tell of stores past the end of tensors that are still there, once all work is done."""
-        for what, storage, behind in self.behind:
-            if not storage.expired() and bool((behind != MARK).any()):  # type: ignore[no-untyped-call]
+        for what, reference, behind in self.behind:
+            storage = _STILL_THERE(reference.cdata)
+            if storage is None or storage.data_ptr() + storage.nbytes() != behind.data_ptr():
+                continue  # given back, or resized into another block
+            if bool((behind != MARK).any()):
                 self.out_of_bounds.append(f"a kernel stored past the end of {what} that the candidate made")
                 return
 

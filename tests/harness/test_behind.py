@@ -1,0 +1,45 @@
+"""The mark behind what a candidate allocates on a GPU, on memory of this process: told where it is stored over, and no more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from harness.worker.guest.gpu_launches import MARK, GpuObservation
+
+pytestmark = pytest.mark.judge
+
+
+def marked(block: torch.Tensor, size: int) -> tuple[GpuObservation, torch.Tensor]:
+    """A tensor at the begin of a block, and an observation that marked the rest of it."""
+    storage = torch._C._construct_storage_from_data_pointer(block.data_ptr(), block.device, size)
+    tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
+    observation = GpuObservation()
+    reference = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+    observation.behind.append(("a tensor", reference, block[size:].fill_(MARK)))
+    return observation, tensor
+
+
+def test_a_store_behind_a_tensor_is_told() -> None:
+    block = torch.zeros(512, dtype=torch.uint8)
+    observation, tensor = marked(block, 400)
+    tensor.fill_(7)
+    observation.look_behind()
+    assert observation.out_of_bounds == []
+    block[400] = 7
+    observation.look_behind()
+    assert observation.out_of_bounds == ["a kernel stored past the end of a tensor that the candidate made"]
+
+
+def test_what_was_given_back_or_moved_may_be_stored_over() -> None:
+    block = torch.zeros(512, dtype=torch.uint8)
+    observation, tensor = marked(block, 400)
+    del tensor
+    block.fill_(7)
+    observation.look_behind()
+    assert observation.out_of_bounds == []
+    kept = torch.zeros(400, dtype=torch.uint8)
+    observation.behind[:] = [("a tensor", StorageWeakRef(kept.untyped_storage()), block[400:])]  # type: ignore[no-untyped-call]
+    observation.look_behind()
+    assert observation.out_of_bounds == []
