@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
-from operator import is_not
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
 import torch
 
-from .library import Library, functions_of, inside
+from .library import Insides, Library, is_unchanged
 
 _MODULES = (
     "torch", "torch.nn.functional", "torch.cuda", "torch.linalg", "torch.testing", "torch.utils._python_dispatch",
@@ -32,13 +32,18 @@ _MOVING_PARTS = frozenset(
 class Snapshot:
     """Values by owner and name. Names that appear later are no difference: modules load parts of themselves lazily."""
 
-    def __init__(self, seen: dict[str, dict[str, Any]], settings: dict[str, Any], triton: Library) -> None:
-        self._seen = seen
+    def __init__(self, owners: dict[str, Any], settings: dict[str, Any], triton: Library) -> None:
+        self._owners = owners
+        parts = {id(part): part for owner in owners.values() for part in _lineage(owner)}
+        self._held = {number: (part, dict(vars(part))) for number, part in parts.items()}
         # Torch's are thousands, and every process of a candidate would look at all: the code behind those is not held.
-        own = (members for owner, members in seen.items() if not owner.startswith("torch"))
-        held = (value for members in own for value in members.values())
-        functions = {id(function): function for value in held for function in functions_of(value)}
-        self._insides = [(function, inside(function)) for function in functions.values()]
+        own = {
+            id(part)
+            for name, owner in owners.items()
+            if not name.startswith("torch")
+            for part in _lineage(owner)
+        }
+        self._insides = Insides(value for number in own for value in self._held[number][1].values())
         self._settings = settings
         self._triton = triton
 
@@ -47,27 +52,33 @@ class Snapshot:
         """Remembers what functions and classes are called what, and how libraries are set, now."""
         for name in _OF_TRITON:
             importlib.import_module(name)
-        return cls(_functions(), _settings(), Library("triton"))
+        return cls(_owners(), _settings(), Library("triton"))
 
     def differences(self) -> tuple[str, ...]:
         """Names that now mean something else, as `torch.matmul`, and settings of libraries that are others now."""
-        now, settings = _functions(), _settings()
+        now, settings = _owners(), _settings()
+        moved = {
+            number for number, (part, before) in self._held.items() if not is_unchanged(vars(part), before)
+        }
         replaced = (
-            f"{owner}.{name}"
-            for owner, members in self._seen.items()
-            for name, value in members.items()
-            if now.get(owner, {}).get(name) is not value
-        )
-        other_code = (
-            f"{function.__module__}.{function.__qualname__}"
-            for function, before in self._insides
-            if any(map(is_not, before, inside(function)))
+            f"{name}.{member}"
+            for name, owner in self._owners.items()
+            if now.get(name) is not owner or not moved.isdisjoint(map(id, _lineage(owner)))
+            for member in self._replaced(owner, now.get(name))
         )
         changed = (name for name, value in self._settings.items() if settings[name] != value)
-        return tuple(dict.fromkeys((*replaced, *other_code, *self._triton.replaced(), *changed)))
+        return tuple(dict.fromkeys((*replaced, *self._insides.changed(), *self._triton.replaced(), *changed)))
+
+    def _replaced(self, owner: Any, now: Any) -> Iterator[str]:
+        """Names of callables that this owner, or what stands in its place now, has others for."""
+        before = {name: value for part in _lineage(owner) for name, value in self._held[id(part)][1].items()}
+        members = {name: value for part in _lineage(now) for name, value in vars(part).items()}
+        for name, value in before.items():
+            if callable(value) and name not in _MOVING_PARTS and members.get(name) is not value:
+                yield name
 
 
-def _functions() -> dict[str, dict[str, Any]]:
+def _owners() -> dict[str, Any]:
     owners: dict[str, Any] = {"builtins": builtins}
     for name in _MODULES:
         owners[name] = importlib.import_module(name)
@@ -77,14 +88,7 @@ def _functions() -> dict[str, dict[str, Any]]:
         for value in list(vars(module).values()):
             if isinstance(value, type) and value.__module__.startswith(_OWN):
                 owners[f"{value.__module__}.{value.__qualname__}"] = value
-    return {
-        owner: {
-            name: value
-            for name, value in _members(one).items()
-            if callable(value) and name not in _MOVING_PARTS
-        }
-        for owner, one in owners.items()
-    }
+    return owners
 
 
 def _settings() -> dict[str, Any]:
@@ -104,7 +108,8 @@ def _settings() -> dict[str, Any]:
     }
 
 
-def _members(owner: Any) -> dict[str, Any]:
-    """Of a class also what it inherits, so that a new method that hides an inherited one is a difference."""
-    lineage = reversed(owner.__mro__) if isinstance(owner, type) else (owner,)
-    return {name: value for one in lineage for name, value in vars(one).items()}
+def _lineage(owner: Any) -> tuple[Any, ...]:
+    """Of a class also what it inherits from, first, so that a new method that hides an inherited one is a difference."""
+    if owner is None:
+        return ()
+    return owner.__mro__[::-1] if isinstance(owner, type) else (owner,)

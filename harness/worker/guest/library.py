@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from operator import is_not
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter, is_not
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -25,6 +25,7 @@ _MOVING = frozenset(
 _GROWING = frozenset({"_triton_jit_function_registry"})
 """Where a package keeps what others make by it."""
 _WRAPPED = ("__wrapped__", "__func__", "fget", "fn")
+_PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
 _TEXT = "_src"
 """Of a jit function, which is compiled from it."""
 
@@ -44,8 +45,7 @@ class Library:
         self._known = [(one, self._members(one)) for one in owners]
         self._names = [(one, frozenset(vars(one))) for one in owners if whole]
         held = [value for _, members in self._known for value in members.values()]
-        functions = {id(function): function for value in held for function in functions_of(value)}
-        self._insides = [(function, inside(function)) for function in functions.values()]
+        self._insides = Insides(held)
         self._texts = [
             (value, vars(value)[_TEXT]) for value in held if _TEXT in getattr(value, "__dict__", ())
         ]
@@ -61,13 +61,11 @@ class Library:
         """Names that now mean something else or nothing, as `triton.compiler.compiler.compile`."""
         for owner, known in self._known:
             members = vars(owner)
-            for name, value in known.items():
-                if members.get(name) is not value:
-                    yield f"{_name(owner)}.{name}"
+            if not holds(members, known):
+                changed = (name for name, value in known.items() if members.get(name) is not value)
+                yield from (f"{_name(owner)}.{name}" for name in changed)
         yield from (name for name, module in self._modules if sys.modules.get(name) is not module)
-        for function, before in self._insides:
-            if any(map(is_not, before, inside(function))):
-                yield f"{function.__module__}.{function.__qualname__}"
+        yield from self._insides.changed()
         for value, text in self._texts:
             if vars(value)[_TEXT] is not text:
                 yield f"{value.fn.__module__}.{value.fn.__qualname__}"
@@ -122,7 +120,49 @@ def _name(owner: Any) -> str:
     return owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
 
 
-def functions_of(value: Any) -> Iterator[FunctionType]:
+class Insides:
+    """What all functions of Python's do that values are, or wrap."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        found = {}
+        for value in {id(value): value for value in values}.values():
+            if type(value) is FunctionType and not value.__dict__:
+                found[id(value)] = value
+            elif (type(value).__dictoffset__ or type(value) is property) and not isinstance(
+                value, ModuleType
+            ):
+                found |= {id(function): function for function in _functions_of(value)}
+        self._functions = list(found.values())
+        self._parts = [(part, list(map(part, self._functions))) for part in _PARTS]
+        named = [(one, one.__kwdefaults__) for one in self._functions if one.__kwdefaults__]
+        self._named = [(one, dict(values)) for one, values in named]
+
+    def changed(self) -> Iterator[str]:
+        """Names of functions that are the same ones and do something else."""
+        for part, before in self._parts:
+            if any(map(is_not, map(part, self._functions), before)):
+                pairs = zip(self._functions, before, strict=True)
+                yield from (_name_of(one) for one, had in pairs if part(one) is not had)
+        for one, named in self._named:
+            if one.__kwdefaults__ is not None and not is_unchanged(one.__kwdefaults__, named):
+                yield _name_of(one)
+
+
+def is_unchanged(members: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether the same names hold the very same values, and there are no others."""
+    return members.keys() == before.keys() and holds(members, before)
+
+
+def holds(members: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether the names that there were hold the very same values."""
+    return not any(map(is_not, map(members.get, before), before.values()))
+
+
+def _name_of(function: FunctionType) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _functions_of(value: Any) -> Iterator[FunctionType]:
     """Those of Python's that a value is, or wraps, one inside the other."""
     while value is not None:
         if isinstance(value, FunctionType):
@@ -131,12 +171,6 @@ def functions_of(value: Any) -> Iterator[FunctionType]:
         if isinstance(value, (property, staticmethod, classmethod)):
             holds = {name: getattr(value, name, None) for name in _WRAPPED[1:3]}
         value = next((holds[name] for name in _WRAPPED if holds.get(name) is not None), None)
-
-
-def inside(function: FunctionType) -> tuple[Any, ...]:
-    """What a function does, though it stays the same one."""
-    named = function.__kwdefaults__ or {}
-    return function.__code__, function.__defaults__, *named.keys(), *named.values()
 
 
 def _items(value: Any) -> list[Any]:

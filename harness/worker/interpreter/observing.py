@@ -10,6 +10,8 @@ from .traffic import Observation
 
 Watching = TypeVar("Watching", bound=Observation)
 _running: list[Observation] = []
+_asked = [0]
+"""How often somebody asked which device it is."""
 
 
 class UnsupportedHere(Exception):
@@ -68,13 +70,23 @@ def cannot(why: str) -> UnsupportedHere:
 
 def device() -> int:
     """Whose arithmetic it is, of many devices (see `elsewhere`); 0 for this one's."""
-    observation = current()
-    return 0 if observation is None else observation.programs.elsewhere
+    _asked[0] += 1
+    return _device()
+
+
+def times_asked() -> int:
+    """How often `device` told so far: whatever did not ask gives the same on all others."""
+    return _asked[0]
 
 
 def is_elsewhere() -> bool:
     """Whether arithmetic is another device's."""
-    return device() != 0
+    return _device() != 0
+
+
+def _device() -> int:
+    observation = current()
+    return 0 if observation is None else observation.programs.elsewhere
 
 
 def fuses() -> bool:

@@ -21,7 +21,7 @@ from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
 from . import constants, tape, tracing
-from .observing import device, fuses, is_backwards
+from .observing import fuses, is_backwards, is_elsewhere
 
 KEPT = 64
 """Tapes."""
@@ -61,7 +61,7 @@ class Programs:
             self._key: Any = (
                 _kernel(function),
                 _signature(tuple(arguments.items()), self._inputs),
-                (is_backwards(), device(), fuses()),
+                (is_backwards(), is_elsewhere(), fuses()),
             )
         except NotPlain:
             self._key, self._inputs = None, []

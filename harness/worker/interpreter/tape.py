@@ -40,6 +40,8 @@ class Operation(NamedTuple):
     """It may be done once more for a program that goes on in Python."""
     shown: Callable[..., Any]
     """What Python is given, of the outputs."""
+    by_device: bool = False
+    """Its outputs hang on whose arithmetic it is, too."""
     line: tuple[str, int] = UNKNOWN
     """File name and line that asked for it; of pure ones it is not told."""
 
@@ -72,7 +74,7 @@ class Tape:
             tier = max((tiers.get(at, 0) for at in places), default=0)
             if one.name == PLACE or (one.name and not one.pure and one.name not in idle):
                 tier = 2
-            if one.name == GRID:
+            if one.name == GRID or one.by_device:
                 tier = max(tier, 1)
             if tier == 0:
                 continue

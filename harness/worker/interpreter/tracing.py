@@ -24,6 +24,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from .lines import UNKNOWN, candidate_line
 from .lowering import lowered, numpy_function
+from .observing import times_asked
 from .shaping import (
     HANDLES,
     Untraceable,
@@ -219,7 +220,9 @@ class Trace(_Asked):
         if changes:
             call = on_copies(call)
         pure = pure or name == PLACE
+        asked = times_asked()
         result = self._do(method, args, named)
+        by_device = times_asked() != asked
         line = UNKNOWN if pure else candidate_line()
         shorter = self._do(lowered, (name, args, result), {}) if not (named or changes) else None
         try:
@@ -235,7 +238,9 @@ class Trace(_Asked):
             if not pure:
                 call = at_line(call, line)
         self.operations.append(
-            Operation(name, self.count, call, inputs, outputs, pure, pure or changes, shown(result), line)
+            Operation(
+                name, self.count, call, inputs, outputs, pure, pure or changes, shown(result), by_device, line
+            )
         )
         self.count += 1
         self._broken = len(self.operations) > LONGEST or self._size_bytes > MOST_BYTES

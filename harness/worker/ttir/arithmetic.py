@@ -13,6 +13,7 @@ from harness.worker.interpreter.float8 import FORMATS
 
 from .kinds import FLOAT8, Kind, kind_of
 from .text import Operation
+from .together import rank, spread
 
 Array = Any
 """An array, or numpy's scalar where it has no dimension."""
@@ -263,7 +264,10 @@ def elementwise(operation: Operation) -> Function | None:
         case "arith.cmpf":
             return _float_comparison(operation.number("predicate"))
         case "arith.select":
-            return lambda condition, yes, no: np.where(condition, yes, no)
+            one, whole = (rank(kind) for kind in (operation.operand_kinds[0], operation.result_kinds[0]))
+            if one == whole:
+                return np.where
+            return lambda condition, yes, no: np.where(spread(condition, whole), yes, no)
         case "math.fma":
             return _fused
         case "tt.clampf":

@@ -17,6 +17,7 @@ from .kinds import Kind, UnknownKind, kind_of
 from .lowering import Readable
 from .machine import Machine, Module, Unread
 from .memory import Memory
+from .together import shares
 
 
 def launch(
@@ -41,8 +42,8 @@ def launch(
     values = _bound(module, given)
     is_cuda = driver.active.get_current_target().backend == "cuda"
     machine = Machine(module, Memory(observation, is_cuda=is_cuda), grid, observation.programs.elsewhere)
-    for place in itertools.product(range(x), range(y), range(z)):
-        machine.program(place, values)
+    for places in shares(itertools.product(range(x), range(y), range(z)), module.at_once):
+        machine.programs(places, values)
 
 
 def _bound(module: Module, given: tuple[Any, ...]) -> list[Any]:

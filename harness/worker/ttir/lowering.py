@@ -41,10 +41,15 @@ class Readable(JITFunction):  # type: ignore[misc]
         self._definition = definition
         self._file = file
 
-    def parse(self) -> ast.Module:
-        """The definition, whose lines count from its own."""
+    @functools.cached_property
+    def _tree(self) -> ast.Module:
+        """One for all lowerings, as to copy it takes a third of one: what Triton notes in it hangs on the text alone."""
         made = copy.deepcopy(self._definition)
         return ast.Module(body=[ast.increment_lineno(made, 1 - made.lineno)], type_ignores=[])
+
+    def parse(self) -> ast.Module:
+        """The definition, whose lines count from its own."""
+        return self._tree
 
     def read(
         self, arguments: Mapping[str, Any], options: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Runs the programs of a launch, one after the other, by their IR."""
+"""Runs the programs of a launch by their IR: several at once where that makes no difference, else one after the other."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from . import arithmetic, combining, shaping
 from .kinds import UnknownKind, kind_of
 from .memory import Memory, Outside
 from .text import Block, Function, Operation
+from .together import MOST_LANES, Apart, Place, alike, largest, leading, numbers, outside, rank, same
 
 MOST_TURNS = 1 << 20
 """Of one loop; one that has more waits for what never comes, as programs are run in turn."""
@@ -70,6 +71,8 @@ class Module:
         self.entry = entry
         self.parameters = tuple(functions[entry].blocks[0].kinds)
         """Their types, as the IR writes them."""
+        self.at_once = max(MOST_LANES // max(largest(one.blocks) for one in functions.values()), 1)
+        """Programs that run together; 1 once any could not."""
 
     def run(self, machine: Machine, name: str, given: Sequence[Array]) -> tuple[Array, ...]:
         """What the function returns."""
@@ -78,7 +81,7 @@ class Module:
 
 
 class Machine:
-    """One program after the other."""
+    """The programs of a launch."""
 
     def __init__(self, module: Module, memory: Memory, grid: tuple[int, int, int], device: int) -> None:
         """`device`: one of many, which set their brackets otherwise."""
@@ -86,12 +89,30 @@ class Machine:
         self.module = module
         self.memory = memory
         self.grid = grid
-        self.place = (0, 0, 0)
+        self.place = numbers([(0, 0, 0)])
 
-    def program(self, place: tuple[int, int, int], given: Sequence[Array]) -> None:
-        """Runs the program at a place of the grid. `Wrong` and `Unread` come from here."""
-        self.place = place
-        self.module.run(self, self.module.entry, given)
+    def programs(self, places: Sequence[Place], given: Sequence[Array]) -> None:
+        """Runs the programs at places of the grid. `Wrong` and `Unread` come from here."""
+        if len(places) > 1 and self.module.at_once > 1:
+            if self._together(places, given):
+                return
+            self.module.at_once = 1
+        try:
+            for place in places:
+                self.place = numbers([place])
+                self.module.run(self, self.module.entry, given)
+        except Apart as apart:
+            raise Unread("a function of a reduction that branches on its elements") from apart
+
+    def _together(self, places: Sequence[Place], given: Sequence[Array]) -> bool:
+        """Whether they could run at once; nothing is changed where not."""
+        self.place = numbers(places)
+        try:
+            with self.memory.at_once():
+                self.module.run(self, self.module.entry, given)
+        except Exception:  # noqa: BLE001 (the one program that does it tells what it is)
+            return False
+        return True
 
     def steps(self, block: _Block, values: Values) -> None:
         """All of a block but what it hands on."""
@@ -128,7 +149,7 @@ def _next(block: _Block, values: Values) -> tuple[int, tuple[Array, ...]]:
         return block.successors[0], tuple(values[one] for one in block.given)
     _, yes, _ = block.segments
     rest = [values[one] for one in block.given[1:]]
-    if values[block.given[0]]:
+    if same(values[block.given[0]]):
         return block.successors[0], tuple(rest[:yes])
     return block.successors[1], tuple(rest[yes:])
 
@@ -238,7 +259,7 @@ def _assert(operation: Operation) -> Callable[[Machine, Values], None]:
 
 def _program_id(operation: Operation) -> Callable[[Machine, Values], None]:
     axis = operation.number("axis")
-    return _effect(operation, lambda machine: (np.int32(machine.place[axis]),))
+    return _effect(operation, lambda machine: (machine.place[axis],))
 
 
 def _num_programs(operation: Operation) -> Callable[[Machine, Values], None]:
@@ -316,8 +337,10 @@ def _combination(operation: Operation) -> tuple[_Block, tuple[np.dtype[Any], ...
 def _folding(operation: Operation) -> Callable[[Machine, Values], None]:
     """Reductions and scans: elements of two operands and more stand beside each other in the region's arguments."""
     block, dtypes = _combination(operation)
+    outer = tuple(outside(operation.regions[0]))
     operands, results = tuple(operation.operands), tuple(operation.results)
-    axis = operation.number("axis")
+    given_rank = rank(operation.operand_kinds[0])
+    axis = operation.number("axis") - given_rank
     backwards = operation.is_set("reverse") if operation.name == "tt.scan" else False
     is_scan = operation.name == "tt.scan"
 
@@ -325,7 +348,9 @@ def _folding(operation: Operation) -> Callable[[Machine, Values], None]:
         def combine(left: tuple[Array, ...], right: tuple[Array, ...]) -> tuple[Array, ...]:
             return machine.hand(block, values, (*left, *right))
 
-        given = tuple(values[one] for one in operands)
+        if any(map(np.ndim, (values[one] for one in outer))):
+            raise Apart
+        given = alike([values[one] for one in operands], given_rank)
         if is_scan:
             found = combining.scanned(combine, given, axis, backwards=backwards)
         else:
@@ -343,8 +368,11 @@ def _map(operation: Operation) -> Callable[[Machine, Values], None]:
     pack = operation.number("pack")
     operands, results = tuple(operation.operands), tuple(operation.results)
     kinds = tuple(map(kind_of, operation.result_kinds))
+    ranks = tuple(map(rank, operation.operand_kinds))
 
     def run(machine: Machine, values: Values) -> None:
+        if any(leading(values[one], own) for one, own in zip(operands, ranks, strict=True)):
+            raise Apart
         packs = zip(*(values[one].reshape(-1, pack) for one in operands), strict=True)
         made = [machine.follow(blocks, values, [one for part in each for one in part]) for each in packs]
         columns = np.array(made, dtype=object).reshape(len(made), len(results), pack)
@@ -362,7 +390,7 @@ def _if(operation: Operation) -> Callable[[Machine, Values], None]:
     yes, no = (one[0] if one else None for one in branches)
 
     def run(machine: Machine, values: Values) -> None:
-        block = yes if values[condition] else no
+        block = yes if same(values[condition]) else no
         if block is not None:
             for number, value in zip(results, machine.hand(block, values), strict=True):
                 values[number] = value
@@ -378,7 +406,7 @@ def _for(operation: Operation) -> Callable[[Machine, Values], None]:
 
     def run(machine: Machine, values: Values) -> None:
         kind = type(np.asarray(values[low])[()])
-        at, end, by = int(values[low]), int(values[high]), int(values[step])
+        at, end, by = (int(same(values[one])) for one in (low, high, step))
         bits = 8 * np.dtype(kind).itemsize
         most = (1 << (bits if unsigned else bits - 1)) - 1
         if unsigned:
@@ -407,7 +435,7 @@ def _while(operation: Operation) -> Callable[[Machine, Values], None]:
         held = tuple(values[one] for one in carried)
         for _ in range(MOST_TURNS):
             goes_on, *found = machine.hand(before, values, held)
-            if not goes_on:
+            if not same(goes_on):
                 break
             held = machine.hand(after, values, found)
         else:

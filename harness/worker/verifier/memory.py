@@ -6,7 +6,9 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from harness.worker.interpreter import whereabouts
 from harness.worker.interpreter.past import INPUTS
@@ -41,6 +43,8 @@ class Memory:
         self.held: dict[int, bytes] = {}
         """What there was before the call."""
         self._marks: dict[int, torch.Tensor] = {}
+        self._bytes: dict[int, NDArray[np.uint8]] = {}
+        """Of storages that the CPU sees, in place."""
         self._addressed: set[int] = set()
         """Storages whose addresses were put into memory or handed to kernels: later calls may go by them."""
 
@@ -48,19 +52,19 @@ class Memory:
         """Lets memory go that no later step names."""
         for number in numbers:
             self.storages.pop(number, None)
+            self._bytes.pop(number, None)
             self.shadows.forget(number)
             self.lasting.forget(number)
 
     def keep(self) -> None:
         """Remembers the memory that outlives calls."""
-        self.held = {
-            number: flat(storage).cpu().numpy().tobytes() for number, storage in self.storages.items()
-        }
+        self.held = {number: self._now(number).tobytes() for number in self.storages}
         self._marks = self.shadows.snapshot()
 
     def restore(self) -> None:
         """Memory that outlives calls goes back to what it was."""
         self.storages = {number: storage for number, storage in self.storages.items() if number in self.held}
+        self._bytes = {number: memory for number, memory in self._bytes.items() if number in self.held}
         for number, storage in self.storages.items():
             if self.held[number]:
                 flat(storage).copy_(torch.frombuffer(bytearray(self.held[number]), dtype=torch.uint8))
@@ -70,10 +74,15 @@ class Memory:
     def is_as_held(self, but: Collection[int]) -> bool:
         """Whether all memory is what it was before the call, `but` for some."""
         return all(
-            flat(storage).cpu().numpy().tobytes() == self.held.get(number)
-            for number, storage in self.storages.items()
+            self._now(number).tobytes() == self.held.get(number)
+            for number in self.storages
             if number not in but
         )
+
+    def _now(self, number: int) -> NDArray[np.uint8]:
+        """The bytes of a storage."""
+        seen = self._bytes.get(number)
+        return flat(self.storages[number]).cpu().numpy() if seen is None else seen
 
     def observe(self, observation: Observation, inputs: Collection[int]) -> None:
         """The call begins, whose kernels are watched so."""
@@ -92,6 +101,8 @@ class Memory:
     def bind(self, number: int, storage: torch.UntypedStorage, mark: int) -> None:
         """Memory gets its number, and all of it a mark."""
         self.storages[number] = storage
+        if storage.device.type == "cpu":
+            self._bytes[number] = flat(storage).numpy()
         self.shadows.add(number, storage.nbytes(), mark)
         past = self.lasting.add(number, storage.nbytes())
         if self.observation is not None:
@@ -173,8 +184,8 @@ class Memory:
             if number is not None:
                 first = known.span.start - address
                 self.shadows.store(number, first, torch.from_numpy(known.writes))
-                now = flat(self.storages[number]).cpu().numpy()
-                self.lasting.store(number, first, known.writes, self.observation.read_past, now)
+                past = self.observation.read_past
+                self.lasting.store(number, first, known.writes, past, self._now(number))
             seen = totals.get(address)
             totals[address] = known.writes.copy() if seen is None else seen | known.writes
             known.writes[:] = 0
