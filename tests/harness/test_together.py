@@ -16,7 +16,7 @@ TOGETHER = (
 )  # fmt: skip
 APART = (
     "a loop by program", "a branch by program", "an end by program", "hands on", "hands back", "stores twice", "in place",
-    "half an element", "atomics", "a swap", "counted", "outside",
+    "half an element", "atomics", "a swap", "counted", "waits", "outside",
 )  # fmt: skip
 
 

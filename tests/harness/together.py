@@ -114,6 +114,11 @@ def kernel(x_ptr, i_ptr, out_ptr, n, WHAT: tl.constexpr, BLOCK: tl.constexpr):
         out = x + tl.atomic_cas(i_ptr + 0, program, program + 1)
     elif WHAT == "counted":
         out = x + tl.max(tl.histogram(i % (program + 1), 8), 0)
+    elif WHAT == "waits":
+        while tl.load(i_ptr + 1, volatile=True) != program * 5:
+            if program == 0:
+                tl.store(i_ptr + 1, 0)
+        tl.store(i_ptr + 1, 5 * program + 5)
     elif WHAT == "outside":
         out = tl.load(x_ptr + own + (program == 4) * 100000)
     tl.store(out_ptr + own, out, mask=own < 6 * BLOCK)

@@ -17,6 +17,8 @@ from .together import MOST_LANES, Apart, Place, alike, largest, leading, numbers
 
 MOST_TURNS = 1 << 20
 """Of one loop; one that has more waits for what never comes, as programs are run in turn."""
+_MOST_TOGETHER = 1 << 12
+"""Of a loop that waits, while several programs run at once: what it waits for may come when they run in turn."""
 WRAPS = "a loop counts on to {at}, which {bits} bits do not hold: it wraps around there and goes on; end it earlier"
 _NOTHING = frozenset({"tt.print", "gpu.barrier", "ttg.barrier", "ttg.local_barrier", "llvm.intr.assume"})
 _ENDS = frozenset(
@@ -90,6 +92,8 @@ class Machine:
         self.memory = memory
         self.grid = grid
         self.place = numbers([(0, 0, 0)])
+        self.patience = MOST_TURNS
+        """Turns of a loop that ends by a condition."""
 
     def programs(self, places: Sequence[Place], given: Sequence[Array]) -> None:
         """Runs the programs at places of the grid. `Wrong` and `Unread` come from here."""
@@ -106,12 +110,14 @@ class Machine:
 
     def _together(self, places: Sequence[Place], given: Sequence[Array]) -> bool:
         """Whether they could run at once; nothing is changed where not."""
-        self.place = numbers(places)
+        self.place, self.patience = numbers(places), _MOST_TOGETHER
         try:
             with self.memory.at_once():
                 self.module.run(self, self.module.entry, given)
         except Exception:  # noqa: BLE001 (the one program that does it tells what it is)
             return False
+        finally:
+            self.patience = MOST_TURNS
         return True
 
     def steps(self, block: _Block, values: Values) -> None:
@@ -433,7 +439,7 @@ def _while(operation: Operation) -> Callable[[Machine, Values], None]:
 
     def run(machine: Machine, values: Values) -> None:
         held = tuple(values[one] for one in carried)
-        for _ in range(MOST_TURNS):
+        for _ in range(machine.patience):
             goes_on, *found = machine.hand(before, values, held)
             if not same(goes_on):
                 break
