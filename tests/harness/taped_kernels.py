@@ -204,6 +204,21 @@ def rounds(number, x):
 
 
 @triton.jit
+def tables_kernel(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    table = tl.exp(at * 0.37) / (at + 3.0)
+    values = tl.load(x + row * columns + at)
+    tl.store(out + row * BLOCK + at, values + table + tl.sum(table * 0.1))
+
+
+def tables(number, x):
+    out = torch.empty(ROWS, 16)
+    tables_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
+    return (out,)
+
+
+@triton.jit
 def signed_zeros_kernel(x, out, columns):
     row = tl.program_id(0)
     value = tl.load(x + row * columns)
@@ -327,6 +342,6 @@ def sum_for_the_next_turn(number, x):
 NAMES = (
     "heavy",
     "unused_sum", "sum_for_an_unused_load", "unused_atomic", "used_atomic", "used_sum", "sum_for_the_next_turn",
-    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "narrow", "rounds", "signed_zeros",
+    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "narrow", "rounds", "tables", "signed_zeros",
     "other_globals", "other_pointers",
 )  # fmt: skip

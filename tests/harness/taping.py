@@ -88,8 +88,7 @@ def call(name: str, calls: int, *, elsewhere: int) -> dict:
 seen = {}
 for name in taped_kernels.NAMES:
     seen[name] = {}
-    for elsewhere in (0, 0x5EED0001):
-        where = " elsewhere" if elsewhere else ""
+    for where, elsewhere in (("", 0), (" elsewhere", 0x5EED0001), (" on a third device", 0x2EED0002)):
         programs.Programs = taped
         seen[name]["tape" + where] = call(name, 3, elsewhere=elsewhere)
         programs.Programs = InPython

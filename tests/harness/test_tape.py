@@ -14,7 +14,17 @@ from tests.harness.driving import drive
 
 pytestmark = pytest.mark.judge
 
-STRAIGHT = ("rows", "misses", "promises", "blocks", "narrow", "rounds", "other_globals", "other_pointers")
+STRAIGHT = (
+    "rows",
+    "misses",
+    "promises",
+    "blocks",
+    "narrow",
+    "rounds",
+    "tables",
+    "other_globals",
+    "other_pointers",
+)
 """Kernels whose programs all go the same way."""
 
 
@@ -23,7 +33,7 @@ def seen() -> Any:
     return drive("taping.py")
 
 
-@pytest.mark.parametrize("where", ["", " elsewhere"])
+@pytest.mark.parametrize("where", ["", " elsewhere", " on a third device"])
 @pytest.mark.parametrize(
     "name", [*STRAIGHT, "shares", "branches", "loops", "asserts", "signed_zeros", "heavy"]
 )
@@ -32,9 +42,15 @@ def test_a_tape_does_what_python_does(seen: Any, name: str, where: str) -> None:
     assert seen[name]["python" + where]["by_tape"] == 0
 
 
-def test_a_tape_serves_one_arithmetic_alone(seen: Any) -> None:
-    here, elsewhere = (seen["rounds"][where]["found"] for where in ("tape", "tape elsewhere"))
-    assert here[0]["outputs"] != elsewhere[0]["outputs"]
+@pytest.mark.parametrize("name", ["rounds", "tables"])
+def test_each_device_has_its_own_arithmetic(seen: Any, name: str) -> None:
+    wheres = ("tape", "tape elsewhere", "tape on a third device")
+    here, elsewhere, third = (seen[name][where]["found"][0]["outputs"] for where in wheres)
+    assert here != elsewhere
+    assert elsewhere != third
+
+
+def test_what_rounds_nothing_is_the_same_on_all(seen: Any) -> None:
     assert seen["promises"]["tape"]["found"] == seen["promises"]["tape elsewhere"]["found"]
 
 
@@ -42,6 +58,12 @@ def test_a_tape_serves_one_arithmetic_alone(seen: Any) -> None:
 def test_programs_that_go_the_same_way_never_go_on_in_python(seen: Any, name: str) -> None:
     assert seen[name]["tape"]["by_tape"] > 0
     assert seen[name]["tape"]["went_on"] == 0
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_a_tape_made_on_one_device_serves_others(seen: Any, name: str) -> None:
+    assert seen[name]["tape elsewhere"]["traced"] > 0
+    assert seen[name]["tape on a third device"]["traced"] == 0
 
 
 def test_a_program_that_goes_another_way_goes_on_in_python(seen: Any) -> None:
