@@ -2,7 +2,7 @@
 Several programs of a launch at once: what differs among them has them along a first axis, before those of its type.
 
 So each operation is one of numpy's for all of them. Operations between values of one type need know nothing of it, as numpy puts the last axes
-in line; the others ask here. It serves programs that go one way and that nothing hands from one to another.
+in line; the others ask here. It serves programs that go one way and hand each other nothing.
 """
 
 from __future__ import annotations
