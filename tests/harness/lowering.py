@@ -11,10 +11,11 @@ os.environ["TRITON_INTERPRET"] = "1"
 import torch
 import triton
 import triton.language as tl
+from jit_functions import jit_functions
 
 from harness.targets import target
 from harness.worker.interpreter.interpreter import observe, prepare
-from harness.worker.serving.records import Function, FunctionNotes, Language
+from harness.worker.serving.records import FunctionNotes, Language
 from harness.worker.ttir.launch import launch
 from harness.worker.ttir.lowering import NotLowered
 from harness.worker.ttir.machine import Unread, Wrong
@@ -204,12 +205,7 @@ def assembled(x_ptr, i_ptr, out_ptr, n, scale, WHAT: tl.constexpr, BLOCK: tl.con
 
 
 SOURCE = Path(FILE).read_text(encoding="utf-8")
-LINES = {
-    line.split("def ")[1].split("(")[0]: number - 1
-    for number, line in enumerate(SOURCE.splitlines(), start=1)
-    if line.startswith("def ") and SOURCE.splitlines()[number - 2] == "@triton.jit"
-}
-FUNCTIONS = {name: Function(name, line) for name, line in LINES.items()}
+FUNCTIONS = jit_functions(SOURCE)
 CONSTANTS = ("WHAT", "BLOCK")
 
 
@@ -252,11 +248,11 @@ def main():
     functions = Kernels(SOURCE, FILE, lambda value: value).build(notes(), readable=True)
     found = {}
     for what in sys.argv[1:]:
-        name = what if what in LINES else "kernel"
+        name = what if what in FUNCTIONS else "kernel"
         found[what] = lowered(functions, name, what, 300 if name == "typed" else 37, 1.25)
         if name == "kernel" and what not in ("outside", "mapped"):
             found[what]["interpreted"] = interpreted(what, 37, 1.25)
-    found["line of wrong"] = LINES["wrong"]
+    found["line of wrong"] = FUNCTIONS["wrong"].line
     found["x"] = inputs()[0].tolist()
     sys.stdout.write(json.dumps(found))
 

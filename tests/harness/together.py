@@ -11,10 +11,11 @@ os.environ["TRITON_INTERPRET"] = "1"
 import torch
 import triton
 import triton.language as tl
+from jit_functions import jit_functions
 
 from harness.targets import target
 from harness.worker.interpreter.interpreter import observe, prepare
-from harness.worker.serving.records import Function, FunctionNotes, Language
+from harness.worker.serving.records import FunctionNotes, Language
 from harness.worker.ttir import machine
 from harness.worker.ttir.launch import launch
 from harness.worker.ttir.machine import Wrong
@@ -125,12 +126,7 @@ def kernel(x_ptr, i_ptr, out_ptr, n, WHAT: tl.constexpr, BLOCK: tl.constexpr):
 
 
 SOURCE = Path(FILE).read_text(encoding="utf-8")
-LINES = {
-    line.split("def ")[1].split("(")[0]: number - 1
-    for number, line in enumerate(SOURCE.splitlines(), start=1)
-    if line.startswith("def ") and SOURCE.splitlines()[number - 2] == "@triton.jit"
-}
-FUNCTIONS = {name: Function(name, line) for name, line in LINES.items()}
+FUNCTIONS = jit_functions(SOURCE)
 
 
 def ran(what, lanes):
