@@ -82,6 +82,14 @@ def keyword(module: Any) -> None:
     module.plain.__kwdefaults__["scope"] = "one"
 
 
+def no_keyword(module: Any) -> None:
+    module.plain.__kwdefaults__.clear()
+
+
+def no_keywords(module: Any) -> None:
+    module.plain.__kwdefaults__ = None
+
+
 def code(module: Any) -> None:
     module.inner.__wrapped__.__code__ = module.plain.__code__.replace(
         co_kwonlyargcount=0, co_nlocals=1, co_varnames=("order",)
@@ -103,6 +111,8 @@ def text(module: Any) -> None:
 ALWAYS = {
     defaults: "some_compiler.stages.plain",
     keyword: "some_compiler.stages.plain",
+    no_keyword: "some_compiler.stages.plain",
+    no_keywords: "some_compiler.stages.plain",
     code: "some_compiler.stages.inner",
     method: "some_compiler.stages.Stage.make",
     getter: "some_compiler.stages.Stage.name",
