@@ -16,9 +16,9 @@ from jit_functions import jit_functions
 from harness.targets import target
 from harness.worker.interpreter.interpreter import observe, prepare
 from harness.worker.serving.records import FunctionNotes, Language
+from harness.worker.ttir.endings import Unread, Wrong
 from harness.worker.ttir.launch import launch
 from harness.worker.ttir.lowering import NotLowered
-from harness.worker.ttir.machine import Unread, Wrong
 from harness.worker.verifier.kernels_only import Kernels
 
 torch.set_num_threads(1)

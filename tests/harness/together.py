@@ -17,8 +17,8 @@ from harness.targets import target
 from harness.worker.interpreter.interpreter import observe, prepare
 from harness.worker.serving.records import FunctionNotes, Language
 from harness.worker.ttir import machine
+from harness.worker.ttir.endings import Wrong
 from harness.worker.ttir.launch import launch
-from harness.worker.ttir.machine import Wrong
 from harness.worker.verifier.kernels_only import Kernels
 
 torch.set_num_threads(1)

@@ -13,9 +13,10 @@ from triton.runtime.driver import driver
 from harness.worker.interpreter.launches import tensors_in
 from harness.worker.interpreter.traffic import LaunchRecord, Observation
 
+from .endings import Unread
 from .kinds import Kind, UnknownKind, kind_of
 from .lowering import Readable
-from .machine import Machine, Module, Unread
+from .machine import Machine, Module
 from .memory import Memory
 from .together import shares
 

@@ -24,7 +24,8 @@ from triton.runtime.jit import JITFunction
 
 from harness.worker.interpreter import libdevice
 
-from .machine import Module, Unread
+from .endings import Unread
+from .machine import Module
 from .text import Unreadable, parse
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.worker.interpreter import libdevice
-
 from . import arithmetic, combining, shaping
+from .effects import ADDRESSES, EFFECTS, Step, address, effect, numbering, plain
+from .endings import Unread, Wrong
 from .kinds import UnknownKind, kind_of
 from .memory import Memory, Outside
 from .text import Block, Function, Operation
@@ -25,28 +25,14 @@ _ENDS = frozenset(
     {"tt.return", "scf.yield", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
 )
 
-_ADDRESSES = {"tt.ptr_to_int": Memory.number, "tt.int_to_ptr": Memory.place}
-
 Array = Any
 Values = list[Array]
-
-
-class Unread(Exception):
-    """An operation that is not known here; says nothing of the kernel."""
-
-
-class Wrong(Exception):
-    """What the kernel does cannot be done; `line` is in the candidate's file."""
-
-    def __init__(self, message: str, line: int | None) -> None:
-        super().__init__(message)
-        self.line = line
 
 
 class _Ready(NamedTuple):
     """One operation, ready to run: `run` puts its results among the values."""
 
-    run: Callable[[Machine, Values], None]
+    run: Step
     line: int | None
 
 
@@ -175,164 +161,28 @@ def _block(block: Block) -> _Block:
     )
 
 
-def _ready(operation: Operation) -> Callable[[Machine, Values], None]:
+def _ready(operation: Operation) -> Step:
     try:
         return _made(operation)
     except (UnknownKind, KeyError) as error:
         raise Unread(f"{operation.name} of {error}") from error
 
 
-def _made(operation: Operation) -> Callable[[Machine, Values], None]:
+def _made(operation: Operation) -> Step:
     if operation.name == "arith.constant":
         value = arithmetic.constant(operation)
-        return _plain(operation, lambda: value)
+        return plain(operation, lambda: value)
     function = arithmetic.elementwise(operation) or shaping.shaping(operation)
-    if function is not None and operation.name in _ADDRESSES:
-        return _address(operation, function)
+    if function is not None and operation.name in ADDRESSES:
+        return address(operation, function)
     if function is not None and arithmetic.makes_numbers(operation):
-        return _number(operation, function)
+        return numbering(operation, function)
     if function is not None:
-        return _plain(operation, function)
-    make = _OTHERS.get(operation.name)
+        return plain(operation, function)
+    make = _OPERATIONS.get(operation.name)
     if make is None:
         raise Unread(operation.name)
     return make(operation)
-
-
-def _plain(operation: Operation, function: Callable[..., Any]) -> Callable[[Machine, Values], None]:
-    """Of values alone."""
-    operands = tuple(operation.operands)
-    if len(operation.results) == 1:
-        (result,) = operation.results
-        if len(operands) == 2:
-            first, second = operands
-
-            def two(_: Machine, values: Values) -> None:
-                values[result] = function(values[first], values[second])
-
-            return two
-
-        def run(_: Machine, values: Values) -> None:
-            values[result] = function(*[values[one] for one in operands])
-
-        return run
-    results = tuple(operation.results)
-
-    def several(_: Machine, values: Values) -> None:
-        for number, value in zip(results, function(*[values[one] for one in operands]), strict=True):
-            values[number] = value
-
-    return several
-
-
-def _number(operation: Operation, function: Callable[..., Array]) -> Callable[[Machine, Values], None]:
-    """New floats; those that are no numbers have a device's bits."""
-    operands, (result,) = tuple(operation.operands), operation.results
-
-    def run(machine: Machine, values: Values) -> None:
-        found = function(*[values[one] for one in operands])
-        values[result] = arithmetic.device_nan(found, is_cuda=machine.memory.is_cuda)
-
-    return run
-
-
-def _effect(
-    operation: Operation, function: Callable[..., tuple[Array, ...]]
-) -> Callable[[Machine, Values], None]:
-    """Of the machine and the operands, with as many results as the operation has."""
-    operands, results = tuple(operation.operands), tuple(operation.results)
-
-    def run(machine: Machine, values: Values) -> None:
-        found = function(machine, *[values[one] for one in operands])
-        for number, value in zip(results, found, strict=True):
-            values[number] = value
-
-    return run
-
-
-def _assert(operation: Operation) -> Callable[[Machine, Values], None]:
-    """A lane of which it is false ends the launch."""
-    message = operation.attributes.get("message", "").strip('"')
-    told = "what tl.device_assert or a check of `debug` asks for is false" + (message and f": {message}")
-
-    def check(_: Machine, condition: Array) -> tuple[()]:
-        if not np.all(condition):
-            raise Wrong(told, operation.line)
-        return ()
-
-    return _effect(operation, check)
-
-
-def _program_id(operation: Operation) -> Callable[[Machine, Values], None]:
-    axis = operation.number("axis")
-    return _effect(operation, lambda machine: (machine.place[axis],))
-
-
-def _num_programs(operation: Operation) -> Callable[[Machine, Values], None]:
-    axis = operation.number("axis")
-    return _effect(operation, lambda machine: (np.int32(machine.grid[axis]),))
-
-
-def _addptr(operation: Operation) -> Callable[[Machine, Values], None]:
-    pointee = kind_of(operation.operand_kinds[0]).pointee
-    assert pointee is not None
-    size = np.int64(pointee.itemsize)
-    return _plain(operation, lambda at, offset: at + np.asarray(offset).astype(np.int64) * size)
-
-
-def _address(operation: Operation, function: Callable[[Array], Array]) -> Callable[[Machine, Values], None]:
-    """A pointer becomes a number, or the reverse: where memory lies is another matter on each device."""
-    change = _ADDRESSES[operation.name]
-    return _effect(operation, lambda machine, value: (change(machine.memory, function(value)),))
-
-
-def _load(operation: Operation) -> Callable[[Machine, Values], None]:
-    dtype = kind_of(operation.result_kinds[0]).dtype
-    kind_of(operation.operand_kinds[0])
-    sizes = operation.numbers("operandSegmentSizes")
-
-    def load(machine: Machine, at: Array, *rest: Array) -> tuple[Array]:
-        mask = rest[0] if sizes[1] else None
-        other = rest[sizes[1]] if sizes[2] else None
-        return (machine.memory.load(at, dtype, mask, other),)
-
-    return _effect(operation, load)
-
-
-def _store(operation: Operation) -> Callable[[Machine, Values], None]:
-    kind_of(operation.operand_kinds[0])
-
-    def store(machine: Machine, at: Array, values: Array, mask: Array | None = None) -> tuple[()]:
-        machine.memory.store(at, values, mask)
-        return ()
-
-    return _effect(operation, store)
-
-
-def _atomic(operation: Operation) -> Callable[[Machine, Values], None]:
-    number = operation.number("atomic_rmw_op")
-
-    def change(machine: Machine, at: Array, values: Array, mask: Array | None = None) -> tuple[Array]:
-        return (machine.memory.change(number, at, values, mask),)
-
-    return _effect(operation, change)
-
-
-def _swap(operation: Operation) -> Callable[[Machine, Values], None]:
-    return _effect(
-        operation, lambda machine, at, expected, value: (machine.memory.swap(at, expected, value),)
-    )
-
-
-def _dot(operation: Operation) -> Callable[[Machine, Values], None]:
-    wanted = kind_of(operation.result_kinds[0]).dtype
-    inner = np.float64 if wanted == np.float64 else np.float32 if wanted.kind not in "iu" else np.int32
-
-    def dot(a: Array, b: Array, c: Array) -> Array:
-        product = np.matmul(a.astype(inner), b.astype(inner))
-        return (product + c.astype(inner)).astype(wanted)
-
-    return _plain(operation, dot)
 
 
 def _combination(operation: Operation) -> tuple[_Block, tuple[np.dtype[Any], ...]]:
@@ -340,7 +190,7 @@ def _combination(operation: Operation) -> tuple[_Block, tuple[np.dtype[Any], ...
     return block, tuple(kind_of(kind).dtype for kind in operation.result_kinds)
 
 
-def _folding(operation: Operation) -> Callable[[Machine, Values], None]:
+def _folding(operation: Operation) -> Step:
     """Reductions and scans: elements of two operands and more stand beside each other in the region's arguments."""
     block, dtypes = _combination(operation)
     outer = tuple(outside(operation.regions[0]))
@@ -368,7 +218,7 @@ def _folding(operation: Operation) -> Callable[[Machine, Values], None]:
     return run
 
 
-def _map(operation: Operation) -> Callable[[Machine, Values], None]:
+def _map(operation: Operation) -> Step:
     """`tt.map_elementwise`, whose region may branch on single elements, so that it is run for each, or for as many as it takes."""
     blocks = _region(operation.regions[0])
     pack = operation.number("pack")
@@ -388,7 +238,7 @@ def _map(operation: Operation) -> Callable[[Machine, Values], None]:
     return run
 
 
-def _if(operation: Operation) -> Callable[[Machine, Values], None]:
+def _if(operation: Operation) -> Step:
     condition, results = operation.operands[0], tuple(operation.results)
     branches = [_region(region) for region in operation.regions]
     if any(len(one) > 1 for one in branches):
@@ -404,7 +254,7 @@ def _if(operation: Operation) -> Callable[[Machine, Values], None]:
     return run
 
 
-def _for(operation: Operation) -> Callable[[Machine, Values], None]:
+def _for(operation: Operation) -> Step:
     (block,) = _region(operation.regions[0])
     low, high, step, *carried = operation.operands
     results = tuple(operation.results)
@@ -433,7 +283,7 @@ def _for(operation: Operation) -> Callable[[Machine, Values], None]:
     return run
 
 
-def _while(operation: Operation) -> Callable[[Machine, Values], None]:
+def _while(operation: Operation) -> Step:
     (before,), (after,) = (_region(region) for region in operation.regions)
     carried, results = tuple(operation.operands), tuple(operation.results)
 
@@ -452,42 +302,13 @@ def _while(operation: Operation) -> Callable[[Machine, Values], None]:
     return run
 
 
-def _call(operation: Operation) -> Callable[[Machine, Values], None]:
+def _call(operation: Operation) -> Step:
     name = operation.attributes["callee"].removeprefix("@").strip('"')
-    return _effect(operation, lambda machine, *given: machine.module.run(machine, name, given))
+    return effect(operation, lambda machine, *given: machine.module.run(machine, name, given))
 
 
-def _extern(operation: Operation) -> Callable[[Machine, Values], None]:
-    """A function of the device's own library."""
-    symbol = operation.attributes["symbol"].strip('"')
-    function = libdevice.function_of(symbol)
-    if function is None:
-        raise Unread(symbol)
-    wanted = kind_of(operation.result_kinds[0]).dtype
-    compute = function
-
-    def run(*given: Array) -> Array:
-        return np.asarray(compute(*given)).astype(wanted)
-
-    return _plain(operation, run)
-
-
-def _poison(operation: Operation) -> Callable[[Machine, Values], None]:
-    kind = kind_of(operation.result_kinds[0])
-    value = np.zeros(kind.shape, dtype=kind.dtype)
-    return _plain(operation, lambda: value)
-
-
-_OTHERS: dict[str, Callable[[Operation], Callable[[Machine, Values], None]]] = {
-    "tt.get_program_id": _program_id,
-    "tt.get_num_programs": _num_programs,
-    "tt.addptr": _addptr,
-    "tt.assert": _assert,
-    "tt.load": _load,
-    "tt.store": _store,
-    "tt.atomic_rmw": _atomic,
-    "tt.atomic_cas": _swap,
-    "tt.dot": _dot,
+_OPERATIONS: dict[str, Callable[[Operation], Step]] = {
+    **EFFECTS,
     "tt.reduce": _folding,
     "tt.scan": _folding,
     "tt.map_elementwise": _map,
@@ -495,6 +316,4 @@ _OTHERS: dict[str, Callable[[Operation], Callable[[Machine, Values], None]]] = {
     "scf.for": _for,
     "scf.while": _while,
     "tt.call": _call,
-    "tt.extern_elementwise": _extern,
-    "ub.poison": _poison,
 }

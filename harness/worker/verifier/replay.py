@@ -40,7 +40,7 @@ from harness.worker.serving.records import (
 )
 from harness.worker.ttir import launch as compiled
 from harness.worker.ttir import lowering
-from harness.worker.ttir.machine import Wrong
+from harness.worker.ttir.endings import Wrong
 
 from . import shadow
 from .endings import Diverged, InOrder, Refused

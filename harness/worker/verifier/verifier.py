@@ -32,7 +32,7 @@ from harness.worker.serving.messages import (
     VerifierReport,
 )
 from harness.worker.serving.records import View
-from harness.worker.ttir.machine import Unread
+from harness.worker.ttir.endings import Unread
 
 from .endings import Diverged, InOrder, NotKnown, Refused
 from .kernels_only import NotAKernel
