@@ -26,7 +26,7 @@ from suites.task import Allowance
 from tests.support.gpu import gpu_pool, missing, needs_gpu, small
 
 __all__ = ["gpu_pool"]
-pytestmark = [pytest.mark.judge, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.judge, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="session")]
 FOLDER = Path(__file__).parent
 CASES = {
     "softmax": ("fp32", "fp16"),

@@ -7,6 +7,7 @@ in line; the others ask here. It serves programs that go one way and hand each o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .kinds import UnknownKind, kind_of
-from .text import Block
+from .text import Block, Operation
 
 Array = Any
 Place = tuple[int, int, int]
@@ -80,16 +81,18 @@ def shares(places: Iterable[Place], count: int) -> Iterable[list[Place]]:
 
 def largest(blocks: Iterable[Block]) -> int:
     """Elements of the largest tensor that operations give."""
-    found = 1
-    for block in blocks:
-        for one in block.operations:
-            for kind in one.result_kinds:
-                try:
-                    found = max(found, int(np.prod(kind_of(kind).shape)))
-                except UnknownKind:
-                    continue
-            found = max(found, *(largest(region) for region in one.regions), 1)
-    return found
+    return max((_largest_of(one) for block in blocks for one in block.operations), default=1)
+
+
+def _largest_of(operation: Operation) -> int:
+    return max((*map(_elements, operation.result_kinds), *map(largest, operation.regions)), default=1)
+
+
+def _elements(kind: str) -> int:
+    try:
+        return math.prod(kind_of(kind).shape)
+    except UnknownKind:
+        return 1
 
 
 def outside(region: Iterable[Block]) -> set[int]:

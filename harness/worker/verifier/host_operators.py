@@ -13,7 +13,7 @@ from harness.worker.serving.records import Items, Operator, Value, View
 
 from . import shadow
 from .endings import Refused
-from .host_copies import PART_COPIES, flat
+from .host_copies import PART_COPIES
 from .memory import Memory, dtype_named
 
 
@@ -80,8 +80,7 @@ class HostOperators:
                 f"line {step.line}: `{step.name}` reads what an earlier call left; no answer may hang on the calls before",
                 kind="kept_state",
             )
-        now = flat(memory.storages[view.storage]).cpu().numpy()
-        memory.lasting.write(view, item_bytes, sources, now)
+        memory.lasting.write(view, item_bytes, sources, memory.contents(view.storage))
         if step.name in operators.MOVING or (step.name in operators.SETTING and sources):
             self._moved(step, view, item_bytes, sources[-1])
         elif step.name in operators.FILLING:

@@ -58,7 +58,7 @@ class Memory:
 
     def keep(self) -> None:
         """Remembers the memory that outlives calls."""
-        self.held = {number: self._now(number).tobytes() for number in self.storages}
+        self.held = {number: self.contents(number).tobytes() for number in self.storages}
         self._marks = self.shadows.snapshot()
 
     def restore(self) -> None:
@@ -74,13 +74,13 @@ class Memory:
     def is_as_held(self, but: Collection[int]) -> bool:
         """Whether all memory is what it was before the call, `but` for some."""
         return all(
-            self._now(number).tobytes() == self.held.get(number)
+            self.contents(number).tobytes() == self.held.get(number)
             for number in self.storages
             if number not in but
         )
 
-    def _now(self, number: int) -> NDArray[np.uint8]:
-        """The bytes of a storage."""
+    def contents(self, number: int) -> NDArray[np.uint8]:
+        """The bytes of a storage as they are now: in place where the CPU sees it, else a copy."""
         seen = self._bytes.get(number)
         return flat(self.storages[number]).cpu().numpy() if seen is None else seen
 
@@ -185,7 +185,7 @@ class Memory:
                 first = known.span.start - address
                 self.shadows.store(number, first, torch.from_numpy(known.writes))
                 past = self.observation.read_past
-                self.lasting.store(number, first, known.writes, past, self._now(number))
+                self.lasting.store(number, first, known.writes, past, self.contents(number))
             seen = totals.get(address)
             totals[address] = known.writes.copy() if seen is None else seen | known.writes
             known.writes[:] = 0
