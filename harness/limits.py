@@ -47,6 +47,8 @@ GUEST_START_S = 30.0
 
 FAREWELL_S = 10.0
 """To answer what was left behind; the candidate's code no longer runs by then."""
+INTERPRETER_S = 10.0
+"""For the interpreter to end after a GPU's evaluation has ended: what it finds is added, but nothing waits longer for it."""
 ORACLE_S = 60.0
 """For the judge to make inputs and compare outputs, beside the time a case may take; after that it is replaced."""
 END_S = 5.0

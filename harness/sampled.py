@@ -12,9 +12,9 @@ from harness.worker.serving.messages import CaseTraffic
 from suites.task import Case, Task
 
 from .device import Target
-from .evaluation import ErrorReport, Evaluation, SampledTraffic, Verdict
+from .evaluation import ErrorReport, SampledTraffic
 from .product import Product
-from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
+from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched
 
 
 class Sampled(NamedTuple):
@@ -25,32 +25,6 @@ class Sampled(NamedTuple):
     notes: list[str]
     wrong: ErrorReport | None
     """What the kernels leave out at `gpu` sizes, or touch beyond their tensors."""
-
-    def beside(self, evaluation: Evaluation) -> Evaluation:
-        """A GPU's evaluation of the same candidate, with this; what is wrong at `gpu` sizes is wrong there too."""
-        notes = tuple(dict.fromkeys((*evaluation.notes, *self.notes)))
-        evaluation = msgspec.structs.replace(evaluation, **self.facts, notes=notes)
-        wrong = self.wrong
-        if wrong is None or evaluation.verdict is not Verdict.CORRECT:
-            return evaluation
-        changes: dict[str, dict[str, Any]] = {
-            "execution": {"ok": False, "detail": wrong.message},
-            "performance": {"ok": None, "detail": "no times are kept of a wrong candidate"},
-        }
-        stages = tuple(
-            msgspec.structs.replace(stage, **changes.get(stage.name, {})) for stage in evaluation.stages
-        )
-        return msgspec.structs.replace(
-            evaluation,
-            verdict=Verdict.WRONG,
-            error=wrong,
-            execution=False,
-            stages=stages,
-            latency=(),
-            speedup=None,
-            speedup_geomean=None,
-            not_timed=(),
-        )
 
 
 async def sampled(
@@ -65,7 +39,7 @@ async def sampled(
 ) -> Sampled:
     """Of a candidate that was run with these `counts`; without a `sampler` nothing is sampled."""
     traffic = await asyncio.to_thread(counted, task, cases, counts)
-    notes = [*unwritten(traffic)]
+    notes: list[str] = []
     samples: tuple[SampledTraffic, ...] = ()
     lacking: dict[str, str] = {}
     wrong = None

@@ -84,6 +84,9 @@ class Sampler:
             child.end()
 
 
+_COUNTS = tuple(name for name in CaseTraffic.__struct_fields__ if name in Traffic.__struct_fields__)
+
+
 def counted(task: Task, cases: Sequence[Case], rows: Sequence[CaseTraffic]) -> tuple[Traffic, ...]:
     """Exact counts at `cpu` sizes beside the cost model."""
     by_name = {case.name: case for case in cases}
@@ -96,7 +99,7 @@ def counted(task: Task, cases: Sequence[Case], rows: Sequence[CaseTraffic]) -> t
                 sizes=case.cpu,
                 minimal_bytes=cost.minimal_bytes,
                 flops=cost.flops,
-                **msgspec.structs.asdict(one),
+                **{name: getattr(one, name) for name in _COUNTS},
             )
         )
     return tuple(found)
@@ -128,17 +131,6 @@ def extrapolated(
             )
         )
     return tuple(found), lacking
-
-
-def unwritten(traffic: Sequence[Traffic]) -> list[str]:
-    """Notes on reads of memory that nobody wrote, each line of the candidate once: padding is read so, and mistakes are."""
-    told: dict[str, str] = {}
-    for one in traffic:
-        for read in one.uninitialised:
-            told.setdefault(
-                read.partition(":")[0], f"case {one.case}: {read}; it held NaN or large integers here"
-            )
-    return list(told.values())
 
 
 def missed(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from harness import limits
+from harness.evaluation import Finding, line_in
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.sandbox import sandbox
 from harness.worker.serving import arena, linux, trace
@@ -112,8 +113,7 @@ class Guest:
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
         self._snapshot = Snapshot.take()
         try:
-            with self._recorder.importing():
-                self._module = import_candidate(self._file, request.source)
+            self._module = import_candidate(self._file, request.source)
         except SystemExit:  # it leaves; how the process ended tells
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
@@ -130,7 +130,6 @@ class Guest:
         return Loaded(
             nonce=request.nonce,
             parameters=parameters,
-            tables=self._recorder.tables(),
             not_reached=not_reached,
         )
 
@@ -154,7 +153,8 @@ class Guest:
         value = None
         with self._runner.observe(inputs) as observation:
             operators = watch.OperatorWatch(observation, str(self._file), self._recorder)
-            self._recorder.begin(inputs)
+            if request.record:
+                self._recorder.begin(inputs)
             try:
                 with torch.set_grad_enabled(not request.no_gradients), operators:
                     named = {
@@ -236,7 +236,15 @@ def traffic_of(case: str, observation: Observation) -> CaseTraffic:
         dot_flops=observation.dot_flops,
         launches=len(observation.launches),
         programs=sum(launch.programs for launch in observation.launches),
-        out_of_bounds=tuple(observation.out_of_bounds),
-        uninitialised=tuple(observation.uninitialised),
-        bent_promises=tuple(observation.bent_promises),
+        missed_stores=tuple(observation.missed_stores),
+        findings=tuple(
+            Finding(kind=kind, message=message, case=case, line=line_in(message))
+            for kind, messages in (
+                ("out_of_bounds", observation.missed_loads),
+                ("race", observation.races),
+                ("false_promise", observation.false_promises),
+                ("uninitialised", observation.uninitialised),
+            )
+            for message in messages
+        ),
     )

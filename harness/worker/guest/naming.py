@@ -202,8 +202,6 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
         types={} if isinstance(kernel, ConstexprFunction) else constants.types(kernel),
         defaults=tuple(value(one, _no_tensor, function_of) for one in fn.__defaults__ or ()),
         computes_constants=isinstance(kernel, ConstexprFunction),
-        debug=not isinstance(kernel, ConstexprFunction) and constants.checks(kernel),
-        noinline=not isinstance(kernel, ConstexprFunction) and constants.stands_alone(kernel),
     )
 
 

@@ -131,8 +131,6 @@ class Lanes:
     _loads: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
     _stores: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
     """By allocation."""
-    withheld: dict[int, int] = field(default_factory=dict)
-    """By address: the bits that a store would have left there, had it come last (`unordered`)."""
     _late: dict[tuple[int, ...], Mask] = field(default_factory=dict)
     """By shape: lanes that may have loaded what a store before which they came put there."""
 
@@ -145,7 +143,6 @@ class Lanes:
         """All lanes have done what came before."""
         self._loads.clear()
         self._stores.clear()
-        self.withheld.clear()
 
     def load(self, access: Access) -> None:
         """Note who loads."""
@@ -155,14 +152,6 @@ class Lanes:
     def store(self, access: Access) -> None:
         """Note who stores."""
         self._stores[id(access.home)].append(access)
-
-    def contested(self, store: Access) -> Mask:
-        """Of the active lanes of a store, or an atomic, those to whose place another warp stored, which may do so later as well."""
-        found = np.zeros(store.live.size, dtype=bool)
-        for before in self._stores.get(id(store.home), ()):
-            if before.meets(store):
-                found |= _met(before, store, None)
-        return found
 
     def overtakes(self, store: Access, changing: Changing) -> bool:
         """

@@ -2,15 +2,13 @@
 """
 The device library under Triton's interpreter, which has none: its functions return `None` there, silently.
 
-The functions that kernels use most are computed with numpy in the operand's own precision, those that devices do not round
-correctly as `elsewhere` says; the others say that this device cannot judge.
+The functions that kernels use most are computed with numpy in the operand's own precision; the others say that this device cannot judge.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +19,7 @@ from triton.language.extra.cuda import libdevice as cuda
 from triton.language.extra.hip import libdevice as hip
 from triton.runtime.interpreter import TensorHandle, interpreter_semantic
 
-from .elsewhere import POWER_OF_E, QUOTIENT, ROOT, Inexact, fused
+from .arithmetic import fused
 from .tracing import operation
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -40,13 +38,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp2": np.exp2,
     "exp10": lambda x: np.power(x.dtype.type(10), x),
     "expm1": np.expm1,
-    "fast_expf": POWER_OF_E,
+    "fast_expf": np.exp,
     "log": np.log,
     "log2": np.log2,
     "log10": np.log10,
     "log1p": np.log1p,
     "fast_logf": np.log,
-    "sqrt": ROOT,
+    "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "cbrt": np.cbrt,
     "sin": np.sin,
@@ -73,18 +71,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copysign": np.copysign,
     "fma": fused,
     "div_rn": np.divide,
-    "fast_dividef": QUOTIENT,
+    "fast_dividef": np.divide,
     "add_rn": np.add,
     "sub_rn": np.subtract,
     "mul_rn": np.multiply,
 }
-COMPILED = "as_compiled"
-"""Attribute of a replacement: what it replaces."""
-_SYMBOL = re.compile(r"__(?:ocml_(?P<hip>\w+)_f(?:16|32|64)|nv_(?P<cuda>\w+))$")
-EXACT = frozenset(
-    {"abs", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint", "fmod", "copysign", "fma"}
-    | {"div_rn", "add_rn", "sub_rn", "mul_rn"}
-)
 PREDICATES: dict[str, Callable[..., Any]] = {"isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit}
 
 
@@ -98,38 +89,11 @@ def install(cannot: Callable[[str], Exception], missing: str) -> None:
                 or function.__module__ != module.__name__
             ):
                 continue
-            replacement = _replacement(name, cannot, missing)
-            replacement.__dict__[COMPILED] = function
-            setattr(module, name, replacement)
-
-
-def compiled_functions() -> tuple[tuple[Any, str, Any], ...]:
-    """Each module and name of a function that was replaced, with the one that a compiler takes."""
-    return tuple(
-        (module, name, vars(function)[COMPILED])
-        for module in (portable, cuda, hip)
-        for name, function in vars(module).items()
-        if COMPILED in getattr(function, "__dict__", {})
-    )
-
-
-def function_of(symbol: str) -> Callable[..., Any] | None:
-    """What a symbol of a device's library computes, as `__ocml_tanh_f32` or `__nv_tanhf`; `None` where that is not known."""
-    found = _SYMBOL.match(symbol)
-    if not found:
-        return None
-    name = found["hip"] or found["cuda"]
-    for known in (name, name.removesuffix("f")):
-        function = FUNCTIONS.get(known) or PREDICATES.get(known)
-        if function is not None:
-            return function
-    return None
+            setattr(module, name, _replacement(name, cannot, missing))
 
 
 def _replacement(name: str, cannot: Callable[[str], Exception], missing: str) -> Callable[..., Any]:
     compute, predicate = FUNCTIONS.get(name), PREDICATES.get(name)
-    if compute is not None and name not in EXACT and not isinstance(compute, Inexact):
-        compute = Inexact(compute)
 
     def replacement(*args: Any, **named: Any) -> Any:
         operands = [interpreter_semantic.to_tensor(arg) for arg in args]

@@ -38,7 +38,7 @@ class Answers:
         problem = findings.structure(run.returned, self._task)
         if problem:
             return ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
-        return findings.out_of_bounds(run)
+        return findings.out_of_bounds(run, self._task)
 
     def mismatch(self, run: Run) -> Mismatch | None:
         """The first output that the oracle disagrees with."""

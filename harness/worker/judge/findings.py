@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,11 @@ from harness.worker.guest import operators
 from harness.worker.serving.messages import GPU_FAULT, Failed, LeftBehind, Returned
 from suites.task import Task
 
-from . import replay_findings
+from . import kernel_findings, replay_findings
 
 if TYPE_CHECKING:
     from .caller import Run
     from .replays import Outcome
-
-_LINE = re.compile(r"line (\d+)")
 
 
 def structure(returned: Returned, task: Task) -> str:
@@ -45,22 +42,15 @@ def structure(returned: Returned, task: Task) -> str:
     return ""
 
 
-def out_of_bounds(run: Run) -> ErrorReport | None:
-    """Accesses outside every tensor: seen by the interpreter, or proven by a guard zone."""
-    seen = run.returned.traffic.out_of_bounds
-    lead = f"case {run.case.name}: "
-    if seen:
-        more = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
-        line = _LINE.search(seen[0])
-        return ErrorReport(
-            kind="out_of_bounds",
-            message=f"{lead}{seen[0]}{more}",
-            trace="\n".join(seen),
-            line=int(line[1]) if line else None,
-        )
-    if run.broken_guards:
-        return ErrorReport(kind="out_of_bounds", message=f"{lead}memory {run.broken_guards[0]} was written")
-    return None
+def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
+    """Stores outside every tensor, seen by the interpreter or proven by a guard zone, and loads where the task is strict about them."""
+    error = kernel_findings.missed_stores(run.returned.traffic)
+    if error is None and run.broken_guards:
+        message = f"case {run.case.name}: memory {run.broken_guards[0]} was written"
+        error = ErrorReport(kind="out_of_bounds", message=message)
+    return error or kernel_findings.raised(
+        [finding for finding in run.returned.traffic.findings if finding.kind == "out_of_bounds"], task.strict
+    )
 
 
 def of_call(run: Run, task: Task) -> ErrorReport | None:

@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
+LOWEST_ADDRESS = 1 << 32
+"""Integers from here on may be addresses; those below are numbers."""
 MAX_STEPS = 16384
 """Of one call; a longer record is not replayed."""
 MAX_DEPTH = 32
@@ -19,7 +21,7 @@ class View(msgspec.Struct, frozen=True, tag="view"):
     """A tensor: where it lies in which storage."""
 
     storage: int
-    """Number that the guest gave the storage, for as long as it lives."""
+    """Number of the storage in this record."""
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -120,7 +122,7 @@ def _hold_depth(value: Items | Constexpr) -> None:
 
 
 class Contents(msgspec.Struct, frozen=True, tag="contents"):
-    """Memory whose contents entered from the host, or that was there before: bytes, or poison where there are none."""
+    """Memory that was there before the call: its bytes, or poison where there are none."""
 
     storage: int
     size_bytes: int
@@ -180,10 +182,6 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     """Of parameters whose annotation fixes it, as `i8` and `*fp16`."""
     computes_constants: bool = False
     """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
-    debug: bool = False
-    """Its checks are compiled unless a launch says otherwise: `tl.device_assert`, and of integers that wrap around."""
-    noinline: bool = False
-    """It stays a function of its own in the compiled code."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -194,21 +192,8 @@ class Record(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     functions: tuple[FunctionNotes, ...]
     returned: tuple[View, ...]
-    forgotten: tuple[int, ...] = ()
-    """Storages that were gone when the call began."""
     excess: str = ""
     """What the call did more of than a record holds, so that the record ends there; empty when it is whole."""
-
-
-class Table(msgspec.Struct, frozen=True):
-    """A tensor that the import of the candidate left, before there were inputs."""
-
-    storage: int
-    data: bytes
-    addresses: tuple[tuple[int, Address], ...] = ()
-    """Places (in bytes) that hold the address of other memory."""
-    made: str = ""
-    """How it was made, where a kernel was given it, so that its bytes are others where none runs; else empty."""
 
 
 def trials(record: Record) -> frozenset[int]:

@@ -26,7 +26,6 @@ from triton.runtime.jit import ConstexprFunction, KernelInterface
 from harness.worker.interpreter import constants
 from harness.worker.serving import trace
 from harness.worker.serving.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
-from harness.worker.ttir import lowering
 
 MODULES = frozenset({"triton", "math", "triton.language"})
 BUILTINS = {
@@ -65,10 +64,7 @@ class NotAKernel(Exception):
 class Kernels:
     """The jit functions of one candidate, built when they are asked for."""
 
-    def __init__(
-        self, source: str, file: str, make_value: Callable[[Value], Any], *, whole: bool = False
-    ) -> None:
-        """`whole`: readable functions are to be compiled to the end, so that those called `noinline` stay apart."""
+    def __init__(self, source: str, file: str, make_value: Callable[[Value], Any]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like were told by the static stage
             tree = ast.parse(source)
@@ -76,7 +72,6 @@ class Kernels:
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         self._file = file
         self._make_value = make_value
-        self._whole = whole
         self._lists_some = "do_not_specialize" in source
         self._definitions = {
             (node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])): node
@@ -87,27 +82,21 @@ class Kernels:
         self._codes: dict[Function, tuple[CodeType, CodeType]] = {}
         self._built: dict[bytes, dict[Function, Any]] = {}
 
-    def build(self, notes: tuple[FunctionNotes, ...], *, readable: bool = False) -> dict[Function, Any]:
-        """
-        The functions of one record, which name each other; those of an equal record again, where all they name is constant.
-
-        `readable`: to be lowered by the compiler (`ttir`), not interpreted.
-        """
-        key = msgspec.msgpack.encode(
-            (notes, readable)
-        )  # equal numbers of different types are different constants
+    def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
+        """The functions of one record, which name each other; those of an equal record again, where all they name is constant."""
+        key = msgspec.msgpack.encode(notes)  # equal numbers of different types are different constants
         made = self._built.get(key)
         if made is None:
-            made = self._build(notes, readable=readable)
+            made = self._build(notes)
             if len(self._built) < MOST_BUILT and all(map(_is_constant, notes)):
                 self._built[key] = made
         return made
 
-    def _build(self, notes: tuple[FunctionNotes, ...], *, readable: bool) -> dict[Function, Any]:
+    def _build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
         made: dict[Function, Any] = {}
         scopes: dict[Function, dict[str, Any]] = {}
         for one in notes:
-            made[one.function], scopes[one.function] = self._function(one, readable=readable)
+            made[one.function], scopes[one.function] = self._function(one)
         for one in notes:
             for name, value in one.names.items():
                 if isinstance(value, Function):
@@ -116,10 +105,10 @@ class Kernels:
                     scopes[one.function][name] = made[value]
                 elif name in scopes[one.function]:
                     found = language(value) if isinstance(value, Language) else self._make_value(value)
-                    scopes[one.function][name] = lowering.compiled(found) if readable else found
+                    scopes[one.function][name] = found
         return made
 
-    def _function(self, notes: FunctionNotes, *, readable: bool) -> tuple[Any, dict[str, Any]]:
+    def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
         names = self._checked(notes)
         plain, rewritten = self._codes[notes.function]
         scope: dict[str, Any] = {"__builtins__": dict(BUILTINS), "tl": tl, **dict.fromkeys(names)}
@@ -127,15 +116,6 @@ class Kernels:
         body = self._defined(plain, scope, notes)
         if notes.computes_constants:
             return triton.constexpr_function(body), scope
-        if readable:
-            text = self._definitions[notes.function.name, notes.function.line]
-            listed = self._unspecialised(notes)
-            listing = {
-                "do_not_specialize": listed,
-                "debug": notes.debug,
-                "noinline": notes.noinline and self._whole,
-            }
-            return lowering.Readable(body, _bare(text), self._file, **listing), scope
         fn = triton.jit(body)
         if isinstance(fn, interpreter.InterpretedFunction):
             fn.kwargs["do_not_specialize"] = self._unspecialised(notes)
