@@ -175,7 +175,11 @@ def verdict_lines(
         lines += [EMPTY, line(f"does not compile for {target_name}", "warn")]
         lines += [line(each) for each in wrap(clean(message), width)]
     findings = tuple(finding.text for finding in evaluation.findings)
-    for title, texts in (("findings", findings), ("notes", evaluation.notes), ("printed", (evaluation.printed,))):
+    for title, texts in (
+        ("findings", findings),
+        ("notes", evaluation.notes),
+        ("printed", (evaluation.printed,)),
+    ):
         told = [each for text in texts for each in wrap(clean(text.strip("\n")), width - 2) if text]
         if told:
             lines += [EMPTY, line(title, "head"), *(line(f"  {each}", "dim") for each in told)]

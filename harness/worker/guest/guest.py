@@ -143,7 +143,9 @@ class Guest:
             return ran
         report = self._returned(request, ran)
         self._runner.give_back()
-        self._kept.keep(outputs.plain(outputs.parts_of(ran.value)[1]))
+        made = outputs.plain(outputs.parts_of(ran.value)[1])
+        # The memory of an input is the judge's, who fills it anew for the next call.
+        self._kept.keep(tuple(part for part in made if not outputs.in_inputs(part, ran.inputs)))
         return report
 
     def _run(self, request: Call, arguments: dict[str, Any]) -> Ran | Failed:

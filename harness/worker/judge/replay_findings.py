@@ -91,28 +91,35 @@ def of_outcome(outcome: Outcome) -> Iterator[Finding]:
 
 def facts(outcomes: Sequence[Outcome]) -> tuple[Fact, ...]:
     """What replays prove, and which calls they could not run."""
-    known: list[Fact] = []
-    told_of: set[str] = set()
-    for outcome in outcomes:
-        case, report = outcome.run.case.name, outcome.replayed
-        if report is None:
-            known.append(Fact(f"{case}: replay", f"not replayed: {outcome.why_not}", Basis.EVIDENCE))
-            continue
-        if case in told_of:
-            continue
-        told_of.add(case)
-        traffic = report.traffic
-        values = "own values (Python reads tensors)" if outcome.own_values else "other values"
-        order = "programs in order (some wait)" if outcome.in_order else "programs in reverse"
-        stored = sum(data.origins.get("stored", 0) for data in report.outputs)
-        elements = sum(sum(data.origins.values()) for data in report.outputs)
-        fact = (
-            f"{values}, {order}: {traffic.launches} launches ({', '.join(report.kernels)}), {traffic.programs} programs, "
-            f"{traffic.unique_read_bytes} bytes read, {traffic.unique_write_bytes} written, "
-            f"{stored} of {elements} output elements stored by kernels"
-        )
-        known.append(Fact(f"{case}: replay", fact, Basis.PROOF))
-    return tuple(known)
+    missing = tuple(
+        Fact(f"{outcome.run.case.name}: replay", f"not replayed: {outcome.why_not}", Basis.EVIDENCE)
+        for outcome in outcomes
+        if outcome.replayed is None
+    )
+    replayed = [outcome for outcome in outcomes if outcome.replayed is not None]
+    if len(replayed) <= 1:
+        return (*(_fact(outcome) for outcome in replayed), *missing)
+    own_values = sum(outcome.own_values for outcome in replayed)
+    in_order = sum(outcome.in_order for outcome in replayed)
+    value = (
+        f"{len(replayed)} of {len(outcomes)} calls were repeated by their kernels alone with right answers, "
+        f"{len(replayed) - own_values} of them on other values, {len(replayed) - in_order} with programs in reverse"
+    )
+    return (Fact("replay", value, Basis.PROOF), *missing)
+
+
+def _fact(outcome: Outcome) -> Fact:
+    report = outcome.replayed
+    assert report is not None
+    values = "own values (Python reads tensors)" if outcome.own_values else "other values"
+    order = "programs in order (some wait)" if outcome.in_order else "programs in reverse"
+    stored = sum(data.origins.get("stored", 0) for data in report.outputs)
+    elements = sum(sum(data.origins.values()) for data in report.outputs)
+    value = (
+        f"{values}, {order}: {report.traffic.launches} launches ({', '.join(report.kernels)}), "
+        f"{stored} of {elements} output elements stored by kernels"
+    )
+    return Fact(f"{outcome.run.case.name}: replay", value, Basis.PROOF)
 
 
 def _wrong_outputs(lead: str, report: Replayed, task: Task, wrong: Mismatch) -> ErrorReport:

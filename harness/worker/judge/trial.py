@@ -64,6 +64,8 @@ class Trial:
         self._case = ""
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
+        self._kept_findings: list[Finding] = []
+        """Findings that are of no one call."""
         self._answers = Answers(begin.task, tf32=place.has_tf32())
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
@@ -251,6 +253,8 @@ class Trial:
         before, stale = self._answers.was_right(run), self._answers.is_stale(run)
         mismatch = self._answers.mismatch(run)
         if mismatch is None:
+            if self._begin.exam and self._answers.has_other_bits(run) and not self._tuned(run):
+                self._kept_findings.append(wording.not_deterministic(run.case.name))
             return
         if stale:
             raise Stop(Verdict.REJECTED, wording.stale(run.case.name))
@@ -288,7 +292,7 @@ class Trial:
 
     def _findings(self) -> tuple[Finding, ...]:
         called = (finding for run in self._runs for finding in run.returned.traffic.findings)
-        return kernel_findings.each_once((*called, *self._replays.findings))
+        return kernel_findings.each_once((*called, *self._replays.findings, *self._kept_findings))
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure

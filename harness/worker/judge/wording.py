@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.evaluation import ErrorReport, Mismatch
+from harness.evaluation import ErrorReport, Finding, Mismatch
 from suites.task import EntryPoint
 
 
@@ -83,6 +83,12 @@ def not_repeatable(case: str) -> ErrorReport:
             "uninitialised memory or a race"
         ),
     )
+
+
+def not_deterministic(case: str) -> Finding:
+    """Right both times, with other bits."""
+    message = "a second call with the same inputs gave other bits within the tolerance: atomics, a race or state between calls"
+    return Finding(kind="not_deterministic", message=message, case=case)
 
 
 def stale(case: str) -> ErrorReport:
