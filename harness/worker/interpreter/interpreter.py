@@ -1,7 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `constants`, `loops`, `pipelines`, `expressions`, `accesses`, `gaps`, `hints`, `indices`, `reductions`, `unpromised`, `quotients`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `descriptors`, `quick`, `programs`, `tracing`,
+With `launches`, `constants`, `loops`, `pipelines`, `expressions`, `accesses`, `gaps`, `hints`, `aliases`, `indices`, `reductions`, `unpromised`, `quotients`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `descriptors`, `quick`, `programs`, `tracing`,
 `shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
