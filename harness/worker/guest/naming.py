@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 import inspect
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 import triton.language as tl
@@ -50,13 +52,11 @@ class CannotName(Exception):
     """A value that no record can hold; the text says which."""
 
 
-class TwoOfOnePlace(CannotName):
-    """Jit functions that stand at one place of the text and need different things, as those made in a loop."""
-
-
 def value(given: Any, view_of: ViewOf, function_of: FunctionOf) -> Value:
     """Any value that a launch or an operator is given, tensors included."""
     refuse_own_kind(given)
+    if isinstance(given, enum.Enum):
+        return value(given.value, view_of, function_of)
     match given:
         case None | bool() | str():
             return given
@@ -92,6 +92,8 @@ def refuse_own_kind(given: Any) -> None:
     """
     kind = type(given)
     if kind in _PLAIN or not isinstance(given, _BASES) or kind in _NUMPY:
+        return
+    if isinstance(given, enum.Enum) and type(given.value) in _PLAIN:
         return
     named_tuple = kind.__bases__ == (tuple,) and hasattr(kind, "_fields")
     if named_tuple and all(getattr(kind, name) is getattr(tuple, name) for name in _OF_TUPLES):
@@ -145,34 +147,29 @@ class Functions:
 
     def __init__(self) -> None:
         self._noted: dict[Function, FunctionNotes] = {}
-        self._known: dict[int, Any] = {}
-        """The functions themselves, by address."""
+        self._known: dict[int, tuple[Any, Function]] = {}
+        """The functions themselves, by identity, with their names here."""
 
     def notes(self) -> tuple[FunctionNotes, ...]:
         """Of all, in order."""
         return tuple(self._noted.values())
 
     def add(self, kernel: Any, function_of: FunctionOf) -> Function:
-        """
-        How it is told from others: by its place.
-
-        `CannotName` where another one of the same place needs something else, as functions that are made in a loop do.
-        """
-        code = kernel.fn.__code__
-        function = Function(name=code.co_name, line=int(code.co_firstlineno))
+        """The function's name in a record: its place, and a number where functions of one place need different things."""
         if id(kernel.fn) in self._known:
-            return function
-        self._known[id(kernel.fn)] = kernel.fn
-        first = function not in self._noted
-        if first:
-            self._noted[function] = FunctionNotes(function, {}, (), ())  # it may call itself
+            return self._known[id(kernel.fn)][1]
+        name, line = kernel.fn.__code__.co_name, int(kernel.fn.__code__.co_firstlineno)
+        twins = [known for known in self._noted if (known.name, known.line) == (name, line)]
+        function = Function(name=name, line=line, twin=len(twins))
+        self._known[id(kernel.fn)] = kernel.fn, function
+        self._noted[function] = FunctionNotes(function, {}, (), ())  # it may call itself
         found = notes(function, kernel, function_of)
-        if first:
-            self._noted[function] = found
-        elif found != self._noted[function]:
-            raise TwoOfOnePlace(
-                f"two functions `{function.name}` of one place that differ in what they are given; hand that over as an argument"
-            )
+        for twin in twins:
+            if msgspec.structs.replace(found, function=twin) == self._noted[twin]:
+                del self._noted[function]
+                self._known[id(kernel.fn)] = kernel.fn, twin
+                return twin
+        self._noted[function] = found
         return function
 
 
@@ -185,8 +182,6 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
         if name in fn.__globals__ or name in known:
             try:
                 names[name] = value(known.get(name, fn.__globals__.get(name)), _no_tensor, function_of)
-            except TwoOfOnePlace:
-                raise
             except CannotName:
                 continue
     constexprs = tuple(

@@ -76,9 +76,10 @@ def _parameters(kernel: Any) -> Iterator[Any]:
 def arguments(executor: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
     """What the programs of a launch are called with; `TypeError` or `OverflowError` for what a launch refuses."""
     kept, typed = vars(executor.fn).get(_KEPT, ()), vars(executor.fn).get(_TYPED, {})
+    constexprs = {one.name for one in _parameters(executor) if one.is_constexpr}
     return {
         name: value
-        if name in executor.constexprs
+        if name in constexprs
         else _of_type(name, value, typed[name])
         if name in typed
         else interpreter._implicit_cvt(value)

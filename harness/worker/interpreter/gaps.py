@@ -24,8 +24,7 @@ OVERLAPS = (
 def install() -> None:
     """Say `unsupported` where a kernel uses what the interpreter lacks or computes wrongly."""
     builder = interpreter.InterpreterBuilder
-    for method in ("create_extern_elementwise", "create_inline_asm"):
-        setattr(builder, method, refusing(MISSING.format(what=method.removeprefix("create_"))))
+    builder.create_inline_asm = refusing(MISSING.format(what="inline_asm"))
 
     def missing(self: Any, name: str) -> Any:
         if not name.startswith(("create_", "get_")):

@@ -6,7 +6,6 @@ Touches the internals of Triton's interpreter (3.6 and 3.7).
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -20,7 +19,7 @@ from triton.runtime import interpreter
 from harness.device import Target
 from harness.worker.compiler.stub import stub
 
-from . import constants, gaps, hints, loops, tuning
+from . import aliases, constants, gaps, hints, loops, tuning
 from .observing import current
 from .traffic import LaunchRecord
 
@@ -30,6 +29,7 @@ _told: list[Mapping[str, Any]] = []
 def install(target: Target) -> None:
     """Note launches in the observation that runs; an autotuned kernel takes the config that the judge asked for."""
     tuning.install()
+    aliases.install()
     _patch_once_a_launch()
     _hook_launches(target)
 
@@ -46,67 +46,42 @@ def options(given: Mapping[str, Any]) -> Iterator[None]:
 
 def _patch_once_a_launch() -> None:
     """
-    The interpreter patches `triton.language` anew for each call of a device function, `tl.sum` among them, and never
-    takes that back. Here each module is patched once a launch and restored when it ends: less work, and nothing is
-    left changed.
+    Patch `triton.language` once a launch and restore it when the launch ends: less work, and nothing is left changed.
+
+    The interpreter patches the modules that a kernel's globals name, anew for each call of a device function (`tl.sum` among them),
+    and never takes that back. Here both modules are patched, whatever the kernel names, and `builtins` gets a kernel's aliases.
     """
     patch_language = interpreter._patch_lang
-    inner: list[Any] = []
-    patched: set[frozenset[str]] = set()
-    replaced: dict[tuple[frozenset[str], frozenset[frozenset[str]]], list[tuple[Any, str, Any]]] = {}
-    """What a patch puts where, by the modules that are in use and those that are patched by then."""
+    patches: list[tuple[Any, str, Any]] = []
 
-    def patch(fn: Any) -> Any:
-        key = languages(fn), frozenset(patched)
-        if key not in replaced:
-            scope = patch_anew(fn)
-            replaced[key] = [(owner, name, getattr(owner, name)) for owner, name, _ in scope._changes]
-            return scope
+    def patch(_: Any) -> Any:
+        if not patches:
+            return patch_anew()
         scope = interpreter._LangPatchScope()
-        for owner, name, value in replaced[key]:
+        for owner, name, value in patches:
             scope.set_attr(owner, name, value)
         return scope
 
-    def patch_anew(fn: Any) -> Any:
-        scope = patch_language(fn)
+    def patch_anew() -> Any:
+        scope = patch_language(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
         # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
         scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
         hints.patch(scope)
         loops.patch(scope)
         scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))
+        patches.extend((owner, name, getattr(owner, name)) for owner, name, _ in scope._changes)
+        aliases.remember(scope._changes)
         return scope
 
-    @functools.cache
-    def languages(fn: Any) -> frozenset[str]:
-        return frozenset(
-            module.__name__ for module in (tl, tl.core) if any(module is v for v in fn.__globals__.values())
-        )
-
-    def patch_for_launch(fn: Any) -> Any:
-        outer = patch(fn)
-        patched.add(languages(fn))
-
-        def restore() -> None:
-            patched.clear()
-            while inner:
-                inner.pop().restore()
-            outer.restore()
-
-        return SimpleNamespace(restore=restore)
-
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        used = languages(self.fn)
-        if used not in patched:
-            inner.append(patch(self.fn))
-            patched.add(used)
         fn = self.rewrite()
         try:
             return fn(*args, **kwargs)
         except Exception as error:
             raise interpreter.InterpreterError(repr(error)) from error
 
-    interpreter._patch_lang = patch_for_launch
+    interpreter._patch_lang = patch
     interpreter.InterpretedFunction.__call__ = call
 
 

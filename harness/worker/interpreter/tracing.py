@@ -58,6 +58,7 @@ _PURE = frozenset(
         *("create_fp_trunc", "create_int_cast", "create_idiv", "create_sdiv", "create_udiv", "create_ashr"),
         *("create_srem", "create_urem", "create_shl", "create_lshr"),
         *("create_umulhi", "create_clampf", "create_select", "create_fma", "create_fabs", "create_erf"),
+        "create_extern_elementwise",
         *("create_rsqrt", "create_reshape", "create_trans", "create_make_range", "create_histogram"),
         *(
             "create_gather",

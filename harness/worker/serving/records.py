@@ -74,6 +74,8 @@ class Function(msgspec.Struct, frozen=True, tag="function"):
     name: str
     line: int
     """Of its first decorator, or of `def`."""
+    twin: int = 0
+    """Counts the functions of one place that differ in what they name, as those that a factory makes."""
 
 
 class Descriptor(msgspec.Struct, frozen=True, tag="descriptor"):

@@ -35,6 +35,14 @@ BUILTINS = {
         "isinstance", "print", "sum", "round", "reversed", "ValueError", "TypeError", "AssertionError",
     )
 }  # fmt: skip
+CONSTANT_BUILTINS = {
+    name: getattr(builtins, name)
+    for name in (
+        "any", "all", "map", "filter", "sorted", "set", "dict", "divmod", "pow", "repr", "next", "iter", "Exception", "KeyError",
+        "IndexError", "ZeroDivisionError", "NotImplementedError", "RuntimeError",
+    )
+}  # fmt: skip
+"""What functions of constants may name beside, which are Python."""
 MOST_BUILT = 64
 """Records whose functions are kept."""
 _HIDDEN = frozenset({"handle", "data", "format", "format_map", "mro", "fn", "const"})
@@ -47,6 +55,8 @@ _FORBIDDEN = (
     ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.DictComp, ast.SetComp, ast.ClassDef,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Try,
 )  # fmt: skip
+_OF_CONSTANTS = (ast.Lambda, ast.NamedExpr, ast.DictComp, ast.SetComp, ast.Try)
+"""Forbidden in kernels, and plain Python in a function of constants."""
 
 
 _TENSORS = frozenset({"torch.Tensor", "Tensor"})
@@ -111,7 +121,8 @@ class Kernels:
     def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
         names = self._checked(notes)
         plain, rewritten = self._codes[notes.function]
-        scope: dict[str, Any] = {"__builtins__": dict(BUILTINS), "tl": tl, **dict.fromkeys(names)}
+        known = BUILTINS | (CONSTANT_BUILTINS if notes.computes_constants else {})
+        scope: dict[str, Any] = {"__builtins__": known, "tl": tl, **dict.fromkeys(names)}
         scope["interpreter_semantic"] = interpreter.interpreter_semantic
         body = self._defined(plain, scope, notes)
         if notes.computes_constants:
@@ -141,7 +152,10 @@ class Kernels:
         known = self._known.get(notes.function)
         if known is None or known[0] != notes:
             plain = self._plain(notes.function)
-            known = self._known[notes.function] = notes, check(plain, notes.names)
+            known = self._known[notes.function] = (
+                notes,
+                check(plain, notes.names, constants=notes.computes_constants),
+            )
             if notes.function not in self._codes:
                 self._codes[notes.function] = self._compiled(plain)
         return known[1]
@@ -183,18 +197,27 @@ def _is_number(value: Value) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, Dtype, Language, Function))
 
 
-def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]:
-    """The names that a body uses and does not define; `NotAKernel` where it is more than Triton's language."""
+def check(node: ast.FunctionDef, values: Mapping[str, Value], *, constants: bool = False) -> tuple[str, ...]:
+    """
+    The names that a body uses and does not define; `NotAKernel` where it is more than Triton's language.
+
+    `constants`: it is a `triton.constexpr_function`, which computes with Python's values.
+    """
     if node.args.kwonlyargs or node.args.vararg or node.args.kwarg or node.args.posonlyargs:
         raise NotAKernel(f"kernel `{node.name}` has parameters that Triton does not take", node.lineno)
     own = {one.arg for one in node.args.args}
     inner = [one for statement in node.body for one in ast.walk(statement)]
     own |= {one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    own |= {one.arg for one in inner if isinstance(one, ast.arg)}
+    own |= {one.name for one in inner if isinstance(one, ast.ExceptHandler) and one.name}
+    allowed = _OF_CONSTANTS if constants else ()
+    plain = BUILTINS.keys() | (CONSTANT_BUILTINS.keys() if constants else ())
     used: dict[str, None] = {}
     roots = set()
     within = {id(one.value) for one in inner if isinstance(one, ast.Attribute)}
     for one in inner:
-        if isinstance(one, _FORBIDDEN) or (isinstance(one, ast.stmt) and not isinstance(one, _STATEMENTS)):
+        statement = isinstance(one, ast.stmt) and not isinstance(one, _STATEMENTS)
+        if (statement or isinstance(one, _FORBIDDEN)) and not isinstance(one, allowed):
             raise NotAKernel(f"kernel `{node.name}` holds what is not of Triton's language", one.lineno)
         if isinstance(one, ast.Attribute):
             if _check_attribute(node.name, one, values, own) and id(one) not in within:
@@ -203,14 +226,19 @@ def check(node: ast.FunctionDef, values: Mapping[str, Value]) -> tuple[str, ...]
                 roots.add(id(one.value))
         if isinstance(one, ast.keyword) and (one.arg or "").startswith("_"):
             raise NotAKernel(f"kernel `{node.name}` uses the private argument `{one.arg}`", one.value.lineno)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "isinstance":
+        if (
+            isinstance(one, ast.Call)
+            and isinstance(one.func, ast.Name)
+            and one.func.id == "isinstance"
+            and not constants
+        ):
             _check_kind(node.name, one)
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id not in own:
             if one.id.startswith("__"):
                 raise NotAKernel(f"kernel `{node.name}` uses `{one.id}`", one.lineno)
             if one.id in values:
                 used[one.id] = None
-            elif one.id not in BUILTINS:
+            elif one.id not in plain:
                 what = "which is no number, text, dtype, constexpr or jit function"
                 raise NotAKernel(f"kernel `{node.name}` uses the name `{one.id}`, {what}", one.lineno)
     for one in inner:
@@ -241,7 +269,7 @@ def language(reference: Language) -> Any:
             raise NotAKernel(f"a kernel uses the module {reference.module}", None)
         return module
     found = vars(module).get(reference.member)
-    if not _of_language(found) or reference.member.startswith("_"):
+    if not _of_language(found) or _is_private(reference.member, found):
         raise NotAKernel(f"a kernel uses {reference.module}.{reference.member}", None)
     return found
 
@@ -256,7 +284,7 @@ def _check_attribute(kernel: str, node: ast.Attribute, values: Mapping[str, Valu
         for at, name in enumerate(path[1:], 1):
             if not isinstance(place, ModuleType):
                 break
-            if name.startswith("_") or not hasattr(place, name):
+            if _is_private(name, getattr(place, name, None)) or not hasattr(place, name):
                 raise NotAKernel(f"kernel `{kernel}` uses `{'.'.join(path)}`", node.lineno)
             place = getattr(place, name)
             last = at == len(path) - 1
@@ -279,9 +307,12 @@ def _of_language(found: Any) -> bool:
     if isinstance(found, (bool, int, float, str, tl.dtype, tl.constexpr, ConstexprFunction, KernelInterface)):
         return True
     module = getattr(found, "__module__", None) or ""
-    return callable(found) and (
-        module.startswith("triton.language") or module in ("math", "harness.worker.interpreter.libdevice")
-    )
+    return callable(found) and (module.startswith("triton.language") or module == "math")
+
+
+def _is_private(name: str, found: Any) -> bool:
+    """Jit functions and functions of constants of Triton's library may be called by any name: kernels call `tl.standard._log2`."""
+    return name.startswith("_") and not isinstance(found, (ConstexprFunction, KernelInterface))
 
 
 def _path(node: ast.expr) -> list[str]:

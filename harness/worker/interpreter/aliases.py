@@ -1,0 +1,127 @@
+"""
+Names of a kernel that stand for Triton's builtins and constants, whichever way the kernel came by them.
+
+The interpreter replaces members of Triton's modules while a kernel runs. A kernel that holds a builtin itself (`exp = tl.exp`,
+`from triton.language import cast`, a closure, a function of its own that `@core.extern` made) would call the one of the compiler. Here each
+call in a kernel passes `called`, which gives the replacement. Constants of modules (`LOG2E = tl.constexpr(1.44)`) compute with tensors as
+their plain values do, `.value` of a constant that the interpreter unwrapped is that constant, and closures keep their variables.
+
+Touches the internals of Triton's interpreter (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import triton.language as tl
+from triton.runtime import interpreter
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    f"__{name}__": getattr(operator, f"__{name}__")
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"),
+        *("lt", "le", "gt", "ge", "eq", "ne"),
+    )
+}
+_PLAIN = (bool, int, float, str, tuple, type(None), tl.dtype)
+_OF_CONSTANTS = (len, int, float, bool, str, abs, list, round)
+"""Functions of Python's that a compiler calls with the values of constants."""
+_FACTORY = "with_closure"
+
+_replacements: dict[int, Any] = {}
+"""What stands in a builtin's place, by the builtin's identity."""
+_kept: list[Any] = []
+"""The builtins themselves, so that no other object gets the identity of one."""
+
+
+def install() -> None:
+    """Once a process, before a kernel is interpreted."""
+    semantic = interpreter.interpreter_semantic
+    semantic.called, semantic.value_of = called, _value_of
+    transformer = interpreter.ASTTransformer
+    transformer.visit_Call, transformer.visit_Attribute = _visit_call, _visit_attribute
+    interpreter.FunctionRewriter._compile_and_exec = _compile_and_exec
+    for name, compute in _OPERATORS.items():
+        setattr(tl.constexpr, name, _unwrapping(getattr(tl.constexpr, name), compute))
+
+
+def remember(changes: Iterable[tuple[Any, str, Any]]) -> None:
+    """Take the replacements of builtins from what a scope changed: owner, name and the value before."""
+    for owner, name, before in changes:
+        if callable(before) and not isinstance(owner, type):
+            _kept.append(before)
+            _replacements[id(before)] = getattr(owner, name)
+
+
+def called(function: Any) -> Any:
+    """What a call in a kernel reaches: the interpreter's replacement of a builtin, any other function itself."""
+    replacement = _replacements.get(id(function))
+    if replacement is not None:
+        return replacement
+    if any(function is one for one in _OF_CONSTANTS):
+        return functools.partial(_of_values, function)
+    own = inspect.isfunction(function) and tl.core.is_builtin(function)
+    if own or (inspect.ismethod(function) and _is_left_out(function.__func__)):
+        return functools.partial(function, _semantic=interpreter.interpreter_semantic)
+    return function
+
+
+@functools.cache
+def _is_left_out(method: Any) -> bool:
+    """Whether a method of tensors is a builtin that the interpreter does not replace, as `x.exp()`."""
+    return method in vars(tl.tensor).values() and "_semantic" in inspect.signature(method).parameters
+
+
+def _of_values(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*(one.value if isinstance(one, tl.constexpr) else one for one in args))
+
+
+def _visit_call(self: Any, node: ast.Call) -> ast.Call:
+    self.generic_visit(node)
+    node.func = _asked("called", node.func)
+    return node
+
+
+def _visit_attribute(self: Any, node: ast.Attribute) -> ast.expr:
+    self.generic_visit(node)
+    return _asked("value_of", node.value) if node.attr == "value" and isinstance(node.ctx, ast.Load) else node
+
+
+def _asked(helper: str, node: ast.expr) -> ast.expr:
+    semantic = ast.Name(id="interpreter_semantic", ctx=ast.Load())
+    function = ast.Attribute(value=semantic, attr=helper, ctx=ast.Load())
+    return ast.copy_location(ast.Call(func=function, args=[node], keywords=[]), node)
+
+
+def _value_of(given: Any) -> Any:
+    """`.value` in a kernel: a compiler wraps all constants, the interpreter none but those of modules."""
+    return given if isinstance(given, _PLAIN) else given.value
+
+
+def _unwrapping(method: Callable[..., Any], compute: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def operate(self: Any, other: Any) -> Any:
+        return compute(self.value, other) if isinstance(other, tl.tensor) else method(self, other)
+
+    return operate
+
+
+def _compile_and_exec(self: Any, tree: ast.Module) -> Any:
+    """The rewritten function, defined inside a function whose parameters are the closure's variables."""
+    fn = self.fn
+    space = fn.__globals__
+    for name, value in vars(interpreter).items():
+        space.setdefault(name, value)
+    parameters = [ast.arg(arg=name) for name in fn.__code__.co_freevars]
+    arguments = ast.arguments(posonlyargs=[], args=parameters, kwonlyargs=[], kw_defaults=[], defaults=[])
+    result = ast.Return(ast.Name(id=fn.__name__, ctx=ast.Load()))
+    factory = ast.FunctionDef(_FACTORY, arguments, [*tree.body, result], [], type_params=[])
+    module = ast.fix_missing_locations(ast.Module([factory], []))
+    local: dict[str, Any] = {}
+    exec(compile(module, self.filename, "exec"), space, local)  # noqa: S102 (the kernel's own text)
+    return local[_FACTORY](*(cell.cell_contents for cell in fn.__closure__ or ()))

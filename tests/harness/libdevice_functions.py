@@ -1,0 +1,45 @@
+# ruff: noqa: N803 -- as kernels are written
+"""Calls each function of `CALLS` in an interpreted kernel, for the target that is named, and prints the results as JSON; run by a test."""
+
+import json
+import os
+import sys
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from harness.targets import target
+from harness.worker.interpreter.interpreter import UnsupportedHere, prepare
+
+prepare(target(sys.argv[1]))
+
+from triton.language.extra import libdevice  # noqa: E402 -- after the process is prepared, as a guest does it
+
+
+@triton.jit
+def of_one(x, out, FUNCTION: tl.constexpr):
+    tl.store(out, FUNCTION(tl.load(x)))
+
+
+@triton.jit
+def of_two(x, y, out, FUNCTION: tl.constexpr):
+    tl.store(out, FUNCTION(tl.load(x), tl.load(y)))
+
+
+def call(name: str, dtype: str, result: str, *given: float):
+    arguments = [torch.tensor([one], dtype=getattr(torch, dtype)) for one in given]
+    out = torch.zeros(1, dtype=getattr(torch, result))
+    kernel = of_one if len(given) == 1 else of_two
+    try:
+        kernel[(1,)](*arguments, out, FUNCTION=getattr(libdevice, name))
+    except Exception as error:  # noqa: BLE001
+        cause = error.__cause__ or error
+        return f"{'unsupported' if isinstance(cause, UnsupportedHere) else type(cause).__name__}: {cause}"
+    return np.asarray(out.double() if out.dtype.is_floating_point else out).tolist()[0]
+
+
+print(json.dumps([call(*one) for one in json.loads(sys.argv[2])]))  # noqa: T201
