@@ -1,11 +1,10 @@
-"""Kahan's compensated sum over blocks; the result does not change between calls."""
+"""Kahan's compensated sum runs over blocks."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "rms_norm_residual"
-EXPECT = ("correct", "")
 
 
 @triton.jit
