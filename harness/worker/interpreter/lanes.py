@@ -76,10 +76,6 @@ class Access:
             return self.places
         return (self.places[:, None] + np.arange(self.item_bytes)).reshape(-1)
 
-    def of_lanes(self, found: Mask) -> Mask:
-        """What was found of `noted` places, of each active lane."""
-        return np.asarray(found.reshape(self.live.size, -1).any(axis=1))
-
     def all_lanes(self, _: Mask | None) -> Mask:
         """See `Changing`."""
         return np.ones(self.addresses.size, dtype=bool)

@@ -92,7 +92,7 @@ def _directed(function: Function, mode: str, to: Any = None) -> Function:
             beyond = np.abs(near) > np.abs(exact)
         else:
             beyond = near > exact if mode == "rd" else near < exact
-        return np.where(beyond, np.nextafter(near, dtype(towards)), near)
+        return np.asarray(np.where(beyond, np.nextafter(near, dtype(towards)), near))
 
     return compute
 
@@ -149,13 +149,15 @@ def _of_bits(function: Callable[[int, int], int]) -> Function:
 
     def compute(x: Array) -> Array:
         width = x.dtype.itemsize * 8
-        return np.vectorize(lambda value: function(int(value), width), otypes=[np.uint64])(_bits(x))
+        return np.asarray(
+            np.vectorize(lambda value: function(int(value), width), otypes=[np.uint64])(_bits(x))
+        )
 
     return compute
 
 
 def _upper_half(a: Array, b: Array) -> Array:
-    return (a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8)
+    return np.asarray((a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8))
 
 
 def _byte_perm(a: Array, b: Array, selector: Array) -> Array:
@@ -210,7 +212,7 @@ def _erfcx(x: float) -> float:
 
 
 def _norm(*parts: Array) -> Array:
-    return np.sqrt(np.sum([part * part for part in parts], axis=0))
+    return np.asarray(np.sqrt(np.sum([part * part for part in parts], axis=0)))
 
 
 _erf, _erfc = _each(math.erf), _each(math.erfc)
@@ -378,7 +380,7 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, Function]]:
 
 
 def _is_defined_in(module: ModuleType, function: Function) -> bool:
-    return inspect.unwrap(function).__module__ == module.__name__
+    return bool(inspect.unwrap(function).__module__ == module.__name__)
 
 
 def _replace(module: ModuleType, name: str, function: Function) -> None:

@@ -13,8 +13,6 @@ LOWEST_ADDRESS = 1 << 32
 """Integers from here on may be addresses; those below are numbers."""
 MAX_STEPS = 16384
 """Of one call; a longer record is not replayed."""
-MAX_DEPTH = 32
-"""Of values that hold values: who reads a record goes down into them."""
 
 
 class View(msgspec.Struct, frozen=True, tag="view"):
@@ -42,23 +40,17 @@ class Constant(msgspec.Struct, frozen=True, tag="constant"):
 
 
 class Items(msgspec.Struct, frozen=True, tag="items"):
-    """A tuple or list of values; `ValueError` where they hold others too deeply."""
+    """A tuple or list of values."""
 
     items: tuple[Value, ...]
     fields: tuple[str, ...] = ()
     """Names of the items, where they have some."""
 
-    def __post_init__(self) -> None:
-        _hold_depth(self)
-
 
 class Constexpr(msgspec.Struct, frozen=True, tag="constexpr"):
-    """A value in `tl.constexpr`; `ValueError` where it holds others too deeply."""
+    """A value in `tl.constexpr`."""
 
     value: Value
-
-    def __post_init__(self) -> None:
-        _hold_depth(self)
 
 
 class Language(msgspec.Struct, frozen=True, tag="language"):
@@ -107,20 +99,6 @@ Value: TypeAlias = (
     " | Descriptor | Reinterpreted | Address | None"
 )
 """What an argument can be; `Items` and `Constexpr` hold values again."""
-
-
-def _hold_depth(value: Items | Constexpr) -> None:
-    level: list[Value] = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, (Items, Constexpr))
-            for inner in (one.items if isinstance(one, Items) else (one.value,))
-        ]
-        if not level:
-            return
-    raise ValueError(f"values hold values more than {MAX_DEPTH} deep")
 
 
 class Contents(msgspec.Struct, frozen=True, tag="contents"):
