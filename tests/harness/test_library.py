@@ -19,10 +19,9 @@ import functools
 import math
 
 TABLE = {"one": 1}
-LIMIT = 3
 
 
-def plain(order="strict", *, scope="all"):
+def plain(order="strict"):
     return order
 
 
@@ -40,26 +39,12 @@ def inner(order="strict"):
 
 
 class Stage:
-    steps = [1, 2]
-
     def make(self):
         return 1
 
     @property
     def name(self):
         return "stage"
-
-    @staticmethod
-    def check():
-        return True
-
-
-class Text:
-    def __init__(self, fn):
-        self.fn, self._src = fn, "def kernel(): pass"
-
-
-kernel = Text(plain)
 """
 
 
@@ -78,22 +63,8 @@ def defaults(module: Any) -> None:
     module.plain.__defaults__ = ("relaxed",)
 
 
-def keyword(module: Any) -> None:
-    module.plain.__kwdefaults__["scope"] = "one"
-
-
-def no_keyword(module: Any) -> None:
-    module.plain.__kwdefaults__.clear()
-
-
-def no_keywords(module: Any) -> None:
-    module.plain.__kwdefaults__ = None
-
-
 def code(module: Any) -> None:
-    module.inner.__wrapped__.__code__ = module.plain.__code__.replace(
-        co_kwonlyargcount=0, co_nlocals=1, co_varnames=("order",)
-    )
+    module.inner.__wrapped__.__code__ = module.plain.__code__.replace(co_nlocals=1, co_varnames=("order",))
 
 
 def method(module: Any) -> None:
@@ -104,15 +75,8 @@ def getter(module: Any) -> None:
     module.Stage.name.fget.__code__ = (lambda self: "other").__code__  # noqa: ARG005
 
 
-def text(module: Any) -> None:
-    module.kernel._src = "def kernel(): return 1"
-
-
 ALWAYS = {
     defaults: "some_compiler.stages.plain",
-    keyword: "some_compiler.stages.plain",
-    no_keyword: "some_compiler.stages.plain",
-    no_keywords: "some_compiler.stages.plain",
     code: "some_compiler.stages.inner",
     method: "some_compiler.stages.Stage.make",
     getter: "some_compiler.stages.Stage.name",
@@ -123,34 +87,13 @@ def entry(module: Any) -> None:
     module.TABLE["two"] = 2
 
 
-def value(module: Any) -> None:
-    module.TABLE["one"] = 11
-
-
-def item(module: Any) -> None:
-    module.Stage.steps[0] = 3
-
-
-def constant(module: Any) -> None:
-    module.LIMIT = 4
-
-
 def shadow(module: Any) -> None:
     module.len = lambda _: 0
 
 
-def overriding(module: Any) -> None:
-    module.Stage.__getattr__ = lambda self, name: name  # noqa: ARG005
-
-
 WHOLE = {
     entry: "some_compiler.stages.TABLE",
-    value: "some_compiler.stages.TABLE",
-    item: "some_compiler.stages.Stage.steps",
-    constant: "some_compiler.stages.LIMIT",
     shadow: "some_compiler.stages.len",
-    overriding: "some_compiler.stages.Stage.__getattr__",
-    text: "some_compiler.stages.plain",
 }
 
 
