@@ -32,7 +32,7 @@ from triton.runtime.errors import OutOfResources
 from harness.device import Target
 from harness.targets import hardware
 from harness.worker.guest import importing, naming
-from harness.worker.guest.library import Library
+from harness.worker.guest.library import Members, owners_in
 from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stored
 from harness.worker.interpreter import shim
 from harness.worker.serving.records import Address, Contents, Function, Table, Value, View
@@ -111,7 +111,7 @@ def install(target: Target) -> None:
 
 def remember() -> None:
     """Hold what changes from now on against the candidate; once a process, when all of ours stands in its place."""
-    _before.settings, _before.triton = settings.now(), Library("triton", whole=True)
+    _before.settings, _before.triton = settings.now(), Members(owners_in("triton"))
 
 
 def accept(owner: Any, name: str) -> None:
