@@ -294,7 +294,7 @@ class _Maker:
         return self.axes.within(largest, axis, low, min(2 * low, largest), kind)
 
     def _aligned(self) -> Iterator[JudgedCase]:
-        """Few rows, and along the other axes multiples of 16 and not of 32."""
+        """Few rows, and along the other axes multiples of 16 and not of 32; every kind of degenerate row, no special values."""
         kind = f"multiples of {ALIGNED}"
         base = self._drawn_base(kind)
         first, *others = self.axes.ranges
@@ -318,7 +318,7 @@ class _Maker:
 
         for case in _any(first_fitting(self._work, make, PARTS)):
             made = self._roughened(case)
-            yield dataclasses.replace(made, degenerate=made.degenerate and tuple(RowKind))
+            yield dataclasses.replace(made, special=False, degenerate=made.degenerate and tuple(RowKind))
 
     def _blocked(self) -> Iterator[JudgedCase]:
         """Rows in eights, and along the other axes multiples of 32, which blocks divide. None where an axis is not free."""

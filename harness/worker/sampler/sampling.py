@@ -4,7 +4,7 @@ Runs a few programs of each launch at `gpu` sizes and counts what they ask memor
 
 Loads answer with made-up values and stores go nowhere, so only addresses and masks are computed. Some programs run
 once more with other values: where they then ask for other bytes, what the kernel does depends on its data and a sample
-says nothing. Touches the internals of Triton's interpreter (3.6 and 3.7); for a process that does nothing else.
+says nothing. Nor does it where the CPU seconds of a sample are spent. Touches the internals of Triton's interpreter (3.6 and 3.7); for a process that does nothing else.
 """
 
 from __future__ import annotations
