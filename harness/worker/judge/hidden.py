@@ -130,7 +130,7 @@ class _Maker:
         floating = tuple(dtype for dtype in self.widest if "float" in dtype)
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
             yield from self._plain("large values", dtypes=floating, extreme=True)
-        if len(self._signature.required) > 1:
+        if len(self._signature.required) > 1 and not self._task.in_place:
             yield from self._plain("one tensor twice", last=WIDE, twice=True)
         for name, default in self._defaults():
             if TINY[0] <= default <= TINY[1]:
