@@ -80,6 +80,8 @@ def test_tiles_that_lie_together_on_a_die_need_fewer_bytes_there(reports: dict[s
     ("name", "why"),
     [
         ("skips_what_is_small", "which bytes it asks for depends on values that it loads"),
+        ("sums_rows", "which bytes it asks for depends on values that it loads"),
+        ("sums_rows_by_length", "which bytes it asks for depends on values that it loads"),
         ("looks_at_values", "host code reads values of tensors (`item`)"),
         ("waits", "a program waits for a value that another one writes (line "),
     ],
@@ -87,6 +89,15 @@ def test_tiles_that_lie_together_on_a_die_need_fewer_bytes_there(reports: dict[s
 def test_what_depends_on_data_is_not_sampled(reports: dict[str, CaseSampled], name: str, why: str) -> None:
     assert reports[name].flow is None
     assert why in reports[name].why
+
+
+@pytest.mark.parametrize("name", ["strides", "strides_whatever_is_raised", "never_asks"])
+def test_a_sample_that_takes_long_is_left_out_and_says_why(
+    reports: dict[str, CaseSampled], name: str
+) -> None:
+    """Given 0.3 s of CPU time; the first would take seconds, the second minutes, the third never ends."""
+    assert reports[name].flow is None
+    assert "more than 0.3 s of CPU time" in reports[name].why
 
 
 def test_what_asks_for_nothing_again_and_again_does_not_wait(reports: dict[str, CaseSampled]) -> None:
