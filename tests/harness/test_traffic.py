@@ -30,7 +30,8 @@ def test_exactly_the_lanes_inside_are_kept_and_counted(indices: list[int], data:
     assert (kept is None) == (not missed)
     if kept is not None:
         assert kept.tolist() == inside
-    assert bool(seen.out_of_bounds) == bool(missed)
+    assert bool(seen.missed_loads) == bool(missed)
+    assert not seen.missed_stores
     assert seen.requested_read_bytes == 4 * int(mask.sum())
     assert seen.unique_read_bytes == 4 * len(
         {index for index, good in zip(indices, inside, strict=True) if good}
@@ -60,7 +61,7 @@ def test_a_pointer_may_not_reach_another_tensor() -> None:
     assert kept is not None
     assert not kept.any()
     assert not seen.wrote(y)
-    assert "`x_ptr`" in seen.out_of_bounds[0]
+    assert "`x_ptr`" in seen.missed_stores[0]
 
 
 def test_views_share_what_their_storage_may_do() -> None:
@@ -78,7 +79,7 @@ def test_an_address_without_origin_finds_live_tensors() -> None:
     seen = Observation()
     assert seen.touch("load", addresses(made, [0, 15]), None, 4, None) is None
     assert seen.touch("load", np.array([8], dtype=np.uint64), None, 4, None) is not None
-    assert "outside every tensor" in seen.out_of_bounds[0]
+    assert "outside every tensor" in seen.missed_loads[0]
 
 
 def test_freed_memory_is_never_taken_for_a_newer_tensor() -> None:
@@ -95,7 +96,7 @@ def test_reports_are_few() -> None:
     seen = Observation()
     for name in range(50):
         seen.touch("load", addresses(x, [9]), None, 4, seen.origin(x, (f"p{name}",)))
-    assert len(seen.out_of_bounds) == 8
+    assert len(seen.missed_loads) == 8
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
@@ -156,5 +157,5 @@ def test_a_miss_says_how_far_and_why() -> None:
     seen = Observation()
     seen.masked = False
     seen.touch("load", addresses(x, [6, 7, 8, 9]), None, 4, seen.origin(x, ("x_ptr",)))
-    assert "load of 2 elements past the end of `x_ptr` (index 8 to 9, size 8)" in seen.out_of_bounds[0]
-    assert seen.out_of_bounds[0].endswith("in program (0, 0, 0); it has no mask")
+    assert "load of 2 elements past the end of `x_ptr` (index 8 to 9, size 8)" in seen.missed_loads[0]
+    assert seen.missed_loads[0].endswith("in program (0, 0, 0); it has no mask")
