@@ -18,7 +18,7 @@ from suites.task import Case, Task
 from .device import Target
 from .errors import WorkerDied
 from .estimate import estimate
-from .evaluation import ErrorReport, Estimate, SampledTraffic, Traffic
+from .evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
 from .pool import DevicePool
 from .product import Product
 
@@ -133,41 +133,51 @@ def extrapolated(
     return tuple(found), lacking
 
 
-def missed(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
-    """Accesses outside their tensor that only `gpu` sizes show: the first one as an error, and a note for each line of the candidate.
+def missed(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[Finding]]:
+    """The error of the first store outside its tensor at `gpu` sizes, and findings: the loads outside, one for each line.
 
-    They are certain: none is among them whose address depends on loaded values.
+    All are certain: none has an address that depends on loaded values.
     """
-    told: dict[str, str] = {}
-    for one in sampled:
-        for access in one.out_of_bounds:
-            told.setdefault(access.partition(":")[0], f"case {one.case} at its gpu sizes: {access}")
-    notes = list(told.values())
-    return (ErrorReport(kind="out_of_bounds", message=notes[0]) if notes else None), notes
+    stores: list[str] = []
+    loads: dict[str, Finding] = {}
+    for traffic in sampled:
+        where = f"{traffic.case} at its gpu sizes"
+        for access in traffic.out_of_bounds:
+            line, _, what = access.partition(": ")
+            if what.startswith("load"):
+                loads.setdefault(line, Finding("out_of_bounds", access, where, line_in(line)))
+            else:
+                stores.append(f"case {where}: {access}")
+    error = ErrorReport(kind="out_of_bounds", message=stores[0], line=line_in(stores[0])) if stores else None
+    return error, list(loads.values())
 
 
-def untouched(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
+def untouched(task: Task, sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[Finding]]:
     """
-    What cannot be right at `gpu` sizes, as its kernels touch less than inputs and outputs hold, with what the host copies for
-    them to work on in place; and notes on what may not be.
+    The error of a case whose kernels touch less at `gpu` sizes than inputs and outputs hold, and findings where that is possible.
 
-    An error only where the bound holds: no address depends on loaded values, and every program was sampled or all that
-    were, of each place in the grid, ask for equally much.
+    What the host copies for kernels that work in place counts as touched. It is an error only where the bound holds: no address
+    depends on loaded values, and every program was sampled or all sampled programs of each place in the grid ask for equally much.
+    Nothing is said of a task that wants inputs changed: an element that is read and written counts twice in its `minimal_bytes`.
     """
-    error, notes = None, []
-    for one in sampled:
-        if one.unique_high_bytes + one.moved_bytes >= TOUCHED * one.minimal_bytes:
+    error = None
+    findings: list[Finding] = []
+    for traffic in () if task.in_place else sampled:
+        if traffic.unique_high_bytes + traffic.moved_bytes >= TOUCHED * traffic.minimal_bytes:
             continue
+        where = f"{traffic.case} at its gpu sizes"
         text = (
-            f"case {one.case} at its gpu sizes: kernels touch at most {one.unique_high_bytes:,} distinct bytes, "
-            f"inputs and outputs hold {one.minimal_bytes:,}"
+            f"kernels touch at most {traffic.unique_high_bytes:,} distinct bytes, "
+            f"inputs and outputs hold {traffic.minimal_bytes:,}"
         )
-        alike = one.requested_low_bytes == one.requested_high_bytes or one.sampled == one.programs
-        if alike and not one.remarks:
-            error = error or ErrorReport(kind="gpu_sizes", message=text)
+        alike = (
+            traffic.requested_low_bytes == traffic.requested_high_bytes or traffic.sampled == traffic.programs
+        )
+        if alike and not traffic.remarks:
+            error = error or ErrorReport(kind="gpu_sizes", message=f"case {where}: {text}")
         else:
-            notes.append(f"{text}, by a sample that may have missed some")
-    return error, notes
+            findings.append(Finding("gpu_sizes", f"{text}, by a sample that may have missed some", where))
+    return error, findings
 
 
 def estimates(

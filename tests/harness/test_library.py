@@ -1,7 +1,8 @@
-"""What a candidate may change in a library that compiles its kernels: each way is told by its name."""
+"""Replaced members of a library are named, and what the library does itself is not."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import subprocess
 import sys
@@ -12,16 +13,12 @@ from typing import Any
 
 import pytest
 
-from harness.worker.guest.library import Library
+from harness.worker.guest.library import Members, owners_in
 
 SOURCE = """
 import functools
-import math
 
-TABLE = {"one": 1}
-
-
-def plain(order="strict"):
+def plain(order="strict", *, scope="all"):
     return order
 
 
@@ -45,6 +42,14 @@ class Stage:
     @property
     def name(self):
         return "stage"
+
+    @staticmethod
+    def check():
+        return True
+
+
+class Later(Stage):
+    pass
 """
 
 
@@ -59,12 +64,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
         del sys.modules[name]
 
 
-def defaults(module: Any) -> None:
-    module.plain.__defaults__ = ("relaxed",)
-
-
-def code(module: Any) -> None:
-    module.inner.__wrapped__.__code__ = module.plain.__code__.replace(co_nlocals=1, co_varnames=("order",))
+def function(module: Any) -> None:
+    module.plain = module.inner
 
 
 def method(module: Any) -> None:
@@ -72,61 +73,67 @@ def method(module: Any) -> None:
 
 
 def getter(module: Any) -> None:
-    module.Stage.name.fget.__code__ = (lambda self: "other").__code__  # noqa: ARG005
+    module.Stage.name = property(lambda self: "other")  # noqa: ARG005
 
 
-ALWAYS = {
-    defaults: "some_compiler.stages.plain",
-    code: "some_compiler.stages.inner",
+def static(module: Any) -> None:
+    module.Stage.check = staticmethod(lambda: False)
+
+
+def inherited(module: Any) -> None:
+    module.Later.make = lambda self: 2  # noqa: ARG005
+
+
+def wrapper_of_its_own(module: Any) -> None:
+    before = module.plain
+    module.plain = functools.wraps(before)(lambda *_: "relaxed")
+
+
+def removed(module: Any) -> None:
+    del module.plain
+
+
+CHANGES = {
+    function: "some_compiler.stages.plain",
     method: "some_compiler.stages.Stage.make",
     getter: "some_compiler.stages.Stage.name",
+    static: "some_compiler.stages.Stage.check",
+    inherited: "some_compiler.stages.Later.make",
+    wrapper_of_its_own: "some_compiler.stages.plain",
+    removed: "some_compiler.stages.plain",
 }
 
 
-def entry(module: Any) -> None:
-    module.TABLE["two"] = 2
+def members() -> Members:
+    return Members(owners_in("some_compiler"))
 
 
-def shadow(module: Any) -> None:
-    module.len = lambda _: 0
-
-
-WHOLE = {
-    entry: "some_compiler.stages.TABLE",
-    shadow: "some_compiler.stages.len",
-}
-
-
-@pytest.mark.parametrize("depth", ["functions", "whole"])
-def test_nothing_is_told_where_nothing_was_changed(package: ModuleType, depth: str) -> None:
-    library = Library("some_compiler", whole=depth == "whole")
+def test_calls_and_new_names_are_no_change(package: ModuleType) -> None:
+    known = members()
     assert package.plain() == package.inner() == "strict"
     assert package.Stage().name == "stage"
-    assert not list(library.replaced())
+    package.later = print
+    assert not list(known.replaced())
 
 
-@pytest.mark.parametrize("depth", ["functions", "whole"])
-@pytest.mark.parametrize("change", ALWAYS)
-def test_what_a_function_does_is_held_beside_what_it_did(
-    package: ModuleType, change: Any, depth: str
-) -> None:
-    library = Library("some_compiler", whole=depth == "whole")
+def test_what_a_library_wraps_itself_is_no_change(package: ModuleType) -> None:
+    known = members()
+    package.plain = package.wrapped(package.plain)
+    assert not list(known.replaced())
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_replaced_member_is_named(package: ModuleType, change: Any) -> None:
+    known = members()
     change(package)
-    assert ALWAYS[change] in list(library.replaced())
+    assert CHANGES[change] in list(known.replaced())
 
 
-@pytest.mark.parametrize("change", WHOLE)
-def test_where_a_package_rests_all_that_it_holds_is(package: ModuleType, change: Any) -> None:
-    library = Library("some_compiler", whole=True)
-    change(package)
-    assert WHOLE[change] in list(library.replaced())
-
-
-def test_what_is_ours_is_no_difference(package: ModuleType) -> None:
-    library = Library("some_compiler", whole=True)
-    method(package)
-    library.accept(package.Stage, "make")
-    assert not list(library.replaced())
+def test_what_is_ours_is_no_change(package: ModuleType) -> None:
+    known = members()
+    package.Stage.make = print
+    known.accept(package.Stage, "make")
+    assert not list(known.replaced())
 
 
 WORKERS = ("harness.worker.guest.gpu", "harness.worker.timing.timer")

@@ -1,177 +1,79 @@
-"""A library as it is loaded: whether a function of its own, or anything that its modules and classes hold, was replaced since."""
+"""Whether a member of a module or class was replaced: what a name means now and what it meant before, by identity."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from operator import attrgetter, is_not
-from types import FunctionType, ModuleType
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+Owner = ModuleType | type
 
 _DRIVER = ".driver"
 """Modules called so fill in parts of themselves when a device is first used."""
 _MOVING = frozenset(
-    {
-        "__abstractmethods__",
-        "_abc_impl",
-        "__annotations__",
-        "__dict__",
-        "__weakref__",
-        "__doc__",
-        "__slotnames__",
-        "__warningregistry__",
-    }
+    {"__abstractmethods__", "_abc_impl", "_", "last_type", "last_value", "last_traceback", "last_exc"}
 )
-_GROWING = frozenset({"_triton_jit_function_registry"})
-"""Where a package keeps what others make by it."""
-_WRAPPED = ("__wrapped__", "__func__", "fget", "fn")
-_PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
-_TEXT = "_src"
-"""Of a jit function, which is compiled from it."""
+"""Names that change as Python runs."""
 
 
-class Library:
-    """
-    The functions of a package: of all its modules that are loaded but drivers, native ones too, and of all classes that can be reached from there.
+class Members:
+    """The functions, classes and properties of modules and classes. A name that appears later is no difference: libraries load parts lazily."""
 
-    With `whole` all else too that they hold, what dicts and lists among it hold, and names that come later: for a process in which nothing of
-    the package changes by itself.
-    """
-
-    def __init__(self, package: str, *, whole: bool = False) -> None:
-        self._package = package
-        self._whole = whole
-        owners = list(self._owners())
-        self._known = [(one, self._members(one)) for one in owners]
-        self._names = [(one, frozenset(vars(one))) for one in owners if whole]
-        held = [value for _, members in self._known for value in members.values()]
-        self._insides = Insides(held)
-        self._texts = [
-            (value, vars(value)[_TEXT]) for value in held if _TEXT in getattr(value, "__dict__", ())
-        ]
-        self._items = [
-            (f"{_name(owner)}.{name}", value, _items(value))
-            for owner, members in self._known
-            for name, value in members.items()
-            if isinstance(value, (dict, list, set)) and name not in _GROWING and value is not sys.modules
-        ]
-        self._modules = [(name, module) for name, module in sys.modules.items() if self._has(name)]
+    def __init__(self, owners: Iterable[Owner]) -> None:
+        self._before = [(owner, _members(owner)) for owner in owners]
 
     def replaced(self) -> Iterator[str]:
-        """Names that now mean something else or nothing, as `triton.compiler.compiler.compile`."""
-        for owner, known in self._known:
-            members = vars(owner)
-            if not holds(members, known):
-                changed = (name for name, value in known.items() if members.get(name) is not value)
-                yield from (f"{_name(owner)}.{name}" for name in changed)
-        yield from (name for name, module in self._modules if sys.modules.get(name) is not module)
-        yield from self._insides.changed()
-        for value, text in self._texts:
-            if vars(value)[_TEXT] is not text:
-                yield f"{value.fn.__module__}.{value.fn.__qualname__}"
-        for name, value, items in self._items:
-            now = _items(value)
-            if len(now) != len(items) or any(map(is_not, items, now)):
-                yield name
-        for owner, names in self._names:
-            for name in vars(owner).keys() - names - _MOVING:
-                if not isinstance(vars(owner)[name], ModuleType):
+        """Names that mean something else now or nothing, as `torch.matmul`."""
+        for owner, before in self._before:
+            now = _members(owner)
+            for name, value in before.items():
+                if now.get(name) is not value and not _is_wrapped_by_library(owner, now.get(name), value):
                     yield f"{_name(owner)}.{name}"
 
-    def accept(self, owner: Any, name: str) -> None:
-        """What is called so by now is no difference."""
-        for one, known in self._known:
-            if one is owner:
-                known[name] = vars(owner)[name]
 
-    def _owners(self) -> Iterator[Any]:
-        waiting: list[Any] = [module for name, module in sys.modules.items() if self._has(name)]
-        seen = set()
-        while waiting:
-            owner = waiting.pop()
-            if id(owner) in seen:
-                continue
-            seen.add(id(owner))
-            yield owner
-            waiting += [
-                value
-                for value in list(vars(owner).values())
-                if isinstance(value, (ModuleType, type)) and self._has(_name(value))
-            ]
-
-    def _has(self, name: str) -> bool:
-        return (name == self._package or name.startswith(f"{self._package}.")) and _DRIVER not in name
-
-    def _members(self, owner: Any) -> dict[str, Any]:
-        kinds = (property, staticmethod, classmethod)
-        return {
-            name: value
-            for name, value in list(vars(owner).items())
-            if name not in _MOVING
-            and (
-                callable(value)
-                or isinstance(value, kinds)
-                or (self._whole and not isinstance(value, ModuleType))
-            )
-        }
+def owners_in(package: str) -> Iterator[Owner]:
+    """The modules of a package that are loaded, but drivers, and their classes."""
+    seen: set[int] = set()
+    for name, module in list(sys.modules.items()):
+        if not _is_inside(name, package) or _DRIVER in name:
+            continue
+        yield module
+        for value in list(vars(module).values()):
+            if isinstance(value, type) and _is_inside(value.__module__, package) and id(value) not in seen:
+                seen.add(id(value))
+                yield value
 
 
-def _name(owner: Any) -> str:
+def _is_inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def _members(owner: Owner) -> dict[str, Any]:
+    """Of a class also what it inherits, so that a method that hides an inherited one is a difference."""
+    parts = owner.__mro__[-2::-1] if isinstance(owner, type) else (owner,)
+    return {
+        name: value
+        for part in parts
+        for name, value in list(vars(part).items())
+        if name not in _MOVING
+        and (callable(value) or isinstance(value, (property, staticmethod, classmethod)))
+    }
+
+
+def _is_wrapped_by_library(owner: Owner, now: Any, before: Any) -> bool:
+    """Whether the library put a function of its own around its member, as torch does with `manual_seed` when it imports its compiler."""
+    if inspect.unwrap(now, stop=lambda function: function is before) is not before or not hasattr(
+        now, "__code__"
+    ):
+        return False
+    top = sys.modules[_name(owner).partition(".")[0]]
+    return Path(now.__code__.co_filename).is_relative_to(
+        Path(getattr(top, "__file__", None) or "/nowhere").parent
+    )
+
+
+def _name(owner: Owner) -> str:
     return owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
-
-
-class Insides:
-    """What all functions of Python's do that values are, or wrap."""
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        found = {}
-        for value in {id(value): value for value in values}.values():
-            if type(value) is FunctionType and not value.__dict__:
-                found[id(value)] = value
-            elif (type(value).__dictoffset__ or type(value) is property) and not isinstance(
-                value, ModuleType
-            ):
-                found |= {id(function): function for function in _functions_of(value)}
-        self._functions = list(found.values())
-        self._parts = [(part, list(map(part, self._functions))) for part in _PARTS]
-        named = [(one, one.__kwdefaults__) for one in self._functions if one.__kwdefaults__]
-        self._named = [(one, dict(values)) for one, values in named]
-
-    def changed(self) -> Iterator[str]:
-        """Names of functions that are the same ones and do something else."""
-        for part, before in self._parts:
-            if any(map(is_not, map(part, self._functions), before)):
-                pairs = zip(self._functions, before, strict=True)
-                yield from (_name_of(one) for one, had in pairs if part(one) is not had)
-        for one, named in self._named:
-            if one.__kwdefaults__ is not None and not is_unchanged(one.__kwdefaults__, named):
-                yield _name_of(one)
-
-
-def is_unchanged(members: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether the same names hold the very same values, and there are no others."""
-    return members.keys() == before.keys() and holds(members, before)
-
-
-def holds(members: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether the names that there were hold the very same values."""
-    return not any(map(is_not, map(members.get, before), before.values()))
-
-
-def _name_of(function: FunctionType) -> str:
-    return f"{function.__module__}.{function.__qualname__}"
-
-
-def _functions_of(value: Any) -> Iterator[FunctionType]:
-    """Those of Python's that a value is, or wraps, one inside the other."""
-    while value is not None:
-        if isinstance(value, FunctionType):
-            yield value
-        holds = getattr(value, "__dict__", {})
-        if isinstance(value, (property, staticmethod, classmethod)):
-            holds = {name: getattr(value, name, None) for name in _WRAPPED[1:3]}
-        value = next((holds[name] for name in _WRAPPED if holds.get(name) is not None), None)
-
-
-def _items(value: Any) -> list[Any]:
-    return [*value, *(value.values() if isinstance(value, dict) else ())]

@@ -28,7 +28,10 @@ LOOKING = frozenset({
 })  # fmt: skip
 """Views in another dress, and reads of one element (these are counted apart)."""
 
-FREE = ALLOCATING | FILLING | MOVING | LOOKING
+ANNOTATING = frozenset({"_record_function_enter", "_record_function_enter_new", "_record_function_exit"})
+"""Marks for a profiler; they touch no tensor."""
+
+FREE = ALLOCATING | FILLING | MOVING | LOOKING | ANNOTATING
 
 
 def is_allowed(name: str, by_task: tuple[str, ...]) -> bool:

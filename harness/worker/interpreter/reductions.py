@@ -24,10 +24,6 @@ Array = NDArray[Any]
 
 MOST_OF_A_WARP = 1024
 """Neighbours that one warp may hold at the most: 16 bytes in each of 64 lanes."""
-_BY_INDEX = (
-    tl.standard._argmin_combine_tie_break_left,
-    tl.standard._argmax_combine_tie_break_left,
-)
 
 
 def install() -> None:
@@ -35,7 +31,6 @@ def install() -> None:
     interpreter.ReduceOps.generic_reduce = _reduce
     interpreter.ScanOps.generic_scan = _scan
     interpreter.ReduceOps.sum = _sum
-    interpreter.ReduceOps.apply_impl = _compared(interpreter.ReduceOps.apply_impl)
     interpreter.ScanOps.cumsum = _running(interpreter.ScanOps.cumsum, np.add)
     interpreter.ScanOps.cumprod = _running(interpreter.ScanOps.cumprod, np.multiply)
 
@@ -83,17 +78,6 @@ def _sum(self: Any, operand: Any) -> Any:
     data = operand.handle.data
     total = adder(operand.dtype)(data, axis=self.axis, keepdims=bool(self.keep_dims))
     return self.to_tensor(total, operand.dtype)
-
-
-def _compared(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the largest or smallest stands; numbers that are none compare with nothing, so that what is found hangs on the order."""
-
-    def apply_impl(self: Any, operands: Any) -> Any:
-        if self.combine_fn in _BY_INDEX and np.isnan(operands[0].handle.data).any():
-            return self.generic_reduce(operands)
-        return apply(self, operands)
-
-    return apply_impl
 
 
 def _running(here: Callable[..., Any], function: Any) -> Callable[..., Any]:

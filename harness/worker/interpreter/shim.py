@@ -10,8 +10,7 @@ is told of their device changes. It is for guests alone and is never taken back.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -278,16 +277,6 @@ def _nothing() -> Callable[..., None]:
     return nothing
 
 
-def _anywhere() -> Callable[..., AbstractContextManager[None]]:
-    """A context that changes nothing, a new one each time, as above."""
-
-    @contextmanager
-    def anywhere(*args: Any, **kwargs: Any) -> Iterator[None]:
-        yield
-
-    return anywhere
-
-
 def _patch_torch(target: Target) -> None:
     cuda: Any = torch.cuda
     properties, capability = _properties(target), _capability(target)
@@ -301,9 +290,9 @@ def _patch_torch(target: Target) -> None:
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "set_device": _nothing(),
-        "device": _anywhere(),
-        "device_of": _anywhere(),
-        "stream": _anywhere(),
+        # `torch.cuda.device`, `device_of`, `_DeviceGuard` and `stream` stay torch's own and ask these.
+        "_exchange_device": lambda device: 0,
+        "_maybe_exchange_device": lambda device: 0,
         "Stream": Stream,
         "Event": Event,
         "current_stream": lambda device=None: stream,
@@ -320,6 +309,10 @@ def _patch_torch(target: Target) -> None:
         "mem_get_info": lambda device=None: (properties.total_memory, properties.total_memory),
         "memory_allocated": lambda device=None: 0,
         "max_memory_allocated": lambda device=None: 0,
+        "memory_reserved": lambda device=None: 0,
+        "max_memory_reserved": lambda device=None: 0,
+        "reset_peak_memory_stats": _nothing(),
+        "get_arch_list": lambda: [target.name],
     }
     for name, answer in answers.items():
         setattr(cuda, name, answer)
@@ -331,15 +324,38 @@ def _patch_torch(target: Target) -> None:
         "current_device_index": lambda: 0,
         "current_device_idx": lambda: 0,
         "synchronize": _nothing(),
+        "set_device_index": _nothing(),
+        "set_device_idx": _nothing(),
+        "current_stream": lambda device=None: stream,
+        "set_stream": _nothing(),
     }.items():
         setattr(accelerator, name, answer)
     raw: Any = torch._C
     raw._cuda_getCurrentRawStream = lambda device=0: 0
+    raw._get_accelerator = lambda check=None: torch.device("cuda")
+    raw._accelerator_exchangeDevice = raw._accelerator_maybeExchangeDevice = lambda device: 0
+    torch.get_device_module.cache_clear()
+    _TENSOR.record_stream = _nothing()  # torch's own takes no stream but its own
+    annotations: Any = torch.cuda.nvtx
+    annotations._nvtx = SimpleNamespace(
+        rangePushA=lambda text: 0,
+        rangePop=lambda: 0,
+        rangeStartA=lambda text: 0,
+        rangeEnd=_nothing(),
+        markA=_nothing(),
+    )
     version: Any = torch.version
     version.hip = ROCM_VERSION if target.backend == "hip" else None
     version.cuda = None if target.backend == "hip" else CUDA_VERSION
+    for name in ("disable", "allow_in_graph", "assume_constant_result"):
+        setattr(torch.compiler, name, _as_it_is)
     _patch_default_device()
     _patch_storages()
+
+
+def _as_it_is(function: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """A decorator for torch's compiler, which compiles nothing here: torch's own would import that compiler, seconds of work."""
+    return function or _as_it_is
 
 
 def _patch_storages() -> None:

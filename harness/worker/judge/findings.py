@@ -94,6 +94,14 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
                 "before it returns"
             ),
         )
+    if returned.changed_state:
+        return ErrorReport(
+            kind="global_state",
+            message=(
+                f"{lead}the call changed {', '.join(returned.changed_state[:5])}; leave global state as it is, "
+                "or restore it before the call returns (random numbers: use a torch.Generator of your own)"
+            ),
+        )
     if returned.changed_output:
         return ErrorReport(
             kind="shared_output",

@@ -130,7 +130,7 @@ class _Maker:
         floating = tuple(dtype for dtype in self.widest if "float" in dtype)
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
             yield from self._plain("large values", dtypes=floating, extreme=True)
-        if len(self._signature.required) > 1:
+        if len(self._signature.required) > 1 and not self._task.in_place:
             yield from self._plain("one tensor twice", last=WIDE, twice=True)
         for name, default in self._defaults():
             if TINY[0] <= default <= TINY[1]:
@@ -294,7 +294,7 @@ class _Maker:
         return self.axes.within(largest, axis, low, min(2 * low, largest), kind)
 
     def _aligned(self) -> Iterator[JudgedCase]:
-        """Few rows, and along the other axes multiples of 16 and not of 32."""
+        """Few rows, and along the other axes multiples of 16 and not of 32; every kind of degenerate row, no special values."""
         kind = f"multiples of {ALIGNED}"
         base = self._drawn_base(kind)
         first, *others = self.axes.ranges
@@ -318,7 +318,7 @@ class _Maker:
 
         for case in _any(first_fitting(self._work, make, PARTS)):
             made = self._roughened(case)
-            yield dataclasses.replace(made, degenerate=made.degenerate and tuple(RowKind))
+            yield dataclasses.replace(made, special=False, degenerate=made.degenerate and tuple(RowKind))
 
     def _blocked(self) -> Iterator[JudgedCase]:
         """Rows in eights, and along the other axes multiples of 32, which blocks divide. None where an axis is not free."""

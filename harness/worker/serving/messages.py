@@ -396,6 +396,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unsupported: str
     changed_output: bool
     """Whether this call wrote into what the call before had returned."""
+    changed_state: tuple[str, ...] = ()
+    """Global settings that the call left changed, as `global_state.py` names them."""
     unfinished: str = ""
     """What of the call's work still ran when it returned, in words; empty when nothing did."""
     record: Record | None = None

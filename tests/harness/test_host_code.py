@@ -1,0 +1,83 @@
+"""What host code around a launch may do: choose devices and streams, mark regions for profilers, wrap functions for torch's compiler."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import DevicePool, Verdict
+
+from .additions import addition, judge_addition
+
+pytestmark = [pytest.mark.judge, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="session")]
+
+DEVICES = addition(
+    module="""
+    class Guard(torch.cuda.device):
+        def __init__(self, tensor):
+            super().__init__(tensor.device.index)
+    """,
+    host="""
+    stream = torch.cuda.Stream(device=x.device)
+    module = torch.get_device_module()
+    with torch.cuda.device(x.device), torch.cuda.device_of(x), torch.cuda._DeviceGuard(0), Guard(x) as guard:
+        torch.cuda._maybe_exchange_device(torch.cuda._exchange_device(x.get_device()))
+    with module.device(x.device), torch.accelerator.device_index(0), torch.cuda.StreamContext(stream):
+        torch.accelerator.set_device_index(module.current_device())
+    with torch.cuda.stream(torch.accelerator.current_stream()):
+        x.record_stream(stream)
+    assert isinstance(torch.cuda.device(0), torch.cuda.device)
+    assert torch.cuda.device(x.device).idx == 0
+    """,
+)
+WRAPPERS = addition(
+    module="""
+    @torch.compiler.disable
+    def rows(x):
+        return x.numel()
+
+
+    @torch.compiler.disable(recursive=False)
+    @torch.cuda.nvtx.range("columns")
+    def columns(x):
+        return 1
+
+
+    class Identity(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda")
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(ctx, gradient):
+            return gradient
+    """,
+    host="""
+    torch.cuda.nvtx.range_push("add")
+    with torch.no_grad(), torch.autocast("cuda", enabled=False):
+        x = Identity.apply(x)
+        assert rows(x) * columns(x) == y.numel()
+    torch.cuda.nvtx.range_pop()
+    """,
+)
+PROFILED = addition(
+    host="""
+    with torch.profiler.record_function("add"), torch.autograd.profiler.record_function("again"):
+        x = x.contiguous()
+    """,
+)
+COMPILER = addition(module="import torch._dynamo\n")
+
+
+@pytest.mark.parametrize(
+    "source", [DEVICES, WRAPPERS, COMPILER], ids=["devices", "wrappers", "imports torch's compiler"]
+)
+async def test_host_code_of_libraries_is_no_fault(pool: DevicePool, source: str) -> None:
+    evaluation = await judge_addition(pool, source)
+    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
+
+
+async def test_marks_for_profilers_are_no_operators(pool: DevicePool) -> None:
+    evaluation = await judge_addition(pool, PROFILED)
+    assert evaluation.error is None or evaluation.error.kind != "operator"
