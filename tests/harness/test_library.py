@@ -129,8 +129,6 @@ def test_a_replaced_member_is_named(package: ModuleType, change: Any) -> None:
     assert CHANGES[change] in list(known.replaced())
 
 
-
-
 WORKERS = ("harness.worker.guest.gpu", "harness.worker.timing.timer")
 LOOK = """
 import importlib, sys
