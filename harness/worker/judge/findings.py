@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness import limits
 from harness.evaluation import Basis, ErrorReport, Fact, Verdict
 from harness.worker.guest import operators
-from harness.worker.serving.messages import GPU_FAULT, Failed, LeftBehind, Returned
+from harness.worker.serving.messages import GPU_FAULT, NOT_COMPILED, Failed, LeftBehind, Returned
 from suites.task import Task
 
 from . import kernel_findings, replay_findings
@@ -131,7 +131,9 @@ def changed_input(lead: str, name: str) -> ErrorReport:
 
 def verdict_of(failure: Failed) -> Verdict:
     """What an exception of a candidate's is; a fault on the GPU ends all work of its process there, so it is a crash."""
-    return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
+    return {GPU_FAULT: Verdict.CRASH, NOT_COMPILED: Verdict.COMPILE_ERROR}.get(
+        failure.kind, Verdict.CALL_ERROR
+    )
 
 
 def patched(*names: str) -> ErrorReport:

@@ -324,7 +324,8 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
 
 GPU_FAULT = "gpu_fault"
 OUT_OF_MEMORY = "out_of_memory"
-"""Kinds of `Failed` that only a GPU has: it lost the process's work, or has no room for it."""
+NOT_COMPILED = "compile"
+"""Kinds of `Failed` that only a GPU has: it lost the process's work, has no room for it, or Triton does not compile the kernel for it."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
