@@ -54,7 +54,7 @@ def poison(tensor: torch.Tensor, kind: Poison = Poison.NAN) -> None:
 def _look_like_results(tensor: torch.Tensor) -> None:
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
     memory = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
-        tensor.untyped_storage(), 0, (size,)
+        tensor.untyped_storage(), 0, (size,), (1,)
     )
     values = _results(tensor.dtype, tensor.device)
     whole = size // PERIOD * PERIOD
