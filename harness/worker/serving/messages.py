@@ -291,6 +291,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """Arguments that are given by their place, in order; the others are by their name."""
     no_gradients: bool = False
     """Make the call where torch keeps no gradients."""
+    poison: int = 0
+    """Which of `poison.KINDS` memory holds that the call allocates."""
     config: int = 0
     """Which config autotuned kernels run with, of those that their pruning leaves, beginning anew beyond the last."""
     memory: SharedAt | None = None
