@@ -218,20 +218,6 @@ def tables(number, x):
 
 
 @triton.jit
-def signed_zeros_kernel(x, out, columns):
-    row = tl.program_id(0)
-    value = tl.load(x + row * columns)
-    if value == 0.0:
-        tl.store(out + row, 1.0 / value)
-
-
-def signed_zeros(number, x):
-    out = torch.empty(ROWS)
-    signed_zeros_kernel[(ROWS,)](x, out, x.shape[1])
-    return (out,)
-
-
-@triton.jit
 def scaled_kernel(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
@@ -263,23 +249,6 @@ def other_pointers(number, x):
     for given in ((x, x, middle), (x, middle, out), (out, x, middle)):
         aliased_kernel[(ROWS,)](*given, x.shape[1], BLOCK=64)
     return middle, out
-
-
-@triton.jit
-def heavy_kernel(x, out, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    values = tl.load(x + row * columns + at % columns)
-    for _ in tl.static_range(16):
-        values = values * 0.5 + at
-    tl.store(out + row, tl.sum(values, axis=0))
-
-
-def heavy(number, x):
-    """A program whose values together are more than a tape may keep."""
-    out = torch.empty(2)
-    heavy_kernel[(2,)](x, out, x.shape[1], BLOCK=1 << 19)
-    return (out,)
 
 
 NAMES = (

@@ -102,41 +102,12 @@ def test_a_store_that_changes_nothing_overtakes_nobody() -> None:
     assert not kernel.raced
 
 
-def test_lanes_whose_value_no_store_lets_out_may_be_overtaken() -> None:
-    kernel = Kernel()
-    valid = 1000
-    kernel.load(LANES % valid)
-    kernel.store(LANES, mask=valid > LANES)
-    assert not kernel.raced
-    kernel.store(LANES + 2048)
-    assert kernel.raced
-
-
 def test_bytes_of_a_wide_store_are_known_to_narrow_loads() -> None:
     kernel = Kernel()
     kernel.store(LANES, item_bytes=8)
     kernel.load(LANES * 2 + 1)
     assert not kernel.raced
     kernel.load(SWAPPED * 2 + 1)
-    assert kernel.raced
-
-
-def test_narrow_stores_are_known_to_a_wide_load_of_another_program() -> None:
-    kernel = Kernel()
-    kernel.store(np.array([1, 3]), item_bytes=2)
-    kernel.program()
-    kernel.load(np.array([0]), item_bytes=8)
-    assert kernel.raced
-
-
-def test_what_others_added_is_not_forgotten_for_what_was_added_since() -> None:
-    kernel = Kernel()
-    kernel.programs.order = Order(acquires=False, releases=False)
-    kernel.access("atomic", LANES)
-    kernel.program()
-    kernel.access("atomic", LANES)
-    kernel.programs.barrier()
-    kernel.load(LANES)
     assert kernel.raced
 
 
@@ -173,21 +144,6 @@ def test_a_flag_that_an_atomic_raises_tells_of_stores_before_a_barrier(
     kernel.programs.volatile = False
     kernel.load(LANES)
     assert kernel.raced == raced
-
-
-@pytest.mark.parametrize("lanes", [np.array(7), LANES[:8]])
-@pytest.mark.parametrize("order", [Order(), Order(acquires=False, releases=False)])
-def test_volatile_loads_find_what_was_handed_over_alone(order: Order, lanes: np.ndarray) -> None:
-    kernel = Kernel()
-    kernel.store(lanes)
-    kernel.programs.barrier()
-    kernel.programs.order = order
-    kernel.access("atomic", np.array(4000))
-    kernel.program()
-    kernel.access("atomic", np.array(4000))
-    kernel.programs.volatile = True
-    kernel.load(lanes)
-    assert kernel.raced == (not order.releases)
 
 
 def test_a_volatile_load_may_look_at_what_atomics_change() -> None:
