@@ -45,9 +45,9 @@ def install() -> None:
                 fatal = fatal or error
             ahead.reporting.progress()
         self.nargs = None
-        error = fatal or (None if compiled else lost)
-        if error is not None:
-            raise error
+        first = fatal or (None if compiled else lost)
+        if first is not None:
+            raise first
         self.best_config, result = compiled[0]
         return result
 
