@@ -187,6 +187,7 @@ class Guest:
             outputs=tuple(self._output(part, ran) for part in parts),
             operators=ran.operators.operators(),
             host_elements=ran.operators.host_elements,
+            copies=ran.operators.copies,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
             traffic=traffic_of(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",

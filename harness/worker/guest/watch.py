@@ -40,6 +40,8 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
         self.host_elements = 0
+        self.copies = 0
+        """Copies, and fills from a tensor."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -74,6 +76,8 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name not in operators.LOOKING:
                 for made in tensors((result, args, named) if func._schema.is_mutable else result):
                     self._observation.filled(made)
+            if name in operators.MOVING or (name in operators.SETTING and len(sources) > 1):
+                self.copies += 1
             if name not in operators.FREE:
                 self._counts[name, self._line()] += 1
             if name == "_local_scalar_dense":

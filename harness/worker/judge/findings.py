@@ -76,6 +76,11 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             kind="host_elements",
             message=f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels",
         )
+    if returned.copies > limits.COPIES:
+        return ErrorReport(
+            kind="moved_by_host",
+            message=f"{lead}{returned.copies} copies move elements outside the Triton kernels; move them in a kernel",
+        )
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
         return changed_input(lead, changed[0])

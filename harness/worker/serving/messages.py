@@ -403,6 +403,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """Global settings that the call left changed, as `global_state.py` names them."""
     unfinished: str = ""
     """What of the call's work still ran when it returned, in words; empty when nothing did."""
+    copies: int = 0
+    """Copies of tensors that the host made."""
     record: Record | None = None
     """What the call did to memory, for a clean process to do again; `None` where that was not asked for."""
     unrecorded: str = ""
