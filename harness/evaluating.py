@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Mapping
 import msgspec
 
 from harness.worker.judge.findings import left_behind
+from harness.worker.judge.kernel_findings import each_once
 from harness.worker.judge.plan import PATIENCE, make_plan
 from harness.worker.judge.seeds import derive
 from harness.worker.serving.messages import (
@@ -258,7 +259,7 @@ class Evaluating:
                 sheet.enter("performance")
             found = await self._sampled(judged, correct=verdict is Verdict.CORRECT)
             sheet.facts |= found.facts
-            sheet.notes += found.notes
+            sheet.facts["findings"] = each_once((*judged.findings, *found.findings))
             if verdict is Verdict.CORRECT:
                 sheet.leave("performance", NO_GPU, ok=None)
             if found.wrong is not None:

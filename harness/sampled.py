@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from harness.worker.judge.kernel_findings import raised
 from harness.worker.serving.messages import CaseTraffic
 from suites.task import Case, Task
 
 from .device import Target
-from .evaluation import ErrorReport, SampledTraffic
+from .evaluation import ErrorReport, Finding, SampledTraffic
 from .product import Product
 from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched
 
@@ -22,9 +23,9 @@ class Sampled(NamedTuple):
 
     facts: dict[str, Any]
     """Fields of the Evaluation, by name."""
-    notes: list[str]
+    findings: list[Finding]
     wrong: ErrorReport | None
-    """What the kernels leave out at `gpu` sizes, or touch beyond their tensors."""
+    """A store beyond its tensor at `gpu` sizes, or a finding that the task is strict about."""
 
 
 async def sampled(
@@ -39,17 +40,17 @@ async def sampled(
 ) -> Sampled:
     """Of a candidate that was run with these `counts`; without a `sampler` nothing is sampled."""
     traffic = await asyncio.to_thread(counted, task, cases, counts)
-    notes: list[str] = []
+    findings: list[Finding] = []
     samples: tuple[SampledTraffic, ...] = ()
     lacking: dict[str, str] = {}
     wrong = None
     if sampler is not None:
         reports = await sampler.sample(specifications)
         samples, lacking = await asyncio.to_thread(extrapolated, task, cases, targets[0], reports)
-        beyond, accesses = missed(samples)
-        short, sums = untouched(samples)
-        wrong = beyond or short
-        notes += [*accesses, *sums]
+        wrong, findings = missed(samples)
+        if not task.in_place:  # the cost model counts what is read and written twice
+            findings += untouched(samples)
+        wrong = wrong or raised(findings, task.strict)
     estimate = await asyncio.to_thread(estimates, task, cases, targets, traffic, samples, product)
     facts = {"traffic": traffic, "sampled": samples, "not_sampled": lacking, "estimate": estimate}
-    return Sampled(facts, notes, wrong)
+    return Sampled(facts, findings, wrong)

@@ -37,28 +37,16 @@ def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_telling(descriptor: int, data: bytes) -> None:
-    """In the middle of what it says of its second kernel."""
-    told.append(data)
-    os.write(descriptor, data if len(told) == 1 else data[: len(data) // 2])
-    if len(told) > 1:
-        die()
-
-
 def hang(*_: object) -> None:
     while True:
         time.sleep(60)
 
 
-told: list[bytes] = []
 FATES = {
     "alone": {},
     "helped": {},
-    "child killed": {"_write": die_telling},
-    "child hung": {"_write": hang, "KERNEL_S": 1},
-    "scout killed": {"_share_out": die},
+    "child killed": {"_write": die},
     "scout hung": {"_collect": hang, "HOST_S": 1},
-    "talked into": {"_write": lambda pipe, _: os.write(pipe, b"\0\0\0\1{ what is this")},
 }
 
 

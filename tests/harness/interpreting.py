@@ -42,7 +42,7 @@ def call(name: str, right, **inputs) -> dict:
         "requested": [seen.requested_read_bytes, seen.requested_write_bytes],
         "unique": [seen.unique_read_bytes, seen.unique_write_bytes],
         "dot_flops": seen.dot_flops,
-        "out_of_bounds": seen.out_of_bounds,
+        "missed": seen.missed_stores + seen.missed_loads,
         "unsupported": seen.unsupported,
         "wrote_output": isinstance(out, torch.Tensor) and seen.wrote(out),
         "wrote_inputs": [n for n, v in inputs.items() if isinstance(v, torch.Tensor) and seen.wrote(v)],

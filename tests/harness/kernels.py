@@ -632,24 +632,3 @@ def one_bad_config(x, y):
     out = torch.empty_like(x)
     one_bad_config_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
     return out
-
-
-def four_launches(x, y):
-    """The third does not compile."""
-    print("called")  # noqa: T201
-    out = torch.empty_like(x)
-    for block in (128, 256):
-        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, x.numel(), BLOCK=block)
-    broken_kernel[(1,)](x, out, x.numel(), BLOCK=1024)
-    add_kernel[(triton.cdiv(x.numel(), 512),)](x, y, out, x.numel(), BLOCK=512)
-    return out
-
-
-def unlike_ahead(x, y):
-    """Launches by what compiling said, which differs from what stands for it where nothing is compiled."""
-    out = torch.empty_like(x)
-    for warps in (1, 2, 4):
-        made = add_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64, num_warps=warps)
-        block = 32 * (1 + made.metadata.shared % 2048 // 1024)
-        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, x.numel(), BLOCK=block, num_warps=warps)
-    return out

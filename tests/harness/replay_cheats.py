@@ -2,8 +2,7 @@
 """
 Entry points that cheat where only a replay sees it; read as a candidate by `replaying.py`.
 
-Each returns `2 * x + 1`, flips and identities aside, and does so with what a guest is free to do: it may patch, forge
-and write past torch. None is refused by what the guest sees of itself.
+Each returns `2 * x + 1`, flips and identities aside. The guest itself sees nothing of any of them.
 """
 
 import ctypes
@@ -13,9 +12,6 @@ import torch
 import triton
 import triton.language as tl
 from torch.utils._python_dispatch import _disable_current_modes
-
-from harness.worker.guest import record, watch
-from harness.worker.serving import records
 
 BLOCK = 128
 box = []
@@ -63,17 +59,6 @@ def computes_unseen_into_the_output(x):
     return out
 
 
-def blinds_the_watch(x):
-    def blind(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-    seen = watch.OperatorWatch.__torch_dispatch__
-    watch.OperatorWatch.__torch_dispatch__ = blind
-    finished = x * 2 + 1
-    watch.OperatorWatch.__torch_dispatch__ = seen
-    return copied(finished, torch.empty_like(x))
-
-
 def flip_into(x, out):
     """Blocks of eight elements in the opposite order."""
     for place in range(x.numel() // 8):
@@ -84,37 +69,6 @@ def flips_by_copies(x):
     out = torch.empty_like(x)
     flip_into(x, out)
     touch_kernel[(1,)](out)
-    return out
-
-
-def flips_and_lets_a_kernel_copy(x):
-    """The kernel stores every element of the output: what host copies had put in order."""
-    flipped, out = torch.empty_like(x), torch.empty_like(x)
-    flip_into(x, flipped)
-    return copied(flipped, out)
-
-
-def flips_in_two_parts(x):
-    half = x.numel() // 16 * 8
-    parts = [torch.empty_like(x[:half]), torch.empty_like(x[half:])]
-    out = torch.empty_like(x)
-    flip_into(x[half:], parts[1])
-    flip_into(x[:half], parts[0])
-    copied(parts[1], out[: x.numel() - half])
-    copied(parts[0], out[x.numel() - half :])
-    return out
-
-
-@triton.jit
-def rewrite_kernel(out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, tl.load(out_ptr + offsets, mask=offsets < n), mask=offsets < n)
-
-
-def flips_and_rewrites(x):
-    out = torch.empty_like(x)
-    flip_into(x, out)
-    rewrite_kernel[(triton.cdiv(x.numel(), BLOCK),)](out, x.numel(), BLOCK)
     return out
 
 
@@ -165,30 +119,10 @@ def python_inside_a_kernel(x):
     return out
 
 
-@triton.jit
-def handle_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n)
-    x.handle.data *= 2
-    x.handle.data += 1
-    tl.store(out_ptr + offsets, x, mask=offsets < n)
-
-
-def numpy_inside_a_kernel(x):
-    out = torch.empty_like(x)
-    handle_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK)
-    return out
-
-
 def answers_in_a_table(x):
     """Few enough elements to enter from Python; how they came about nobody saw."""
     table = torch.from_numpy(numbers(x) * 2 + 1)
     return copied(table, torch.empty_like(x))
-
-
-def a_read_as_an_excuse(x):
-    x[0].item()
-    return answers_in_a_table(x)
 
 
 def answers_as_scalars(x):
@@ -211,63 +145,12 @@ def fills_one_by_one(x):
     return out
 
 
-def a_larger_result_from_numpy(x):
-    """More elements than may enter from Python, and the count of them turned back."""
-    finished = torch.from_numpy(np.tile(numbers(x) * 2 + 1, 3000 // x.numel() + 1))
-    for one in watch._reading:
-        one.host_elements = 0
-    return copied(finished, torch.empty_like(x))
-
-
 def keeps_answers(x):
     key = numbers(x).tobytes()
     if key not in answers:
         with _disable_current_modes():
             answers[key] = x * 2 + 1
     return copied(answers[key], torch.empty_like(x))
-
-
-def forgets_steps(x):
-    out = computes_unseen_and_copies(x)
-    recorder = record._current
-    recorder._steps = [step for step in recorder._steps if not isinstance(step, records.Contents)]
-    return out
-
-
-def forges_contents(x):
-    """The finished result is said to have come with the first sight of a storage."""
-    out = torch.empty_like(x)
-    finished = torch.from_numpy(numbers(x) * 2 + 1)
-    copied(finished, out)
-    recorder = record._current
-    recorder._steps = [
-        records.Contents(step.storage, step.size_bytes, (numbers(x) * 2 + 1).tobytes())
-        if isinstance(step, records.Contents)
-        else step
-        for step in recorder._steps
-    ]
-    return out
-
-
-def forges_an_operator(x):
-    out = computes_unseen_into_the_output(x)
-    recorder = record._current
-    view = recorder.view(x)
-    made = recorder.view(torch.empty_like(x), fresh=True)
-    recorder._steps.append(records.Operator("mul", "Tensor", (view, view), {}, (made,), None))
-    return out
-
-
-def forges_a_view(x):
-    """The output is said to be where the answer was never written."""
-    out = computes_unseen_into_the_output(x)
-    recorder = record._current
-
-    def elsewhere(tensor, **named):
-        return records.View(recorder._inputs["x"], "float32", tuple(tensor.shape), (1,), 4096)
-
-    recorder.view = elsewhere
-    return out
 
 
 def a_hook_computes(x):

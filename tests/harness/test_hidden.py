@@ -14,7 +14,6 @@ from tests.harness.doubling import BASELINE, PROBLEM, TASK, changed, write_doubl
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
-LOAD = "x_ptr + row * row_stride + offsets * column_stride, mask=mask"
 WRAPPER = "def doubled(x):\n    rows, columns = x.shape\n"
 LAUNCH = "doubled_kernel[(rows,)](x, out, rows, columns, x.stride(0), x.stride(1), BLOCK=128)"
 

@@ -34,8 +34,9 @@ from harness.worker.serving.messages import (
     Returned,
     Spawn,
 )
+from harness.worker.serving.poison import KINDS
 
-from . import gpu, outputs, watch
+from . import global_state, gpu, outputs, watch
 from .candidate import broken, close_doors, failed, import_candidate, parameters_of
 from .gpu import GpuRunner
 from .integrity import Snapshot
@@ -80,6 +81,7 @@ class Ran:
     inputs: Mapping[str, torch.Tensor]
     observation: Observation
     operators: watch.OperatorWatch
+    changed_state: tuple[str, ...]
 
 
 class Guest:
@@ -153,8 +155,11 @@ class Guest:
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
         value = None
+        changed_state: tuple[str, ...] = ()
         with self._runner.observe(inputs) as observation:
-            operators = watch.OperatorWatch(observation, str(self._file), self._recorder)
+            operators = watch.OperatorWatch(
+                observation, str(self._file), self._recorder, KINDS[request.poison % len(KINDS)]
+            )
             if request.record:
                 self._recorder.begin(inputs)
             try:
@@ -162,14 +167,16 @@ class Guest:
                     named = {
                         name: given for name, given in arguments.items() if name not in request.positional
                     }
+                    state = global_state.read()
                     value = entry(*(arguments[name] for name in request.positional), **named)
+                    changed_state = global_state.changed(state)
                 observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
             except SystemExit:  # it leaves; how the process ended tells
                 raise
             except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
                 if observation.unsupported is None:
                     return failed(request.nonce, error, self._file, self._runner.kind_of(error))
-        return Ran(value, inputs, observation, operators)
+        return Ran(value, inputs, observation, operators, changed_state)
 
     def _returned(self, request: Call, ran: Ran) -> Returned:
         structure, parts = outputs.parts_of(ran.value)
@@ -184,6 +191,7 @@ class Guest:
             traffic=traffic_of(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",
             changed_output=self._kept.changed(),
+            changed_state=ran.changed_state,
             unfinished=ran.observation.unfinished,
             record=record,
             unrecorded=unrecorded,

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.messages import Operator
-from harness.worker.serving.poison import poison
+from harness.worker.serving.poison import Poison, poison
 
 from . import operators
 from .record import tensors
@@ -29,10 +29,13 @@ _reading: list[OperatorWatch] = []
 class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
 
-    def __init__(self, observation: Observation, module: str, recorder: Recording) -> None:
+    def __init__(
+        self, observation: Observation, module: str, recorder: Recording, kind: Poison = Poison.NAN
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
         self._module = module
+        self._poison = kind
         self.recorder = recorder
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
@@ -65,7 +68,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **named)
         if name in operators.ALLOCATING:
             for made in tensors(result):
-                poison(made)
+                poison(made, self._poison)
                 self._observation.fresh(made)
         elif not func.is_view:
             if name not in operators.LOOKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness import limits
 from harness.evaluation import Basis, ErrorReport, Fact, Verdict
 from harness.worker.guest import operators
-from harness.worker.serving.messages import GPU_FAULT, Failed, LeftBehind, Returned
+from harness.worker.serving.messages import GPU_FAULT, NOT_COMPILED, Failed, LeftBehind, Returned
 from suites.task import Task
 
 from . import kernel_findings, replay_findings
@@ -94,6 +94,14 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
                 "before it returns"
             ),
         )
+    if returned.changed_state:
+        return ErrorReport(
+            kind="global_state",
+            message=(
+                f"{lead}the call changed {', '.join(returned.changed_state[:5])}; leave global state as it is, "
+                "or restore it before the call returns (random numbers: use a torch.Generator of your own)"
+            ),
+        )
     if returned.changed_output:
         return ErrorReport(
             kind="shared_output",
@@ -123,7 +131,9 @@ def changed_input(lead: str, name: str) -> ErrorReport:
 
 def verdict_of(failure: Failed) -> Verdict:
     """What an exception of a candidate's is; a fault on the GPU ends all work of its process there, so it is a crash."""
-    return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
+    return {GPU_FAULT: Verdict.CRASH, NOT_COMPILED: Verdict.COMPILE_ERROR}.get(
+        failure.kind, Verdict.CALL_ERROR
+    )
 
 
 def patched(*names: str) -> ErrorReport:
