@@ -15,8 +15,6 @@ def inputs(name: str, number: int) -> dict:
     x = torch.randn(ROWS, columns)
     if name == "asserts":
         x[7, 3] = 100.0 if number == 1 else 0.0
-    if name == "signed_zeros":
-        x = torch.where(torch.arange(ROWS)[:, None] % 3 == 2, -0.0, 0.0).expand(ROWS, columns).contiguous()
     return {"x": x}
 
 
@@ -152,26 +150,6 @@ def blocks(number, x):
 
 
 @triton.jit
-def narrow_kernel(x, out, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    inside = at < columns
-    values = tl.load(x + row * columns + at, mask=inside, other=0.0)
-    short = (values * 1.001 + row).to(tl.bfloat16)
-    half = tl.math.exp2(values).to(tl.float16)
-    bits = (at >> 1) ^ (row << 2)
-    sums = tl.cumsum(short.to(tl.float32), axis=0) + half.to(tl.float32) + bits // 3 + (bits - 20) % 7
-    wide = tl.expand_dims(sums, 0) + tl.expand_dims(tl.flip(sums, 0), 1) * 0.0
-    tl.store(out + row * columns + at, tl.where(inside, tl.max(wide, axis=0), 0.0), mask=inside)
-
-
-def narrow(number, x):
-    out = torch.empty_like(x)
-    narrow_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=64)
-    return (out,)
-
-
-@triton.jit
 def rounds_kernel(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
@@ -199,21 +177,6 @@ def rounds_kernel(x, out, columns, BLOCK: tl.constexpr):
 def rounds(number, x):
     out = torch.empty(ROWS, 16)
     rounds_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
-    return (out,)
-
-
-@triton.jit
-def tables_kernel(x, out, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    table = tl.exp(at * 0.37) / (at + 3.0)
-    values = tl.load(x + row * columns + at)
-    tl.store(out + row * BLOCK + at, values + table + tl.sum(table * 0.1))
-
-
-def tables(number, x):
-    out = torch.empty(ROWS, 16)
-    tables_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
     return (out,)
 
 
@@ -252,6 +215,6 @@ def other_pointers(number, x):
 
 
 NAMES = (
-    "heavy", "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "narrow", "rounds",
-    "tables", "signed_zeros", "other_globals", "other_pointers",
+    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "rounds",
+    "other_globals", "other_pointers",
 )  # fmt: skip

@@ -12,12 +12,7 @@ import torch
 
 from harness.evaluation import Verdict
 from harness.worker.serving.arena import storage_bytes
-from harness.worker.serving.messages import (
-    GPU_FAULT,
-    Farewell,
-    Load,
-    Loaded,
-)
+from harness.worker.serving.messages import GPU_FAULT, Farewell, Load, Loaded
 from harness.worker.timing import process
 from harness.worker.timing.messages import (
     BASELINE,

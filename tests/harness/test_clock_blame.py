@@ -9,14 +9,7 @@ import torch
 
 from harness.evaluation import Verdict
 from harness.worker.serving.channel import ChannelClosed
-from harness.worker.serving.messages import (
-    GPU_FAULT,
-    OUT_OF_MEMORY,
-    Farewell,
-    LeftBehind,
-    Load,
-    Loaded,
-)
+from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
 from harness.worker.timing.inputs import CaseInputs
 from harness.worker.timing.messages import (
     BASELINE,

@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.efficiency import (
-    ROUNDING,
-    case_efficiency,
-    efficiency,
-    least_seconds,
-)
+from harness.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
 from harness.partitions import part
 from harness.product import Product
 from harness.products import PRODUCTS, find_product
@@ -111,11 +106,7 @@ def test_a_case_is_reckoned_by_its_tasks_cost_at_gpu_sizes() -> None:
     assert made.mfu == pytest.approx(0.5)
 
 
-@given(
-    one=st.sampled_from(PRODUCTS),
-    size=st.integers(1, 1 << 36),
-    factor=st.floats(1.01, 4.0),
-)
+@given(one=st.sampled_from(PRODUCTS), size=st.integers(1, 1 << 36), factor=st.floats(1.01, 4.0))
 def test_peak_bandwidth_is_never_suspect_and_more_than_that_is_once_caches_cannot_explain_it(
     one: Product, size: int, factor: float
 ) -> None:

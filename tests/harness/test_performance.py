@@ -18,14 +18,7 @@ from harness.limits import TimeLimits
 from harness.performance import Crowded, Performance
 from harness.targets import target
 from harness.worker.serving.messages import Alive
-from harness.worker.timing.messages import (
-    CANDIDATE,
-    TAPE,
-    Measure,
-    Measured,
-    NeedTimers,
-    Timer,
-)
+from harness.worker.timing.messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
 
 from .scripted_clock import Pool, ScriptedClock, timed
 from .timings import GPU, TASK, times

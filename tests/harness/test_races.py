@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from harness.worker.interpreter.races import Order, Races
-from harness.worker.interpreter.reductions import is_across_warps
 from harness.worker.interpreter.traffic import Observation
 
 pytestmark = pytest.mark.judge
@@ -75,9 +74,7 @@ def test_a_store_over_what_was_loaded(loaded: np.ndarray, stored: np.ndarray, *,
 
 
 @pytest.mark.parametrize(
-    "between",
-    [lambda races: races.meet(), lambda races: races.barrier()],
-    ids=["a sum", "a barrier"],
+    "between", [lambda races: races.meet(), lambda races: races.barrier()], ids=["a sum", "a barrier"]
 )
 def test_lanes_that_met_have_loaded(between: Callable[[Races], None]) -> None:
     kernel = Kernel()
@@ -126,36 +123,6 @@ def test_an_atomic_hands_over_what_lanes_added_before_a_barrier(*, barrier: bool
     assert kernel.raced == (not barrier)
 
 
-@pytest.mark.parametrize("looks", ["load", "atomic"])
-@pytest.mark.parametrize(
-    ("raises", "barrier", "raced"), [("atomic", True, False), ("atomic", False, True), ("store", True, True)]
-)
-def test_a_flag_that_an_atomic_raises_tells_of_stores_before_a_barrier(
-    raises: str, looks: str, *, barrier: bool, raced: bool
-) -> None:
-    kernel = Kernel()
-    kernel.store(LANES)
-    if barrier:
-        kernel.programs.barrier()
-    kernel.access(raises, np.array(4000))
-    kernel.program()
-    kernel.programs.volatile = True
-    kernel.access(looks, np.array(4000))
-    kernel.programs.volatile = False
-    kernel.load(LANES)
-    assert kernel.raced == raced
-
-
-def test_a_volatile_load_may_look_at_what_atomics_change() -> None:
-    kernel = Kernel()
-    kernel.programs.order = Order(acquires=False, releases=False)
-    kernel.access("atomic", np.array(4000))
-    kernel.program()
-    kernel.programs.volatile = True
-    kernel.load(np.array(4000))
-    assert not kernel.raced
-
-
 @pytest.mark.parametrize(("one_warp", "raced"), [(False, True), (True, False)])
 def test_one_value_is_stored_by_one_lane_and_loaded_by_every_warp(*, one_warp: bool, raced: bool) -> None:
     kernel = Kernel(one_warp=one_warp)
@@ -164,38 +131,3 @@ def test_one_value_is_stored_by_one_lane_and_loaded_by_every_warp(*, one_warp: b
     assert not kernel.raced
     kernel.load(np.array(7))
     assert kernel.raced == raced
-
-
-@pytest.mark.parametrize(
-    "between",
-    [
-        lambda kernel: kernel.programs.meet(),
-        lambda kernel: kernel.programs.barrier(),
-        lambda kernel: kernel.access("atomic", np.array(4000)),
-    ],
-    ids=["a sum", "a barrier", "an atomic"],
-)
-def test_warps_that_met_load_what_one_lane_stored(between: Callable[[Kernel], None]) -> None:
-    kernel = Kernel()
-    kernel.store(np.array(7))
-    between(kernel)
-    kernel.load(np.array(7))
-    assert not kernel.raced
-
-
-@pytest.mark.parametrize(
-    ("shape", "axis", "across"),
-    [
-        pytest.param((1024,), 0, True, id="a whole block"),
-        pytest.param((4, 64), None, True, id="a whole tile"),
-        pytest.param((1, 64), 1, True, id="the only row"),
-        pytest.param((4, 64), 1, False, id="rows, each of a warp"),
-        pytest.param((4, 2048), 1, True, id="rows too long for a warp"),
-        pytest.param((4, 2048), -1, True, id="the last axis by its other number"),
-        pytest.param((2048, 4), 0, False, id="columns, each of a thread"),
-    ],
-)
-def test_warps_meet_for_values_of_more_than_one(
-    shape: tuple[int, ...], axis: int | None, *, across: bool
-) -> None:
-    assert is_across_warps(shape, axis) == across

@@ -74,8 +74,7 @@ def test_sides_swapped_give_the_inverse(seed: int, truth: float, pairs: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("slow", "fast"),
-    [([], []), ([[1.0]], [[1.0]]), ([[1.0], [1.0]], [[1.0]]), ([[1.0]], [[1.0], [1.0]])],
+    ("slow", "fast"), [([], []), ([[1.0]], [[1.0]]), ([[1.0], [1.0]], [[1.0]]), ([[1.0]], [[1.0], [1.0]])]
 )
 def test_fewer_than_two_pairs_give_no_ratio(slow: list[list[float]], fast: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="two or more pairs"):

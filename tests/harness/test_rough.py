@@ -12,14 +12,7 @@ from harness.effort import ROUGH
 from harness.evaluation import ErrorReport, Verdict
 from harness.rough import roughly_concluded
 from harness.worker.serving.messages import OutputData, Returned
-from harness.worker.timing.messages import (
-    BASELINE,
-    CANDIDATE,
-    Batch,
-    Fetch,
-    Measured,
-    Record,
-)
+from harness.worker.timing.messages import BASELINE, CANDIDATE, Batch, Fetch, Measured, Record
 
 from .fake_timers import FakeTimer, bench
 from .timings import GPU, MEASURE, times

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import DevicePool, Verdict
 from harness.worker.sampler import footprint
 from harness.worker.sampler.program_sample import Programs
 from harness.worker.sampler.sample_messages import CaseSampled, Flow
 from tests.harness.driving import HERE, drive
-from tests.support.judging import judge
 
 pytestmark = pytest.mark.judge
 
@@ -92,15 +90,6 @@ def test_a_sample_that_takes_long_is_left_out_and_says_why(
     assert "more than 0.3 s of CPU time" in reports[name].why
 
 
-def test_what_asks_for_nothing_again_and_again_does_not_wait(reports: dict[str, CaseSampled]) -> None:
-    found = flow(reports, "loops_beyond_the_end")
-    assert (found.requested_read_bytes, found.requested_write_bytes) == (0, 4)
-
-
-def test_a_store_masked_by_data_names_its_line(reports: dict[str, CaseSampled]) -> None:
-    assert f"(line {line_of('(x > 0)')})" in reports["skips_what_is_small"].why
-
-
 def test_gathered_bytes_are_requested_exactly_and_distinct_within_bounds(
     reports: dict[str, CaseSampled],
 ) -> None:
@@ -165,31 +154,3 @@ def test_numbers_follow_the_order_in_which_hardware_starts_programs() -> None:
     assert [programs.position(number) for number in (0, 1, 2, 3, 6)] == [
         (0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0), (0, 0, 1),
     ]  # fmt: skip
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_what_nobody_wrote_is_a_note_and_no_verdict(pool: DevicePool) -> None:
-    source = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(t_ptr, x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    unused = tl.load(t_ptr + at, mask=at < n)
-    x, y = tl.load(x_ptr + at, mask=at < n), tl.load(y_ptr + at, mask=at < n)
-    tl.store(out_ptr + at, tl.where(at < 0, unused, x + y), mask=at < n)
-
-
-def vector_add(x, y):
-    out = torch.empty_like(x)
-    kernel[(triton.cdiv(x.numel(), 1024),)](torch.empty_like(x), x, y, out, x.numel(), BLOCK=1024)
-    return out
-"""
-    found = await judge(pool, source)
-    assert found.verdict is Verdict.CORRECT
-    (note,) = [note for note in found.notes if "nothing had written" in note]
-    assert "line 10: load of 1024 elements of `t_ptr`" in note
-    assert all(traffic.uninitialised for traffic in found.traffic)

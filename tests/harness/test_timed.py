@@ -21,15 +21,7 @@ from harness.targets import target
 from harness.telemetry import Point, Watched
 from harness.timed import CONFIRMED_MS, Timing, concluded, confirmed, mean_speedups, tape_facts, undisturbed
 from harness.worker.judge.seeds import derive
-from harness.worker.timing.messages import (
-    BASELINE,
-    CANDIDATE,
-    TAPE,
-    Floor,
-    Measured,
-    ProcessTimes,
-    Taped,
-)
+from harness.worker.timing.messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 
 from .timings import GPU, MEASURE, QUIET, TASK, process, times
 
@@ -171,13 +163,7 @@ def test_efficiency_is_of_the_cases_bytes_at_a_gpus_sizes() -> None:
 def test_mean_speedups_leave_out_cases_without_a_ratio() -> None:
     def case(speedup: float | None) -> Latency:
         return Latency(
-            device="0",
-            case="c",
-            baseline_ms=1,
-            candidate_ms=1,
-            speedup=speedup,
-            ci=None,
-            confirmed="bound",
+            device="0", case="c", baseline_ms=1, candidate_ms=1, speedup=speedup, ci=None, confirmed="bound"
         )
 
     mean, geometric = mean_speedups([case(1.0), case(None), case(4.0)], ())
