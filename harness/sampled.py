@@ -23,10 +23,9 @@ class Sampled(NamedTuple):
 
     facts: dict[str, Any]
     """Fields of the Evaluation, by name."""
-    findings: tuple[Finding, ...]
-    """Loads outside tensors, and bytes that may be left out, at `gpu` sizes."""
+    findings: list[Finding]
     wrong: ErrorReport | None
-    """Why the candidate is wrong at `gpu` sizes; findings that the task is strict about included."""
+    """A store beyond its tensor at `gpu` sizes, or a finding that the task is strict about."""
 
 
 async def sampled(
@@ -41,17 +40,17 @@ async def sampled(
 ) -> Sampled:
     """Of a candidate that was run with these `counts`; without a `sampler` nothing is sampled."""
     traffic = await asyncio.to_thread(counted, task, cases, counts)
-    findings: tuple[Finding, ...] = ()
+    findings: list[Finding] = []
     samples: tuple[SampledTraffic, ...] = ()
     lacking: dict[str, str] = {}
     wrong = None
     if sampler is not None:
         reports = await sampler.sample(specifications)
         samples, lacking = await asyncio.to_thread(extrapolated, task, cases, targets[0], reports)
-        beyond, loads = missed(samples)
-        short, sums = untouched(task, samples)
-        findings = (*loads, *sums)
-        wrong = beyond or short or raised(findings, task.strict)
+        wrong, findings = missed(samples)
+        if not task.in_place:  # the cost model counts what is read and written twice
+            findings += untouched(samples)
+        wrong = wrong or raised(findings, task.strict)
     estimate = await asyncio.to_thread(estimates, task, cases, targets, traffic, samples, product)
     facts = {"traffic": traffic, "sampled": samples, "not_sampled": lacking, "estimate": estimate}
     return Sampled(facts, findings, wrong)

@@ -134,50 +134,45 @@ def extrapolated(
 
 
 def missed(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[Finding]]:
-    """The error of the first store outside its tensor at `gpu` sizes, and findings: the loads outside, one for each line.
+    """Accesses outside their tensor that only `gpu` sizes show: the first store as an error, loads as findings.
 
-    All are certain: none has an address that depends on loaded values.
+    They are certain: none is among them whose address depends on loaded values.
     """
-    stores: list[str] = []
-    loads: dict[str, Finding] = {}
-    for traffic in sampled:
-        where = f"{traffic.case} at its gpu sizes"
-        for access in traffic.out_of_bounds:
-            line, _, what = access.partition(": ")
-            if what.startswith("load"):
-                loads.setdefault(line, Finding("out_of_bounds", access, where, line_in(line)))
-            else:
-                stores.append(f"case {where}: {access}")
-    error = ErrorReport(kind="out_of_bounds", message=stores[0], line=line_in(stores[0])) if stores else None
-    return error, list(loads.values())
-
-
-def untouched(task: Task, sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[Finding]]:
-    """
-    The error of a case whose kernels touch less at `gpu` sizes than inputs and outputs hold, and findings where that is possible.
-
-    What the host copies for kernels that work in place counts as touched. It is an error only where the bound holds: no address
-    depends on loaded values, and every program was sampled or all sampled programs of each place in the grid ask for equally much.
-    Nothing is said of a task that wants inputs changed: an element that is read and written counts twice in its `minimal_bytes`.
-    """
-    error = None
-    findings: list[Finding] = []
-    for traffic in () if task.in_place else sampled:
-        if traffic.unique_high_bytes + traffic.moved_bytes >= TOUCHED * traffic.minimal_bytes:
-            continue
-        where = f"{traffic.case} at its gpu sizes"
-        text = (
-            f"kernels touch at most {traffic.unique_high_bytes:,} distinct bytes, "
-            f"inputs and outputs hold {traffic.minimal_bytes:,}"
-        )
-        alike = (
-            traffic.requested_low_bytes == traffic.requested_high_bytes or traffic.sampled == traffic.programs
-        )
-        if alike and not traffic.remarks:
-            error = error or ErrorReport(kind="gpu_sizes", message=f"case {where}: {text}")
-        else:
-            findings.append(Finding("gpu_sizes", f"{text}, by a sample that may have missed some", where))
+    error: ErrorReport | None = None
+    findings = []
+    for sample in sampled:
+        for access in sample.out_of_bounds:
+            message = f"at its gpu sizes: {access}"
+            if ": load " in access:
+                findings.append(
+                    Finding(kind="out_of_bounds", message=message, case=sample.case, line=line_in(access))
+                )
+            elif error is None:
+                error = ErrorReport(
+                    kind="out_of_bounds", message=f"case {sample.case} {message}", line=line_in(access)
+                )
     return error, findings
+
+
+def untouched(sampled: Sequence[SampledTraffic]) -> list[Finding]:
+    """
+    Cases at `gpu` sizes whose kernels touch fewer distinct bytes than inputs and outputs hold; copies that the host made for kernels
+    to work on in place count as touched.
+
+    Only where the bound holds: no address depends on loaded values, and every program was sampled, or all that were ask for
+    equally much.
+    """
+    findings = []
+    for sample in sampled:
+        alike = sample.requested_low_bytes == sample.requested_high_bytes or sample.sampled == sample.programs
+        touched_bytes = sample.unique_high_bytes + sample.moved_bytes
+        if alike and not sample.remarks and touched_bytes < TOUCHED * sample.minimal_bytes:
+            message = (
+                f"at its gpu sizes kernels touch at most {sample.unique_high_bytes:,} distinct bytes, "
+                f"inputs and outputs hold {sample.minimal_bytes:,}"
+            )
+            findings.append(Finding(kind="gpu_sizes", message=message, case=sample.case))
+    return findings
 
 
 def estimates(

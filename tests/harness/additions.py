@@ -63,9 +63,11 @@ def addition(
     )
 
 
-async def judge_addition(pool: DevicePool, source: str, on: str = "gfx942") -> Evaluation:
-    """The evaluation of a `vector_add` on one case and the hidden ones."""
+async def judge_addition(
+    pool: DevicePool, source: str, on: str = "gfx942", cases: tuple[str, ...] = ("fp32-ragged",)
+) -> Evaluation:
+    """The evaluation of a `vector_add` on these cases and the hidden ones."""
     task = load_task("vector_add")
-    cases = tuple(case for case in task.cases if case.name == "fp32-ragged")
-    task = msgspec.structs.replace(task, cases=cases)
+    kept = tuple(case for case in task.cases if case.name in cases)
+    task = msgspec.structs.replace(task, cases=kept)
     return await evaluate(source, task, pool=pool, targets=[target(on)], seed=1)

@@ -174,9 +174,10 @@ def verdict_lines(
             continue
         lines += [EMPTY, line(f"does not compile for {target_name}", "warn")]
         lines += [line(each) for each in wrap(clean(message), width)]
-    findings = tuple(finding.text for finding in evaluation.findings)
+    examined = attempt.exam.findings if attempt.exam is not None else ()
     for title, texts in (
-        ("findings", findings),
+        ("findings", tuple(finding.text for finding in evaluation.findings)),
+        ("findings of the exam", tuple(finding.text for finding in examined)),
         ("notes", evaluation.notes),
         ("printed", (evaluation.printed,)),
     ):

@@ -133,6 +133,7 @@ def compile_candidate(
     error: tuple[str, int | None] | None = None
     unsupported = None
     host_work: HostWorkFound | None = None
+    unread: list[str] = []
     for case in cases:
         work = HostWork(module.__file__ or "", allowed)
         with capture.record() as made, work:
@@ -149,6 +150,11 @@ def compile_candidate(
             except BaseException as reason:  # noqa: BLE001 -- whatever leaves the candidate's code is its failure
                 if _is_memory(reason):
                     unsupported = f"this machine cannot hold case {case.case} at its gpu sizes"
+                elif work.reads and all(launch.failure is not reason for launch in made):
+                    unread.append(
+                        f"case {case.case} was compiled in part: the host code reads tensors, which hold zeros here, and raised "
+                        f"{type(reason).__name__}: {_short(str(reason))}"
+                    )
                 else:
                     error = _explain(reason, module, made, case.case, target)
         launches.extend((case.case, launch) for launch in made)
@@ -177,7 +183,7 @@ def compile_candidate(
         line=error[1] if error else None,
         unsupported=unsupported,
         patched=next(iter(capture.patched), ""),
-        notes=_notes(launches, module, target, told=error[0] if error else ""),
+        notes=(*unread, *_notes(launches, module, target, told=error[0] if error else "")),
         host_work=host_work,
         argument_types=_argument_types(launches),
     )

@@ -34,6 +34,7 @@ from harness.worker.serving.messages import (
     Returned,
     Spawn,
 )
+from harness.worker.serving.poison import KINDS
 
 from . import global_state, gpu, outputs, watch
 from .candidate import broken, close_doors, failed, import_candidate, parameters_of
@@ -156,7 +157,9 @@ class Guest:
         value = None
         changed_state: tuple[str, ...] = ()
         with self._runner.observe(inputs) as observation:
-            operators = watch.OperatorWatch(observation, str(self._file), self._recorder)
+            operators = watch.OperatorWatch(
+                observation, str(self._file), self._recorder, KINDS[request.poison % len(KINDS)]
+            )
             if request.record:
                 self._recorder.begin(inputs)
             try:
@@ -184,6 +187,7 @@ class Guest:
             outputs=tuple(self._output(part, ran) for part in parts),
             operators=ran.operators.operators(),
             host_elements=ran.operators.host_elements,
+            copies=ran.operators.copies,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
             traffic=traffic_of(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",

@@ -264,6 +264,10 @@ def install() -> None:
         try:
             result = run_kernel(self, *args, grid=grid, warmup=False, **kwargs)
             failed = False
+        except Exception as error:
+            if tuning.is_static(error):
+                grids[-1] = None  # it would not have compiled, so that nothing ran
+            raise
         finally:
             done(grids.pop(), failed=failed)
         return result

@@ -20,8 +20,9 @@ def install() -> None:
     """
     Take the place of the autotuner: once, after `capture.install`. Progress is reported with each config compiled.
 
-    Every config is compiled at the first sizes that it is launched with (at all sizes where `capture.tuning` says so), the
-    first of them, which is the one that runs here, at all. On a device an exception other than `SURVIVED` of any config leaves the launch, so it does here.
+    Every config is compiled at the first sizes that it is launched with, at all sizes where `capture.tuning` says so. At other sizes
+    the first that compiles stands for the rest. A launch fails with the error of its first config where none compiles. On a device an
+    exception other than `SURVIVED` of any config leaves the launch, so it does here.
     """
 
     def run(self: Any, *args: Any, **options: Any) -> Any:
@@ -29,28 +30,25 @@ def install() -> None:
         # Triton prunes only where there is a choice; pruning may return configs of its own making.
         left = self.prune_configs(options) if len(self.configs) > 1 else self.configs
         known = _seen.setdefault(id(self), set())
-        chosen = [
-            config
-            for at, config in enumerate(left)
-            if at == 0 or capture.tuning.every or str(config) not in known
-        ]
-        known.update(str(config) for config in chosen)
-        result = None
+        compiled: list[Any] = []
         lost: Exception | None = None
         fatal: Exception | None = None
-        for config in chosen:
+        for config in left:
+            if compiled and str(config) in known and not capture.tuning.every:
+                continue
+            known.add(str(config))
             try:
-                result = _launch(self, config, args, options)
+                compiled.append((config, _launch(self, config, args, options)))
             except SURVIVED as error:
                 lost = lost or error
             except Exception as error:  # noqa: BLE001 -- the others still go into the table; the first is raised below
                 fatal = fatal or error
             ahead.reporting.progress()
-        self.best_config = left[0]
         self.nargs = None
-        first = fatal if fatal is not None or result is not None else lost
+        first = fatal or (None if compiled else lost)
         if first is not None:
             raise first
+        self.best_config, result = compiled[0]
         return result
 
     autotuner.Autotuner.run = run

@@ -67,6 +67,8 @@ def _patch_once_a_launch() -> None:
         # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
         scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
+        for owner in (tl, tl.core):
+            scope.set_attr(owner, "static_assert", tuning.static_assert)
         hints.patch(scope)
         loops.patch(scope)
         scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))

@@ -138,6 +138,7 @@ class Caller:
                     arena_bytes=arena.size_bytes,
                     hold=step.hold,
                     config=step.config,
+                    poison=step.poison,
                     again=again,
                     parameters=self._parameters(step, given),
                     positional=self._positional(step, given),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness import limits
 from harness.evaluation import Basis, ErrorReport, Fact, Verdict
 from harness.worker.guest import operators
-from harness.worker.serving.messages import GPU_FAULT, Failed, LeftBehind, Returned
+from harness.worker.serving.messages import GPU_FAULT, NOT_COMPILED, Failed, LeftBehind, Returned
 from suites.task import Task
 
 from . import kernel_findings, replay_findings
@@ -76,6 +76,11 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             kind="host_elements",
             message=f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels",
         )
+    if returned.copies > limits.COPIES:
+        return ErrorReport(
+            kind="moved_by_host",
+            message=f"{lead}{returned.copies} copies move elements outside the Triton kernels; move them in a kernel",
+        )
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
         return changed_input(lead, changed[0])
@@ -131,7 +136,9 @@ def changed_input(lead: str, name: str) -> ErrorReport:
 
 def verdict_of(failure: Failed) -> Verdict:
     """What an exception of a candidate's is; a fault on the GPU ends all work of its process there, so it is a crash."""
-    return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
+    return {GPU_FAULT: Verdict.CRASH, NOT_COMPILED: Verdict.COMPILE_ERROR}.get(
+        failure.kind, Verdict.CALL_ERROR
+    )
 
 
 def patched(*names: str) -> ErrorReport:

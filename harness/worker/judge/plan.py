@@ -31,6 +31,8 @@ class Step:
     """The tensors of the step before, where that is possible."""
     config: int = 0
     """Which config of autotuned kernels runs. Declared cases run the first one, and so does one tensor twice, which may be left out."""
+    poison: int = 0
+    """Drawn for each call: what fresh memory holds in it, see `harness/worker/serving/poison.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,15 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
     numbers += _shuffled(1 + half + len(repeats), len(small), draw, "small cases")
     configs = dict(zip((*large, *small), numbers, strict=True))
     further = _shuffled(1 + half, len(repeats), draw, "repeats")
-    return Plan(
-        tuple(Step(case, first[case.name], config=configs.get(case.name, 0)) for case in cases),
-        tuple(
-            dataclasses.replace(step, config=number) for step, number in zip(repeats, further, strict=True)
-        ),
+    execution = [Step(case, first[case.name], config=configs.get(case.name, 0)) for case in cases]
+    repeated = [
+        dataclasses.replace(step, config=number) for step, number in zip(repeats, further, strict=True)
+    ]
+    steps = tuple(
+        dataclasses.replace(step, poison=draw.number(1 << 16, "poison", str(at)))
+        for at, step in enumerate((*execution, *repeated))
     )
+    return Plan(steps[: len(cases)], steps[len(cases) :])
 
 
 def _shuffled(begin: int, count: int, draw: Draw, purpose: str) -> list[int]:

@@ -291,6 +291,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """Arguments that are given by their place, in order; the others are by their name."""
     no_gradients: bool = False
     """Make the call where torch keeps no gradients."""
+    poison: int = 0
+    """Which of `poison.KINDS` memory holds that the call allocates."""
     config: int = 0
     """Which config autotuned kernels run with, of those that their pruning leaves, beginning anew beyond the last."""
     memory: SharedAt | None = None
@@ -324,7 +326,8 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
 
 GPU_FAULT = "gpu_fault"
 OUT_OF_MEMORY = "out_of_memory"
-"""Kinds of `Failed` that only a GPU has: it lost the process's work, or has no room for it."""
+NOT_COMPILED = "compile"
+"""Kinds of `Failed` that only a GPU has: it lost the process's work, has no room for it, or Triton does not compile the kernel for it."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -400,6 +403,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """Global settings that the call left changed, as `global_state.py` names them."""
     unfinished: str = ""
     """What of the call's work still ran when it returned, in words; empty when nothing did."""
+    copies: int = 0
+    """Copies of tensors that the host made."""
     record: Record | None = None
     """What the call did to memory, for a clean process to do again; `None` where that was not asked for."""
     unrecorded: str = ""
