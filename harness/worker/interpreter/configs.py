@@ -53,9 +53,9 @@ def install() -> None:
                 fatal = fatal or error
             ahead.reporting.progress()
         self.nargs = None
-        error = fatal or (None if compiled else lost)
-        if error is not None:
-            raise error
+        failure = fatal or (None if compiled else lost)
+        if failure is not None:
+            raise failure
         self.best_config, result = compiled[0]
         return result
 

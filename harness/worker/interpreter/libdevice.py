@@ -149,13 +149,14 @@ def _of_bits(function: Callable[[int, int], int]) -> Function:
 
     def compute(x: Array) -> Array:
         width = x.dtype.itemsize * 8
-        return np.vectorize(lambda value: function(int(value), width), otypes=[np.uint64])(_bits(x))
+        each = np.vectorize(lambda value: function(int(value), width), otypes=[np.uint64])
+        return np.asarray(each(_bits(x)))
 
     return compute
 
 
 def _upper_half(a: Array, b: Array) -> Array:
-    return (a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8)
+    return np.asarray((a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8))
 
 
 def _byte_perm(a: Array, b: Array, selector: Array) -> Array:
@@ -210,7 +211,7 @@ def _erfcx(x: float) -> float:
 
 
 def _norm(*parts: Array) -> Array:
-    return np.sqrt(np.sum([part * part for part in parts], axis=0))
+    return np.asarray(np.sqrt(np.sum([part * part for part in parts], axis=0)))
 
 
 _erf, _erfc = _each(math.erf), _each(math.erfc)
@@ -391,7 +392,7 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, Function]]:
 
 
 def _is_defined_in(module: ModuleType, function: Function) -> bool:
-    return inspect.unwrap(function).__module__ == module.__name__
+    return bool(inspect.unwrap(function).__module__ == module.__name__)
 
 
 def _replace(module: ModuleType, name: str, function: Function) -> None:

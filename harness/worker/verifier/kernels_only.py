@@ -236,8 +236,8 @@ def check(node: ast.FunctionDef, values: Mapping[str, Value], *, constants: bool
     roots = set()
     within = {id(one.value) for one in inner if isinstance(one, ast.Attribute)}
     for one in inner:
-        statement = isinstance(one, ast.stmt) and not isinstance(one, _STATEMENTS)
-        if (statement or isinstance(one, _FORBIDDEN)) and not isinstance(one, allowed):
+        foreign = isinstance(one, _FORBIDDEN) or not isinstance(one, _STATEMENTS)
+        if isinstance(one, (ast.stmt, *_FORBIDDEN)) and foreign and not isinstance(one, allowed):
             raise NotAKernel(f"kernel `{node.name}` holds what is not of Triton's language", one.lineno)
         if isinstance(one, ast.Attribute):
             if _check_attribute(node.name, one, values, own) and id(one) not in within:

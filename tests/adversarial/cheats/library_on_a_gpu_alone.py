@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 TASK = "matmul"
-EXPECT = ("wrong", "mismatch")
+EXPECT = ("rejected", "operator")
 DEVICE = "gpu"
 
 
