@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeGuard
+
+from .reachability import Reachable
 
 
 class Refusal(NamedTuple):
@@ -41,12 +43,18 @@ _MEMBERS = {
 
 _TORCH = (
     "torch._C", "torch.utils._python_dispatch", "torch.utils.cpp_extension", "torch.utils.dlpack", "torch.overrides",
-    "torch.library", "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._dynamo",
-    "torch._inductor", "torch.multiprocessing", "torch.distributed", "torch.ops.load_library", "torch.from_file",
+    "torch.library", "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._inductor",
+    "torch._dynamo.optimize", "torch._dynamo.export", "torch._dynamo.eval_frame", "torch._dynamo.convert_frame",
+    "torch.multiprocessing", "torch.ops.load_library", "torch.from_file",
     "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime.interpret",
     "triton.runtime.driver.set_active", "torch.utils._mode_utils", "triton.knobs.compilation.listener",
 )  # fmt: skip
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
+_HARMLESS = (
+    "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.jit.Final",
+    "torch._inductor.config", "torch._inductor.runtime.triton_helpers",
+)  # fmt: skip
+"""Members of these that compile nothing: marks, questions and settings."""
 
 _INSIDE_LIBRARIES = frozenset({
     "os", "sys", "subprocess", "ctypes", "ctypeslib", "socket", "importlib", "builtins", "inspect", "gc", "threading",
@@ -92,7 +100,7 @@ _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 _RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
 """With these a library works on any address, unseen by the judge. Refused wherever they stand, as text too."""
 _CONFIGURATION = (
-    "torch.backends", "torch.set_",
+    "torch.backends", "torch.set_", "torch._dynamo.config", "torch._inductor.config",
     "triton.knobs.autotuning", "triton.knobs.compilation", "triton.knobs.amd", "triton.knobs.nvidia",
 )  # fmt: skip
 """What exists to be assigned."""
@@ -101,11 +109,11 @@ MODULE = "kernel"
 _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 
-def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
-    """Each place that is refused, in no particular order. `own_names` are bound by the module itself."""
+def refusals(tree: ast.Module, own_names: frozenset[str], entry_points: Collection[str]) -> Iterator[Refusal]:
+    """Each place that is refused and may run, in no particular order. `own_names` are bound by the module itself."""
     imported = _imports(tree)
     parameters = _parameters_read(tree)
-    for node in _walk_what_may_run(tree):
+    for node in Reachable(_body(tree), entry_points).nodes():
         yield from _of_raw_memory(node)
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if node not in parameters:
@@ -129,8 +137,8 @@ def refusals(tree: ast.Module, own_names: frozenset[str]) -> Iterator[Refusal]:
                 )
 
 
-def _walk_what_may_run(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes but those of `if __name__ == "__main__":`, which a candidate may end with: its author's own trial.
+def _body(tree: ast.Module) -> Iterator[ast.stmt]:
+    """All statements but those of `if __name__ == "__main__":`, which a candidate may end with: its author's own trial.
 
     The module is imported, so they never run, unless it calls itself by that name.
     """
@@ -143,10 +151,9 @@ def _walk_what_may_run(tree: ast.Module) -> Iterator[ast.AST]:
     )
     for statement in tree.body:
         if not renamed and _is_main_block(statement):
-            for otherwise in statement.orelse:
-                yield from ast.walk(otherwise)
+            yield from statement.orelse
         else:
-            yield from ast.walk(statement)
+            yield statement
 
 
 def _is_main_block(statement: ast.stmt) -> TypeGuard[ast.If]:
@@ -230,6 +237,8 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
     if top in ("torch", "triton", "numpy") and not inside.isdisjoint(path.split(".")[1:]):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
     for refused in _TORCH:
+        if any(_leads_to(path, harmless) for harmless in _HARMLESS):
+            break
         if path == refused or path.startswith(refused + "."):
             yield Refusal(line, f"`{path}` leaves the kernels or the judge's view")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from suites.task import EntryPoint, Task
 
-from . import limits, refusals, signatures
+from . import fallbacks, limits, refusals, signatures
 from .evaluation import ErrorReport, Verdict
 
 SLOW_IN_INTERPRETER = frozenset({"sort", "topk"})
@@ -64,11 +64,16 @@ def inspect_source(source: str, task: Task) -> StaticReport:
         problem = module.problem_of(entry)
         if problem is not None:
             return StaticReport(Verdict.CALL_ERROR, problem, (), module.kernels, ())
-    refused = next(refusals.refusals(tree, module.own_names), None)
+    entries = {entry.name for entry in task.entry_points}
+    refused = next(refusals.refusals(tree, module.own_names, entries), None)
     if refused is not None:
         error_report = ErrorReport(
             kind="refused", message=f"line {refused.line}: {refused.why}", line=refused.line
         )
+        return StaticReport(Verdict.REJECTED, error_report, (), module.kernels, ())
+    fallback = next(fallbacks.fallbacks(tree, task), None)
+    if fallback is not None:
+        error_report = ErrorReport(kind="operator", message=fallback.message, line=fallback.line)
         return StaticReport(Verdict.REJECTED, error_report, (), module.kernels, ())
     if not module.kernels:
         message = "no function is decorated with @triton.jit; the work must be done by Triton kernels of this module"

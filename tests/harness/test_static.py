@@ -46,6 +46,9 @@ def verdict_of(source: str) -> Verdict | None:
         "torch._C._dispatch_tls_set_dispatch_key_excluded",
         "triton.knobs.runtime.interpret = False",
         "torch.utils.cpp_extension.load_inline",
+        "torch.compile(torch.add)(x, y)",
+        "torch.jit.script(torch.add)",
+        "torch._inductor.compile(None, None)",
         "[torch][0]._C._DisableTorchDispatch()",
         "torch.utils._mode_utils.no_dispatch()",
         "triton.testing.do_bench = None",
@@ -95,6 +98,10 @@ def test_what_has_no_honest_use_is_refused_with_its_line(statement: str) -> None
         "getattr(tl, str(x.dtype).removeprefix('torch.'))",
         "triton.knobs.autotuning.print = True",
         "(lambda input, open=0: input + open)(2)",
+        "assert not torch.distributed.is_initialized() or torch.distributed.get_world_size() == 1",
+        "torch._dynamo.config.cache_size_limit = 64",
+        "assert not torch.jit.is_scripting()",
+        "torch._inductor.config.debug = True",
     ],
 )
 def test_what_merely_looks_odd_goes_on(statement: str) -> None:
@@ -108,6 +115,15 @@ def test_the_authors_own_trial_at_the_end_never_runs_and_is_not_refused() -> Non
     assert verdict_of(adding() + trial + "else:\n    exec('')\n") is Verdict.REJECTED
     assert verdict_of(adding(top="__name__ = '__main__'\n") + trial) is Verdict.REJECTED
     assert verdict_of(adding(top="from math import pi as __name__\n") + trial) is Verdict.REJECTED
+
+
+def test_functions_that_nothing_names_are_not_refused() -> None:
+    reference = "\n@torch.compile\ndef reference(x, y):\n    return eval('x + y')\n"
+    assert verdict_of(adding(top=reference)) is None
+    assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.REJECTED
+    assert verdict_of(adding(top=f"{reference}\ntable = {{'add': reference}}\n")) is Verdict.REJECTED
+    registered = "\ndef keep(function):\n    return function\n" + reference.replace("@torch.compile", "@keep")
+    assert verdict_of(adding(top=registered)) is Verdict.REJECTED
 
 
 def test_own_names_that_hide_builtins_are_not_refused() -> None:
