@@ -38,6 +38,7 @@ def test_reading_runs_none_of_the_folder_s_python(tmp_path: Path) -> None:
         ("difficulty = 1", 'difficulty = "1"', "difficulty", "Expected `int`, got `str`"),
         ("difficulty = 1", "difficulty = 6", "difficulty", "goes from 1"),
         ("difficulty = 1", "", "", "missing required field `difficulty`"),
+        ("schema = 1", 'schema = 1\nstrict = ["out_of_bound"]', "strict", "(did you mean 'out_of_bounds'?)"),
         ("difficulty = 1", "dificulty = 1", "dificulty", "unknown key (did you mean 'difficulty'?)"),
         ("rtol = 1e-6", "rtoll = 1e-6", "tolerances[...].rtoll", "unknown key (did you mean 'rtol'?)"),
         ('name = "double"\ntitle', 'name = "Double"\ntitle', "name", "lower-case"),
