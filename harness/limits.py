@@ -78,7 +78,7 @@ GPU_ANSWER_BYTES = (4 << 30) - 1
 """All outputs of one call."""
 SOURCE_BYTES = 1 << 20
 COPIES = 64
-"""Copies of tensors that the host may make in one call: more of them move elements."""
+"""Copies that the host may make into parts of tensors in one call: more of them move elements."""
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""
 

@@ -404,7 +404,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unfinished: str = ""
     """What of the call's work still ran when it returned, in words; empty when nothing did."""
     copies: int = 0
-    """Copies of tensors that the host made."""
+    """Copies that the host made into parts of tensors."""
     record: Record | None = None
     """What the call did to memory, for a clean process to do again; `None` where that was not asked for."""
     unrecorded: str = ""
