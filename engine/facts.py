@@ -144,7 +144,7 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
         line_text=lines[error.line - 1].strip() if in_source and error.line else "",
         trace="\n".join(error.trace.splitlines()[-TRACE_LINES:]),
         mismatch=mismatch_words(evaluation),
-        notes=evaluation.notes[:NOTES],
+        notes=(*(finding.text for finding in evaluation.findings), *evaluation.notes)[:NOTES],
     )
 
 

@@ -51,6 +51,7 @@ def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[s
         for target, kernel in kernels
         if kernel.failure and (name := config_name(kernel))
     ][:MOST]
+    words += [finding.text for finding in evaluation.findings][:MOST]
     words += evaluation.notes[:MOST]
     if any(each.dot_flops for each in evaluation.traffic):
         for target, kernel in kernels:

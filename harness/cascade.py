@@ -13,13 +13,15 @@ from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
 from suites.task import Task
 
+from . import limits
 from .baselines import USUAL, Against
 from .device import Device, Target
 from .effort import WHOLE, Effort
 from .errors import HarnessError, WorkerDied
 from .evaluating import Asked, Evaluating
 from .evaluation import ErrorReport, Evaluation, Verdict
-from .pool import DevicePool
+from .interpreter_findings import beside
+from .pool import DevicePool, Slot
 from .products import product_of
 from .sheet import OnEvent, Sheet
 from .static import inspect_source
@@ -77,28 +79,17 @@ async def evaluate(
             if slot.interpreter is None:
                 return await Evaluating(sheet, pool, slot, asked).run()
             sheet.enter("call")
-            interpreter = Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked, before_gpu=True)
-            said = asyncio.create_task(_said(passed) if passed else interpreter.run(), name="interpreter")
-
-            async def interpreted() -> Evaluation | None:
-                return sheet.interpreted(await asyncio.shield(said), report.unbounded)
-
-            try:
-                beside = not (effort.rough or report.unbounded) and await _begins(interpreter, said)
-                held = None if beside else await interpreted()
-                if held is not None:
-                    return held
-                asked = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
-                on_gpu = Evaluating(sheet, pool, slot, asked, interpreted=interpreted if beside else None)
-                if effort.rough:
-                    return await pool.judge_on(slot, partial(on_gpu.roughly, await said))
-                return await interpreter.completed(await pool.judge_on(slot, on_gpu.run))
-            finally:
-                said.cancel()
-                await asyncio.wait([said])
-                if not said.cancelled():
-                    said.exception()  # told by who waited for it, or of no matter
-                await interpreter.let_go()
+            interpreter = Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked)
+            at_gpu_sizes = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
+            if effort.rough:
+                interpreted = passed or await interpreter.run()
+                if not _may_be_timed(interpreted):
+                    sheet.fail_open_stages("refused by the interpreter, before the GPU", ok=False)
+                    return msgspec.structs.replace(interpreted, device=slot.device.name)
+                on_gpu = Evaluating(sheet, pool, slot, at_gpu_sizes)
+                timed = await pool.judge_on(slot, partial(on_gpu.roughly, interpreted))
+                return beside(timed, interpreted)
+            return await _with_interpreter(sheet, pool, slot, at_gpu_sizes, interpreter)
     except NoSuchDtype as lacking:
         return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
@@ -106,18 +97,42 @@ async def evaluate(
         return sheet.done(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
 
 
-async def _said(evaluation: Evaluation) -> Evaluation:
-    return evaluation
+async def _with_interpreter(
+    sheet: Sheet, pool: DevicePool, slot: Slot, asked: Asked, interpreter: Evaluating
+) -> Evaluation:
+    """The GPU's evaluation; the interpreter runs meanwhile, and what it has to say is added.
 
-
-async def _begins(interpreter: Evaluating, said: asyncio.Task[Evaluation]) -> bool:
-    """Whether a GPU may try the first case beside the interpreter's others; `False` once the interpreter is done."""
-    begins = asyncio.create_task(interpreter.may_begin.wait(), name="may begin")
+    The GPU begins when the source is compiled for it, so that it does not wait for the compiler.
+    """
+    interpreting = asyncio.create_task(interpreter.run(), name="interpreter")
     try:
-        await asyncio.wait((begins, said), return_when=asyncio.FIRST_COMPLETED)
+        await _first_case_done(interpreter, interpreting)
+        if interpreting.done() and interpreting.result().verdict is Verdict.COMPILE_ERROR:
+            sheet.fail_open_stages("does not compile for the GPU", ok=False)
+            return msgspec.structs.replace(interpreting.result(), device=slot.device.name)
+        on_gpu = Evaluating(sheet, pool, slot, asked, compiled=interpreter.compiled)
+        evaluation = await pool.judge_on(slot, on_gpu.run)
+        await asyncio.wait([interpreting], timeout=limits.INTERPRETER_S)
+        return beside(evaluation, interpreting.result() if interpreting.done() else None)
     finally:
-        begins.cancel()
-    return not said.done()
+        interpreting.cancel()
+        await asyncio.wait([interpreting])
+        if not interpreting.cancelled():
+            interpreting.exception()  # raised to whoever asked for the result, or of no matter
+
+
+async def _first_case_done(interpreter: Evaluating, interpreting: asyncio.Task[Evaluation]) -> None:
+    """Waits until the first case is right in the interpreter, or until the interpreter ends."""
+    done = asyncio.create_task(interpreter.first_case_done.wait(), name="first case")
+    try:
+        await asyncio.wait((done, interpreting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        done.cancel()
+
+
+def _may_be_timed(interpreted: Evaluation) -> bool:
+    """Whether a GPU is asked for a rough time: it judges no outputs then, so that the interpreter alone can refuse."""
+    return interpreted.verdict in (Verdict.CORRECT, Verdict.UNSUPPORTED)
 
 
 def _targets(device: Device, asked: Sequence[Target]) -> tuple[Target, ...]:

@@ -6,20 +6,15 @@ import asyncio
 import math
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
-from harness.worker.compiler.noted import Launched, difference
 from harness.worker.judge.findings import patched
-from harness.worker.judge.replay_findings import UNPROVEN
-from harness.worker.serving import trace
 from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import (
     ENCODER,
     GUEST_REPORTS,
     Broken,
-    CaseTraffic,
     Compile,
     Compiled,
     Compiling,
@@ -27,7 +22,6 @@ from harness.worker.serving.messages import (
     FirstCallPassed,
     Hello,
 )
-from harness.worker.serving.specializations import Specialization
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
@@ -68,12 +62,7 @@ class TargetReport(msgspec.Struct, frozen=True):
     timed_out: bool = False
     patched: str = ""
     host_work: HostWorkFound | None = None
-    noted: tuple[Launched, ...] = ()
     argument_types: tuple[tuple[str, ...], ...] = ()
-    asked: tuple[Specialization, ...] = ()
-    untold: str = ""
-    file: str = ""
-    """Where the source lay when it was compiled; the engine's own word."""
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict where it was not compiled for the target of this report; `None` where it was."""
@@ -92,51 +81,18 @@ class TargetReport(msgspec.Struct, frozen=True):
         message = f"{target}: {first_line}"
         return verdict, ErrorReport(kind=kind, message=message, trace=self.trace or said, line=self.line)
 
-    def refusal(self, launched: Sequence[Launched]) -> tuple[Verdict, ErrorReport] | None:
-        """
-        Why what is compiled is not what ran and `launched` that, as the compiling worker tells; `None` when it is.
-
-        Where Python read values, which the compiling worker does not have, nothing can be said.
-        """
+    def refusal(self) -> ErrorReport | None:
+        """Why the host code does not leave the work to kernels at `gpu` sizes; `None` when it does, or where Python reads values, which are none of a case's here."""
         work = self.host_work
-        if work is not None and work.operator:
-            message = f"case {work.case} at its gpu sizes: the tensor operator `{work.operator}` computes outside the Triton kernels"
-            return Verdict.REJECTED, ErrorReport(kind="operator", message=message, line=work.line)
-        if work is not None:
-            message = f"case {work.case} at its gpu sizes: no Triton kernel is launched"
-            return _unlike("no_launch", message, reads=work.reads)
-        compiled = {one.case: one for one in self.noted}
-        for ran in launched:
-            there = compiled.get(ran.case)
-            if there is not None and (wrong := difference(ran, there)):
-                message = f"case {ran.case}: {wrong}; a source must do the same everywhere"
-                return _unlike("other_launches", message, reads=ran.reads or there.reads)
-        return None
-
-    def empty(
-        self, launched: Sequence[Launched], traffic: Sequence[CaseTraffic]
-    ) -> tuple[Verdict, ErrorReport] | None:
-        """The refusal of kernels that read blocks where they were interpreted, and whose code reads nothing; `None` where there are none."""
-        reading = {one.case: one for one in traffic}
-        for ran in launched:
-            codes = [one for one in self.resources if one.case == ran.case and not one.failure]
-            counted = reading.get(ran.case)
-            if counted is None or {one.kernel for one in codes} != {one.kernel for one in ran.first}:
-                continue  # code that another case has too is told there
-            if counted.requested_read_bytes >= BLOCK_BYTES * max(counted.programs, 1) and not any(
-                sum(one.load_widths.values()) + (one.local_loads or 0) + (one.tile_loads or 0)
-                for one in codes
-            ):
-                message = (
-                    f"case {ran.case}: its kernels read {counted.requested_read_bytes} bytes where they were interpreted, "
-                    "and their compiled code reads nothing: the compiler takes their text for another kernel"
-                )
-                return Verdict.REJECTED, ErrorReport(kind="other_launches", message=message)
-        return None
-
-
-BLOCK_BYTES = 64
-"""Read by a program on average: less may be scalars, which have loads of their own."""
+        if work is None:
+            return None
+        lead = f"case {work.case} at its gpu sizes: "
+        if work.operator:
+            message = f"{lead}the tensor operator `{work.operator}` computes outside the Triton kernels"
+            return ErrorReport(kind="operator", message=message, line=work.line)
+        if work.reads:
+            return None
+        return ErrorReport(kind="no_launch", message=f"{lead}no Triton kernel is launched")
 
 
 def never_run(resources: Sequence[KernelResources], calls: int) -> list[str]:
@@ -162,13 +118,6 @@ def only_compiled(resources: Sequence[KernelResources], ran: Sequence[str]) -> l
         f"`{kernel}` is launched at the gpu sizes of case {case} and in no case here: nothing is known of its answers"
         for kernel, case in cases.items()
     ]
-
-
-def _unlike(kind: str, message: str, *, reads: bool) -> tuple[Verdict, ErrorReport]:
-    if not reads:
-        return Verdict.REJECTED, ErrorReport(kind=kind, message=message)
-    why = "Python reads elements of tensors, so that may be their doing: what is compiled cannot be held beside what ran"
-    return Verdict.UNSUPPORTED, ErrorReport(kind=UNPROVEN, message=f"{message} ({why})")
 
 
 _TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder(TargetReport)
@@ -241,7 +190,6 @@ class Compiler:
         patience = _Patience(self._limits.compile_s * load, self._limits.compile_all_s * load)
         try:
             cases = _on_target(passed.cases, self._task, target)
-            once = _on_target(passed.once, self._task, target)
             # No GPU is waiting for those of other targets.
             further = _on_target(
                 passed.ahead if self._pool.is_own(target.name) else NOTHING, self._task, target
@@ -254,11 +202,11 @@ class Compiler:
             )
             try:
                 async with patience.begin():
-                    report = await self._hear(channel, target, cases, once, further, patience)
+                    report = await self._hear(channel, target, cases, further, patience)
                 if self._pool.is_own(target.name) and child.scratch is not None:
                     self._pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
-                return msgspec.structs.replace(report, file=str((child.scratch or Path()) / trace.NAME))
+                return report
             except TimeoutError:
                 return TargetReport(error=patience.told(), timed_out=True)
             except (EOFError, BadFrame):
@@ -276,7 +224,6 @@ class Compiler:
         channel: AsyncChannel,
         target: Target,
         cases: msgspec.Raw,
-        once: msgspec.Raw,
         further: msgspec.Raw,
         patience: _Patience,
     ) -> TargetReport:
@@ -295,7 +242,6 @@ class Compiler:
             cases=cases,
             target=target.name,
             allowed=self._task.allowed_operators,
-            once=once,
             ahead=further,
             side_by_side=self._side_by_side,
         )

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Mapping
 
 import msgspec
 
 from harness.worker.judge.findings import left_behind
+from harness.worker.judge.kernel_findings import each_once
 from harness.worker.judge.plan import PATIENCE, make_plan
 from harness.worker.judge.seeds import derive
 from harness.worker.serving.messages import (
     ENCODER,
     JUDGE_REPORTS,
-    Abandon,
     Alive,
     Begin,
     Entered,
@@ -43,7 +43,6 @@ from .layers import unlike
 from .performance import Crowded, Performance
 from .pool import DevicePool, Slot
 from .product import Product
-from .recompilation import Refusal, fact, refusal
 from .sampled import Sampled, sampled
 from .sampling import Sampler
 from .servers import Child
@@ -76,10 +75,6 @@ class Asked(msgspec.Struct, frozen=True):
     effort: Effort
 
 
-Interpreted = Callable[[], Awaitable[Evaluation | None]]
-"""What stands, where the interpreter refused the candidate; `None` when it may go on."""
-
-
 class Evaluating:
     """One candidate on one slot, after the static stage."""
 
@@ -90,17 +85,12 @@ class Evaluating:
         slot: Slot,
         asked: Asked,
         *,
-        before_gpu: bool = False,
-        interpreted: Interpreted | None = None,
+        compiled: Mapping[str, TargetReport] | None = None,
     ) -> None:
-        """`interpreted`: to be awaited when the first case ran on a GPU, before any other one does."""
+        """`compiled`: reports of all targets, where the source was compiled for them before."""
         self._sheet = sheet
-        self._interpreted = interpreted
-        self.may_begin = asyncio.Event()
-        """The source compiled and its first case is right: a GPU may try that case."""
-        self._before_gpu = before_gpu and not asked.effort.rough
-        self._sampling: asyncio.Task[Sampled] | None = None
-        """Where a GPU judges meanwhile."""
+        self.first_case_done = asyncio.Event()
+        """The source compiled, and its first case is right."""
         self._pool = pool
         self._slot = slot
         self._task = asked.task
@@ -118,10 +108,8 @@ class Evaluating:
         self._limits = allowed.for_source(asked.source) if slot.device.kind == "cpu" else allowed
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
-        self._compiled: TargetReport | None = None
-        """Of the first target: what it shows to be no honest work is told when nothing else is wrong."""
-        self._recompiling: asyncio.Task[Refusal | None] | None = None
-        """Whether that is what the source's text compiles to."""
+        self.compiled: Mapping[str, TargetReport] = compiled or {}
+        """By target, once there are some."""
         plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
         self._cases, self._calls, self._configs = plan.declared, plan.calls, plan.configs
 
@@ -148,7 +136,6 @@ class Evaluating:
                     target=self._targets[0].name,
                     limits=time_limits,
                     exam=self._exam,
-                    compiled=not self._before_gpu,
                 )
                 ends = (end,) if replaying is None else (end, replaying[2])
                 await self._tell(channel, begin, tuple(one.fileno() for one in ends))
@@ -162,7 +149,6 @@ class Evaluating:
             guest.end()
             if replaying is not None:
                 replaying[0].end()
-            await self._end_recompiling()
             if not finished:
                 self._slot.discard()
         return evaluation
@@ -205,12 +191,6 @@ class Evaluating:
                 case Left(stage=stage, ok=ok, detail=detail, at_s=at_s):
                     self._sheet.leave(stage, detail, ok=ok, at_s=at_s)
                 case FirstCallPassed():
-                    held = await self._held()
-                    if held is not None:
-                        await self._tell(channel, Abandon())
-                        await self._abandoned(channel)
-                        await self._finish_guest(guest, kill=True)
-                        return held
                     self._specifications = report.cases
                     # What the judge goes on to say is heard once it is compiled: the stages keep their order. A GPU is not
                     # left in the middle of a kernel because nothing compiles.
@@ -225,27 +205,13 @@ class Evaluating:
                     if not on_cpu:
                         await self._tell(channel, Proceed())
                 case FirstCaseRight():
-                    self.may_begin.set()
+                    self.first_case_done.set()
                 case Judged():
-                    held = await self._held()
-                    if held is not None:
-                        await self._finish_guest(guest, kill=True)
-                        return held
                     return await self._conclude(report, guest)
                 case Alive():
                     continue
                 case Weighed() | Specified():
                     raise WorkerDied("the judge answered a question that was not asked")
-
-    async def _held(self) -> Evaluation | None:
-        """Waits for the interpreter, once, where it runs beside a GPU's first call."""
-        interpreted, self._interpreted = self._interpreted, None
-        return None if interpreted is None else await interpreted()
-
-    async def _abandoned(self, channel: AsyncChannel) -> None:
-        """Hears out a judge that ends its trial."""
-        while not isinstance(await self._hear(channel), Judged):
-            continue
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: whether its code is the text's, how the guest ended, costs, estimates."""
@@ -255,16 +221,13 @@ class Evaluating:
             "sandbox": (*judged.sandbox, *compiling),
             "facts": (*judged.facts, *sheet.facts.get("facts", ())),
             "margins": judged.margins,
+            "findings": judged.findings,
         }
         on_cpu = self._slot.device.kind == "cpu"
         if verdict is Verdict.CORRECT and not on_cpu and guest.scratch is not None:
             await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
-        refused = None
-        if verdict is Verdict.CORRECT and self._compiled is not None:
-            self._recompile()
-            refused = self._compiled.refusal(judged.launched) or self._compiled.empty(
-                judged.launched, judged.traffic
-            )
+        compiled = self.compiled.get(self._targets[0].name)
+        refused = compiled.refusal() if verdict is Verdict.CORRECT and compiled is not None else None
         ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
         try:
             if verdict is Verdict.CORRECT and refused is None and not on_cpu:
@@ -285,26 +248,18 @@ class Evaluating:
         if verdict is Verdict.CORRECT and leftover:
             verdict, error = Verdict.REJECTED, left_behind(0, leftover)
             sheet.revise("integrity", error.message)
-        # What the interpreter cannot judge a GPU judges alone.
-        goes_on = verdict is Verdict.CORRECT or (self._before_gpu and verdict is Verdict.UNSUPPORTED)
-        if goes_on and refused is None and self._recompiling is not None:
-            refused = await self._recompiling
-            if refused is None and self._compiled is not None:
-                sheet.facts["facts"] = (*sheet.facts["facts"], fact(self._compiled))
-        if goes_on and refused is not None:
-            verdict, error = refused
-            sheet.revise("integrity", error.message)
+        if verdict is Verdict.CORRECT and refused is not None:
+            verdict, error = Verdict.REJECTED, refused
+            sheet.revise("integrity", refused.message)
         sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
-        if on_cpu and self._compiled is not None and verdict is Verdict.CORRECT:
-            sheet.notes += only_compiled(self._compiled.resources, judged.kernels)
-        if on_cpu and verdict is Verdict.CORRECT and self._before_gpu:
-            self._sampling = asyncio.create_task(self._sampled(judged, correct=True))
-        elif on_cpu:
+        if on_cpu and compiled is not None and verdict is Verdict.CORRECT:
+            sheet.notes += only_compiled(compiled.resources, judged.kernels)
+        if on_cpu:
             if verdict is Verdict.CORRECT:
                 sheet.enter("performance")
             found = await self._sampled(judged, correct=verdict is Verdict.CORRECT)
             sheet.facts |= found.facts
-            sheet.notes += found.notes
+            sheet.facts["findings"] = each_once((*judged.findings, *found.findings))
             if verdict is Verdict.CORRECT:
                 sheet.leave("performance", NO_GPU, ok=None)
             if found.wrong is not None:
@@ -377,21 +332,9 @@ class Evaluating:
     async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
         """The compile stage: every target in its own process; the verdict when the first one fails."""
         self._sheet.enter("compile")
-        if self._sheet.compiled is not None:
-            self._sheet.leave("compile", self._sheet.compiled, ok=True)
-            return None
-        compiler = Compiler(self._pool, self._as_written, self._source, self._limits)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(compiler.compile(target, passed), name=f"compile/{target.name}")
-                    for target in self._targets
-                ]
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        reports = {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
-        # Until the judge's word: a candidate may fail before it.
-        self._sheet.facts["sandbox"] = compiler.layers
+        if not self.compiled:
+            self.compiled = await self._compile_anew(passed)
+        reports = self.compiled
         self._sheet.facts["resources"] = {name: one.resources for name, one in reports.items()}
         self._sheet.facts["compile_errors"] = {
             name: one.error or f"unsupported: {one.unsupported}"
@@ -407,9 +350,6 @@ class Evaluating:
             verdict, error = failure
             self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
             return failure
-        self._compiled = judging
-        if self._before_gpu:  # which has cores for it now, and waits for the verdict
-            self._recompile()
         self._sheet.notes += never_run(judging.resources, self._configs)
         count = {
             name: len(one.resources)
@@ -420,32 +360,19 @@ class Evaluating:
         self._sheet.leave("compile", detail, ok=True)
         return None
 
-    def _recompile(self) -> None:
-        """Begins, beside what else is to be done, what takes as long as compiling did."""
-        if self._recompiling is None and self._compiled is not None:
-            limit_s = self._limits.compile_all_s * limits.load()
-            again = refusal(self._pool, self._source, self._targets[0], self._compiled, limit_s)
-            self._recompiling = asyncio.create_task(again, name="recompile")
-
-    async def _end_recompiling(self) -> None:
-        """Nobody asks for it any more."""
-        if self._recompiling is not None:
-            self._recompiling.cancel()
-            await asyncio.wait([self._recompiling])
-            if not self._recompiling.cancelled():
-                self._recompiling.exception()
-
-    async def completed(self, evaluation: Evaluation) -> Evaluation:
-        """What the GPU said, with what was sampled meanwhile."""
-        return evaluation if self._sampling is None else (await self._sampling).beside(evaluation)
-
-    async def let_go(self) -> None:
-        """Ends what is sampled where the GPU's evaluation needs it no more; what went wrong in it matters to nobody then."""
-        if self._sampling is not None:
-            self._sampling.cancel()
-            await asyncio.wait([self._sampling])
-            if not self._sampling.cancelled():
-                self._sampling.exception()
+    async def _compile_anew(self, passed: FirstCallPassed) -> dict[str, TargetReport]:
+        compiler = Compiler(self._pool, self._as_written, self._source, self._limits)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(compiler.compile(target, passed), name=f"compile/{target.name}")
+                    for target in self._targets
+                ]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        # Until the judge's word: a candidate may fail before it.
+        self._sheet.facts["sandbox"] = compiler.layers
+        return {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
 
     async def _sampled(self, judged: Judged, *, correct: bool) -> Sampled:
         samples = correct and not self._exam and not self._effort.rough
@@ -461,7 +388,7 @@ class Evaluating:
         )
 
     async def _tell(
-        self, channel: AsyncChannel, request: Begin | Proceed | Abandon, descriptors: tuple[int, ...] = ()
+        self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()
     ) -> None:
         try:
             await channel.send(ENCODER.encode(request), descriptors)

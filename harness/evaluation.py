@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 import msgspec
@@ -100,6 +101,33 @@ class ErrorReport(msgspec.Struct, frozen=True):
     mismatch: Mismatch | None = None
 
 
+_LINE = re.compile(r"line (\d+)")
+
+
+def line_in(message: str) -> int | None:
+    """The first line number that a message names."""
+    line = _LINE.search(message)
+    return int(line[1]) if line else None
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Possible harm that does not refuse by itself; a task raises it by its kind in `strict`."""
+
+    kind: str
+    """One of `suites.task.FINDINGS`."""
+    message: str
+    case: str = ""
+    """Where it was seen first; empty where it is of no one case."""
+    line: int | None = None
+    """The candidate's own line, 1-based."""
+
+    @property
+    def text(self) -> str:
+        """One line for people and models."""
+        where = f"case {self.case}: " if self.case else ""
+        return f"{self.kind.replace('_', ' ')}: {where}{self.message}"
+
+
 class GridFit(msgspec.Struct, frozen=True):
     """How a launch's workgroups fill the target's reference device, if all take equally long. Arithmetic, not measured."""
 
@@ -191,12 +219,6 @@ class Traffic(msgspec.Struct, frozen=True):
     """By the task's cost model."""
     launches: int
     programs: int
-    out_of_bounds: tuple[str, ...] = ()
-    """Accesses outside every tensor, each with its source line."""
-    uninitialised: tuple[str, ...] = ()
-    """Reads of fresh memory that nobody had written, each with its source line; what came of them is for the outputs to show."""
-    bent_promises: tuple[str, ...] = ()
-    """What kernels promise a compiler of neighbouring lanes (`tl.max_contiguous`) and some lanes break; likewise."""
 
 
 class SampledTraffic(msgspec.Struct, frozen=True):
@@ -357,6 +379,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     estimate: tuple[Estimate, ...] = ()
     sandbox: tuple[Layer, ...] = ()
     versions: dict[str, str] = {}
+    findings: tuple[Finding, ...] = ()
+    """Possible harm, each kind and line once."""
     notes: tuple[str, ...] = ()
     """Merely odd things, for people."""
     facts: tuple[Fact, ...] = ()

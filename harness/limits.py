@@ -47,6 +47,8 @@ GUEST_START_S = 30.0
 
 FAREWELL_S = 10.0
 """To answer what was left behind; the candidate's code no longer runs by then."""
+INTERPRETER_S = 10.0
+"""For the interpreter to end after a GPU's evaluation has ended: what it finds is added, but nothing waits longer for it."""
 ORACLE_S = 60.0
 """For the judge to make inputs and compare outputs, beside the time a case may take; after that it is replaced."""
 END_S = 5.0
@@ -75,6 +77,8 @@ ANSWER_BYTES = 256 << 20
 GPU_ANSWER_BYTES = (4 << 30) - 1
 """All outputs of one call."""
 SOURCE_BYTES = 1 << 20
+COPIES = 64
+"""Copies of tensors that the host may make in one call: more of them move elements."""
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 from asyncio.subprocess import DEVNULL, Process
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from harness.worker.serving.high_heap import python_command
 from harness.worker.serving.messages import ENCODER, Bear, Kill
 
 from . import limits
@@ -117,7 +117,7 @@ class Nursery:
         self._said.follow(said)
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *(*python_command(), "-m", "harness.worker.serving.nursery", str(theirs.fileno())),
+                *(sys.executable, "-m", "harness.worker.serving.nursery", str(theirs.fileno())),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=say,

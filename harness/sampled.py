@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from harness.worker.judge.kernel_findings import raised
 from harness.worker.serving.messages import CaseTraffic
 from suites.task import Case, Task
 
 from .device import Target
-from .evaluation import ErrorReport, Evaluation, SampledTraffic, Verdict
+from .evaluation import ErrorReport, Finding, SampledTraffic
 from .product import Product
-from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched, unwritten
+from .sampling import Sampler, counted, estimates, extrapolated, missed, untouched
 
 
 class Sampled(NamedTuple):
@@ -22,35 +23,9 @@ class Sampled(NamedTuple):
 
     facts: dict[str, Any]
     """Fields of the Evaluation, by name."""
-    notes: list[str]
+    findings: list[Finding]
     wrong: ErrorReport | None
-    """What the kernels leave out at `gpu` sizes, or touch beyond their tensors."""
-
-    def beside(self, evaluation: Evaluation) -> Evaluation:
-        """A GPU's evaluation of the same candidate, with this; what is wrong at `gpu` sizes is wrong there too."""
-        notes = tuple(dict.fromkeys((*evaluation.notes, *self.notes)))
-        evaluation = msgspec.structs.replace(evaluation, **self.facts, notes=notes)
-        wrong = self.wrong
-        if wrong is None or evaluation.verdict is not Verdict.CORRECT:
-            return evaluation
-        changes: dict[str, dict[str, Any]] = {
-            "execution": {"ok": False, "detail": wrong.message},
-            "performance": {"ok": None, "detail": "no times are kept of a wrong candidate"},
-        }
-        stages = tuple(
-            msgspec.structs.replace(stage, **changes.get(stage.name, {})) for stage in evaluation.stages
-        )
-        return msgspec.structs.replace(
-            evaluation,
-            verdict=Verdict.WRONG,
-            error=wrong,
-            execution=False,
-            stages=stages,
-            latency=(),
-            speedup=None,
-            speedup_geomean=None,
-            not_timed=(),
-        )
+    """A store beyond its tensor at `gpu` sizes, or a finding that the task is strict about."""
 
 
 async def sampled(
@@ -65,17 +40,17 @@ async def sampled(
 ) -> Sampled:
     """Of a candidate that was run with these `counts`; without a `sampler` nothing is sampled."""
     traffic = await asyncio.to_thread(counted, task, cases, counts)
-    notes = [*unwritten(traffic)]
+    findings: list[Finding] = []
     samples: tuple[SampledTraffic, ...] = ()
     lacking: dict[str, str] = {}
     wrong = None
     if sampler is not None:
         reports = await sampler.sample(specifications)
         samples, lacking = await asyncio.to_thread(extrapolated, task, cases, targets[0], reports)
-        beyond, accesses = missed(samples)
-        short, sums = untouched(samples)
-        wrong = beyond or short
-        notes += [*accesses, *sums]
+        wrong, findings = missed(samples)
+        if not task.in_place:  # the cost model counts what is read and written twice
+            findings += untouched(samples)
+        wrong = wrong or raised(findings, task.strict)
     estimate = await asyncio.to_thread(estimates, task, cases, targets, traffic, samples, product)
     facts = {"traffic": traffic, "sampled": samples, "not_sampled": lacking, "estimate": estimate}
-    return Sampled(facts, notes, wrong)
+    return Sampled(facts, findings, wrong)

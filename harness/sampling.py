@@ -18,7 +18,7 @@ from suites.task import Case, Task
 from .device import Target
 from .errors import WorkerDied
 from .estimate import estimate
-from .evaluation import ErrorReport, Estimate, SampledTraffic, Traffic
+from .evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
 from .pool import DevicePool
 from .product import Product
 
@@ -84,6 +84,9 @@ class Sampler:
             child.end()
 
 
+_COUNTS = tuple(name for name in CaseTraffic.__struct_fields__ if name in Traffic.__struct_fields__)
+
+
 def counted(task: Task, cases: Sequence[Case], rows: Sequence[CaseTraffic]) -> tuple[Traffic, ...]:
     """Exact counts at `cpu` sizes beside the cost model."""
     by_name = {case.name: case for case in cases}
@@ -96,7 +99,7 @@ def counted(task: Task, cases: Sequence[Case], rows: Sequence[CaseTraffic]) -> t
                 sizes=case.cpu,
                 minimal_bytes=cost.minimal_bytes,
                 flops=cost.flops,
-                **msgspec.structs.asdict(one),
+                **{name: getattr(one, name) for name in _COUNTS},
             )
         )
     return tuple(found)
@@ -130,52 +133,46 @@ def extrapolated(
     return tuple(found), lacking
 
 
-def unwritten(traffic: Sequence[Traffic]) -> list[str]:
-    """Notes on reads of memory that nobody wrote, each line of the candidate once: padding is read so, and mistakes are."""
-    told: dict[str, str] = {}
-    for one in traffic:
-        for read in one.uninitialised:
-            told.setdefault(
-                read.partition(":")[0], f"case {one.case}: {read}; it held NaN or large integers here"
-            )
-    return list(told.values())
-
-
-def missed(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
-    """Accesses outside their tensor that only `gpu` sizes show: the first one as an error, and a note for each line of the candidate.
+def missed(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[Finding]]:
+    """Accesses outside their tensor that only `gpu` sizes show: the first store as an error, loads as findings.
 
     They are certain: none is among them whose address depends on loaded values.
     """
-    told: dict[str, str] = {}
-    for one in sampled:
-        for access in one.out_of_bounds:
-            told.setdefault(access.partition(":")[0], f"case {one.case} at its gpu sizes: {access}")
-    notes = list(told.values())
-    return (ErrorReport(kind="out_of_bounds", message=notes[0]) if notes else None), notes
+    error: ErrorReport | None = None
+    findings = []
+    for sample in sampled:
+        for access in sample.out_of_bounds:
+            message = f"at its gpu sizes: {access}"
+            if ": load " in access:
+                findings.append(
+                    Finding(kind="out_of_bounds", message=message, case=sample.case, line=line_in(access))
+                )
+            elif error is None:
+                error = ErrorReport(
+                    kind="out_of_bounds", message=f"case {sample.case} {message}", line=line_in(access)
+                )
+    return error, findings
 
 
-def untouched(sampled: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[str]]:
+def untouched(sampled: Sequence[SampledTraffic]) -> list[Finding]:
     """
-    What cannot be right at `gpu` sizes, as its kernels touch less than inputs and outputs hold, with what the host copies for
-    them to work on in place; and notes on what may not be.
+    Cases at `gpu` sizes whose kernels touch fewer distinct bytes than inputs and outputs hold; copies that the host made for kernels
+    to work on in place count as touched.
 
-    An error only where the bound holds: no address depends on loaded values, and every program was sampled or all that
-    were, of each place in the grid, ask for equally much.
+    Only where the bound holds: no address depends on loaded values, and every program was sampled, or all that were ask for
+    equally much.
     """
-    error, notes = None, []
-    for one in sampled:
-        if one.unique_high_bytes + one.moved_bytes >= TOUCHED * one.minimal_bytes:
-            continue
-        text = (
-            f"case {one.case} at its gpu sizes: kernels touch at most {one.unique_high_bytes:,} distinct bytes, "
-            f"inputs and outputs hold {one.minimal_bytes:,}"
-        )
-        alike = one.requested_low_bytes == one.requested_high_bytes or one.sampled == one.programs
-        if alike and not one.remarks:
-            error = error or ErrorReport(kind="gpu_sizes", message=text)
-        else:
-            notes.append(f"{text}, by a sample that may have missed some")
-    return error, notes
+    findings = []
+    for sample in sampled:
+        alike = sample.requested_low_bytes == sample.requested_high_bytes or sample.sampled == sample.programs
+        touched_bytes = sample.unique_high_bytes + sample.moved_bytes
+        if alike and not sample.remarks and touched_bytes < TOUCHED * sample.minimal_bytes:
+            message = (
+                f"at its gpu sizes kernels touch at most {sample.unique_high_bytes:,} distinct bytes, "
+                f"inputs and outputs hold {sample.minimal_bytes:,}"
+            )
+            findings.append(Finding(kind="gpu_sizes", message=message, case=sample.case))
+    return findings
 
 
 def estimates(

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from harness.worker.judge.replay_findings import UNPROVEN
 from suites.task import Task
 
 from .evaluation import (
     SCHEMA,
     STAGES,
-    Basis,
     ErrorReport,
     Evaluation,
-    Fact,
     Stage,
     StageEntered,
     StageLeft,
@@ -39,8 +34,6 @@ class Sheet:
         self.facts: dict[str, Any] = {}
         """Fields of the Evaluation, by name."""
         self.notes: list[str] = []
-        self.compiled: str | None = None
-        """What the compile stage said, where an evaluation before this one has made it."""
 
     def place(self, device: str) -> None:
         """It is judged on this device, of several that it might have been."""
@@ -51,37 +44,6 @@ class Sheet:
         other = Sheet(self._task, device, None)
         other._stages, other.facts, other.notes = dict(self._stages), dict(self.facts), list(self.notes)
         return other
-
-    def interpreted(self, evaluation: Evaluation, unbounded: Sequence[str]) -> Evaluation | None:
-        """Takes over what the interpreter said of a candidate that is bound for a GPU. `None` when the candidate may go on, else
-        the evaluation that stands.
-
-        Its proofs count for the GPU too: the source is the same. What the interpreter cannot judge goes on without them, but
-        not what it ran and could not prove: no GPU proves more. Nor what may loop for ever (`unbounded` names the loops) and
-        was never seen to end: what hangs on a GPU can cost every user of the node.
-        """
-        kind = evaluation.error.kind if evaluation.error is not None else ""
-        unable = evaluation.verdict is Verdict.UNSUPPORTED and kind != UNPROVEN
-        if not unable and evaluation.verdict is not Verdict.CORRECT:
-            self.fail_open_stages("ended in the interpreter, before the GPU", ok=False)
-            return msgspec.structs.replace(evaluation, device=self._device)
-        if unable and unbounded:
-            self.fail_open_stages("held back from the GPU", ok=None)
-            loops = f"held back from the GPU: nobody saw the while loop of {'; '.join(unbounded)} end; bound it by a range"
-            return msgspec.structs.replace(evaluation, device=self._device, notes=(*evaluation.notes, loops))
-        self.notes += evaluation.notes
-        if unable:
-            why = evaluation.error.message if evaluation.error is not None else ""
-            value = f"could not judge this before the GPU did, so who computes is the guest's word: {why}"
-            self.facts["facts"] = (Fact("interpreter", value, Basis.EVIDENCE),)
-            return None
-        self.facts["facts"] = tuple(
-            msgspec.structs.replace(fact, name=f"cpu, {fact.name}") for fact in evaluation.facts
-        )
-        for name in ("resources", "compile_errors", "traffic", "estimate", "sampled", "not_sampled"):
-            self.facts[name] = getattr(evaluation, name)
-        self.compiled = next(stage.detail for stage in evaluation.stages if stage.name == "compile")
-        return None
 
     def enter(self, stage: str, at_s: float | None = None) -> None:
         """A stage begins, or began at a time of `time.monotonic`."""

@@ -32,8 +32,6 @@ class StaticReport(NamedTuple):
     """Names of the `@triton.jit` functions."""
     slow: tuple[str, ...]
     """Calls that may be too slow for the interpreter, as `tl.sort`."""
-    unbounded: tuple[str, ...] = ()
-    """Loops of kernels whose end no range bounds, as `spin_kernel, line 12`."""
 
 
 def inspect_source(source: str, task: Task) -> StaticReport:
@@ -81,7 +79,7 @@ def inspect_source(source: str, task: Task) -> StaticReport:
         message = "no function is decorated with @triton.jit; the work must be done by Triton kernels of this module"
         return _end(Verdict.REJECTED, "no_kernel", message)
     notes = (*module.notes(), *refusals.notes(tree))
-    return StaticReport(None, None, notes, module.kernels, module.slow(), module.unbounded())
+    return StaticReport(None, None, notes, module.kernels, module.slow())
 
 
 class Module:
@@ -123,28 +121,6 @@ class Module:
                  if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)
                  and one.value.id in ("tl", "language") and one.attr in SLOW_IN_INTERPRETER}  # fmt: skip
         return tuple(sorted(names))
-
-    def unbounded(self) -> tuple[str, ...]:
-        """The `while` loops of kernels, and of functions that kernels may be made of."""
-        given = {
-            one.id
-            for node in self._nodes
-            if isinstance(node, ast.Call) and _is_jit(node.func)
-            for one in node.args
-            if isinstance(one, ast.Name)
-        }
-        functions = (
-            node
-            for node in self._nodes
-            if isinstance(node, ast.FunctionDef)
-            and (node.name in given or any(_is_jit(one) for one in node.decorator_list))
-        )
-        return tuple(
-            f"{function.name}, line {node.lineno}"
-            for function in functions
-            for node in ast.walk(function)
-            if isinstance(node, ast.While)
-        )
 
     def notes(self) -> Iterator[str]:
         """What is merely odd."""

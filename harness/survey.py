@@ -78,7 +78,7 @@ class Survey:
         `WorkerDied` when a process of ours was lost, `HarnessError` when the task's own code fails.
         """
         cases = await self._specifications()
-        passed = FirstCallPassed(cases=cases, once=NOTHING, ahead=NOTHING)
+        passed = FirstCallPassed(cases=cases, ahead=NOTHING)
 
         async def one(source: str) -> Compiled:
             async with self._places:

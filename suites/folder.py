@@ -13,6 +13,7 @@ from suites.dtypes import TASK_DTYPES
 from suites.errors import BadTask, nearest
 from suites.signature import Signature, parse_signature
 from suites.task import (
+    FINDINGS,
     Allowance,
     Axis,
     Case,
@@ -196,7 +197,10 @@ def _case_problems(task: Task) -> Iterator[tuple[str, str]]:
 
 
 def _allowance_problems(task: Task) -> Iterator[tuple[str, str]]:
-    """What hidden cases would ask of a kernel against the task's own words."""
+    """What hidden cases would ask of a kernel against the task's own words, and findings that the judge does not know."""
+    for kind in task.strict:
+        if kind not in FINDINGS:
+            yield "strict", f"{kind!r} is none of {', '.join(FINDINGS)}{nearest(kind, FINDINGS)}"
     for allowance, told in _TOLD.items():
         if allowance in task.allows and not told.search(task.instruction):
             yield "allows", f"has `{allowance}`, but the instruction does not say that such inputs come"

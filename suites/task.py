@@ -31,6 +31,18 @@ class Allowance(StrEnum):
     """Rows of zeros, of equal, tiny, large and negative values, with one that outweighs all others or the largest one twice."""
 
 
+FINDINGS = {
+    "out_of_bounds": "loads outside their tensor; stores there always refuse",
+    "uninitialised": "loads of memory that nothing had written",
+    "race": "an outcome that depends on the order of programs or lanes",
+    "false_promise": "a `tl.multiple_of` that does not hold",
+    "not_replayed": "a call that cannot be repeated by its kernels alone",
+    "gpu_sizes": "fewer distinct bytes at `gpu` sizes than inputs and outputs hold, by an estimate",
+    "not_deterministic": "equal inputs gave other bits",
+}
+"""Kinds of findings, which a task may be `strict` about."""
+
+
 class Cost(NamedTuple):
     """What one case asks of any device, however well it is solved; what `cost.py` returns."""
 
@@ -151,6 +163,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Inputs that the task wants changed."""
     allows: tuple[Allowance, ...] = (Allowance.OFFSET,)
     """Which inputs hidden cases may give beyond dense and finite ones."""
+    strict: tuple[str, ...] = ()
+    """Kinds of findings that refuse a candidate of this task; see `FINDINGS`."""
     axes: dict[str, Axis] = {}
     """Sizes that hidden cases may have, by axis. An axis left out keeps within what the open cases show."""
     suite: str = ""

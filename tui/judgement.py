@@ -60,6 +60,7 @@ def _sections(evaluation: Evaluation, baseline: str) -> Iterator[str]:
     yield _sampled(evaluation)
     yield _estimate(evaluation)
     yield _block("printed by the candidate", evaluation.printed)
+    yield _block("findings", "\n".join(finding.text for finding in evaluation.findings))
     yield _block("notes", "\n".join(evaluation.notes))
     for basis, title in BASES:
         facts = "\n".join(f"{fact.name}: {fact.value}" for fact in facts_of(evaluation, basis))

@@ -9,21 +9,6 @@ DEVICE = triton.runtime.driver.active.get_active_torch_device()
 
 
 @triton.jit
-def before_kernel(x, out, BLOCK: tl.constexpr):
-    at = tl.program_id(0)
-    tl.store(out + at, tl.load(x + at - 1, mask=at > 0, other=0.0))
-    lanes = at + tl.arange(0, BLOCK)
-    tl.store(out + tl.num_programs(0) + lanes, tl.load(x + lanes - 1, mask=lanes > 0, other=0.0))
-
-
-def before(x):
-    """What stands before each element, 0 before the first: twice, as one value and as a block of one."""
-    out = x.new_empty(2, x.numel())
-    before_kernel[(x.numel(),)](x, out, BLOCK=1)
-    return out
-
-
-@triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
@@ -132,10 +117,6 @@ def at_least_32(configs, named_args, **kwargs):
     ]
 
 
-def none_left(configs, named_args, **kwargs):
-    return []
-
-
 @triton.autotune(configs=CONFIGS, key=["M", "N", "K"], prune_configs_by={"early_config_prune": at_least_32})
 @triton.heuristics({"EVEN": lambda args: args["K"] % args["BK"] == 0})
 @triton.jit
@@ -208,32 +189,6 @@ def gathered(x, y):
     pointers = torch.tensor([x.data_ptr(), total.data_ptr(), y.data_ptr()], device="cuda")
     out = torch.empty((3, x.numel()), device=x.device)
     gather_kernel[(3,)](pointers, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
-    return out
-
-
-@triton.jit
-def tanh_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n)
-    tl.store(out_ptr + offsets, tl.extra.libdevice.tanh(x), mask=offsets < n)
-
-
-def tanh(x):
-    out = torch.empty_like(x)
-    tanh_kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
-    return out
-
-
-@triton.jit
-def narrow_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n).to(tl.bfloat16)
-    tl.store(out_ptr + offsets, x.to(tl.float32), mask=offsets < n)
-
-
-def narrow(x):
-    out = torch.empty_like(x)
-    narrow_kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
     return out
 
 
@@ -441,25 +396,6 @@ def variance(x):
 
 
 @triton.jit
-def product(a, b):
-    return a * b
-
-
-@triton.jit
-def product_kernel(x_ptr, out_ptr, N: tl.constexpr):
-    places = tl.arange(0, N)
-    x = tl.load(x_ptr + places)
-    tl.store(out_ptr, tl.reduce(x, 0, product))
-    tl.store(out_ptr + 1 + tl.arange(0, 1), tl.reduce(x, 0, product, keep_dims=True))
-
-
-def product_of(x):
-    out = torch.empty(2, device="cuda")
-    product_kernel[(1,)](x, out, x.numel())
-    return out
-
-
-@triton.jit
 def float8_kernel(x_ptr, out_ptr, N: tl.constexpr):
     places = tl.arange(0, N)
     tl.store(out_ptr + places, tl.load(x_ptr + places).to(tl.float8e4b8).to(tl.float32))
@@ -532,46 +468,6 @@ def in_bfloat16(x, y, w):
     return torch.cat([out.float(), back[None]])
 
 
-@triton.jit
-def bfloat16_rows_kernel(x_ptr, out_ptr, total_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    places = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
-    x = tl.load(x_ptr + places)
-    tl.store(out_ptr + tl.arange(0, ROWS), tl.sum(x, 1))
-    tl.store(out_ptr + ROWS + tl.arange(0, ROWS), tl.max(x, 1).to(tl.bfloat16))
-    tl.store(out_ptr + 2 * ROWS + places, tl.flip(x, 1))
-    tl.store(out_ptr + 2 * ROWS + ROWS * COLUMNS + places, tl.sort(x, dim=1))
-    tl.atomic_add(total_ptr + tl.zeros_like(places), x)
-
-
-def rows_in_bfloat16(x):
-    rows, columns = x.shape
-    out = torch.empty(2 * rows + 2 * x.numel(), dtype=x.dtype, device="cuda")
-    total = torch.zeros(1, dtype=x.dtype, device="cuda")
-    bfloat16_rows_kernel[(1,)](x, out, total, rows, columns)
-    return torch.cat([out, total])
-
-
-@triton.autotune(
-    [triton.Config({"BLOCK": 512})], key=["n"], prune_configs_by={"early_config_prune": none_left}
-)
-@triton.jit
-def only_config_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(
-        out_ptr + offsets,
-        tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask),
-        mask=mask,
-    )
-
-
-def only_config(x, y):
-    """With one config Triton neither prunes nor measures."""
-    out = torch.empty_like(x)
-    only_config_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
-    return out
-
-
 MANY = [
     triton.Config({"BM": bm, "BN": bn, "BK": 32}, num_warps=warps)
     for bm in (16, 32, 64, 128)
@@ -594,62 +490,3 @@ def widely_tuned(a, b):
         a, b, c, m, n, k
     )
     return c
-
-
-TWELVE = [
-    triton.Config({"BLOCK": block}, num_warps=warps) for block in (128, 8, 256, 512, 1024) for warps in (2, 4)
-] + [triton.Config({"BLOCK": 4096}, num_warps=32), triton.Config({"BLOCK": 2048})]
-
-
-@triton.autotune(configs=TWELVE, key=["count"])
-@triton.jit
-def twelve_configs_kernel(x_ptr, y_ptr, out_ptr, count, BLOCK: tl.constexpr):
-    tl.static_assert(BLOCK >= 16)
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < count
-    x = tl.load(x_ptr + offsets, mask=mask)
-    tl.store(out_ptr + offsets, x + tl.load(y_ptr + offsets, mask=mask), mask=mask)
-
-
-def twelve_configs(x, y):
-    """Two configs fail their own assertion, one has more threads than any workgroup."""
-    out = torch.empty_like(x)
-    twelve_configs_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
-    return out
-
-
-@triton.autotune(configs=[triton.Config({"BLOCK": 128 << at}) for at in range(4)], key=["count"])
-@triton.jit
-def one_bad_config_kernel(x_ptr, y_ptr, out_ptr, count, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < count)
-    if BLOCK == 512:
-        x += undefined_name  # noqa: F821
-    tl.store(out_ptr + offsets, x + tl.load(y_ptr + offsets, mask=offsets < count), mask=offsets < count)
-
-
-def one_bad_config(x, y):
-    out = torch.empty_like(x)
-    one_bad_config_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, out, x.numel())
-    return out
-
-
-def four_launches(x, y):
-    """The third does not compile."""
-    print("called")  # noqa: T201
-    out = torch.empty_like(x)
-    for block in (128, 256):
-        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, x.numel(), BLOCK=block)
-    broken_kernel[(1,)](x, out, x.numel(), BLOCK=1024)
-    add_kernel[(triton.cdiv(x.numel(), 512),)](x, y, out, x.numel(), BLOCK=512)
-    return out
-
-
-def unlike_ahead(x, y):
-    """Launches by what compiling said, which differs from what stands for it where nothing is compiled."""
-    out = torch.empty_like(x)
-    for warps in (1, 2, 4):
-        made = add_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64, num_warps=warps)
-        block = 32 * (1 + made.metadata.shared % 2048 // 1024)
-        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, x.numel(), BLOCK=block, num_warps=warps)
-    return out

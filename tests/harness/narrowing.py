@@ -20,28 +20,10 @@ prepare(target("gfx942"))
 
 import kernels  # noqa: E402 -- after the process is prepared, as a guest does it
 
-ROWS = [
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "neg",
-    "where",
-    "maximum",
-    "minimum",
-    "abs",
-    "cast",
-    "affine",
-    "scaled",
-    "bitcast",
-    "exp",
-    "store",
-    "full",
-    "masked",
-    "from_int",
-    "from_fp16",
-    "back",
-]
+ROWS = (
+    "add", "sub", "mul", "div", "neg", "where", "maximum", "minimum", "abs", "cast", "affine", "scaled", "bitcast",
+    "exp", "store", "full", "masked", "from_int", "from_fp16", "back",
+)  # fmt: skip
 
 
 def same(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -74,37 +56,17 @@ def elementwise() -> dict[str, bool]:
     y = w[torch.randperm(w.numel())].bfloat16()
     n = w.numel()
     half = torch.arange(n) < n // 2
-    expected = torch.stack(
-        [
-            one.float()
-            for one in (
-                x + y,
-                x - y,
-                x * y,
-                x / y,
-                -x,
-                torch.where(x > y, x, y),
-                torch.fmax(x, y),
-                torch.fmin(x, y),
-                x.abs(),
-                w.bfloat16(),
-                x * 2.0 + 1,
-                (x.float() * 3).bfloat16(),
-                x,
-                torch.exp(w).bfloat16(),
-                w.bfloat16(),
-                torch.full((n,), 1.01, dtype=torch.bfloat16),
-                torch.where(half, x, torch.tensor(3.140625, dtype=torch.bfloat16)),
-                torch.arange(n).float().bfloat16(),
-                x.half().bfloat16(),
-                x,
-            )
-        ]
-    )
+    results = (
+        x + y, x - y, x * y, x / y, -x, torch.where(x > y, x, y), torch.fmax(x, y), torch.fmin(x, y), x.abs(), w.bfloat16(),
+        x * 2.0 + 1, (x.float() * 3).bfloat16(), x, torch.exp(w).bfloat16(), w.bfloat16(),
+        torch.full((n,), 1.01, dtype=torch.bfloat16), torch.where(half, x, torch.tensor(3.140625, dtype=torch.bfloat16)),
+        torch.arange(n).float().bfloat16(), x.half().bfloat16(), x,
+    )  # fmt: skip
+    expected = torch.stack([result.float() for result in results])
     with observe({"x": x, "y": y, "w": w}) as seen:
         got = kernels.in_bfloat16(x, y, w)
     assert seen.unsupported is None, seen.unsupported
-    assert seen.out_of_bounds == [], seen.out_of_bounds
+    assert seen.missed_loads == seen.missed_stores == []
     skip = {"maximum", "minimum"}  # numpy and torch differ in NaN; compared where there is none
     clean = ~(x.isnan() | y.isnan())
     # exp of torch and numpy may differ in the last bit of float32, which rarely shows in bfloat16.
@@ -120,40 +82,6 @@ def elementwise() -> dict[str, bool]:
         19 * n * 2 + n * 4,
     )
     return result
-
-
-def added_by_neighbours(x: torch.Tensor) -> torch.Tensor:
-    while x.shape[1] > 1:
-        x = x[:, 0::2] + x[:, 1::2]
-    return x[:, 0]
-
-
-def rows() -> dict[str, bool]:
-    x = torch.randn(16, 64).bfloat16()
-    with observe({"x": x}) as seen:
-        got = kernels.rows_in_bfloat16(x)
-    assert seen.unsupported is None, seen.unsupported
-    total = torch.zeros((), dtype=torch.bfloat16)
-    for value in x.reshape(-1):
-        total = total + value
-    return {
-        "sum": same(got[:16], added_by_neighbours(x)),
-        "max": same(got[16:32], x.max(1).values),
-        "flip": same(got[32 : 32 + 1024].reshape(16, 64), x.flip(1)),
-        "sort": same(got[32 + 1024 : -1].reshape(16, 64), x.sort(1).values),
-        "atomic_add": same(got[-1], total),
-    }
-
-
-def products() -> dict[str, bool]:
-    a, b = torch.randn(70, 40).bfloat16(), torch.randn(40, 50).bfloat16()
-    with observe({"a": a, "b": b}) as seen:
-        got = kernels.matmul(a, b)
-    exact = a.double() @ b.double()
-    return {
-        "dot": bool((got.double() - exact).abs().max() <= exact.abs().max() * 2**-8),
-        "dot_counted": seen.dot_flops > 0 and seen.unsupported is None,
-    }
 
 
 def every_pattern() -> dict[str, bool]:
@@ -172,4 +100,4 @@ def every_pattern() -> dict[str, bool]:
 
 
 torch.manual_seed(0)
-print(json.dumps(elementwise() | rows() | products() | every_pattern()))  # noqa: T201
+print(json.dumps(elementwise() | every_pattern()))  # noqa: T201

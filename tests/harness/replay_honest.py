@@ -2,8 +2,6 @@
 """Honest entry points whose calls must replay; read as a candidate by `replaying.py`. Each returns `2 * x + 1`."""
 
 import functools
-import math
-from typing import NamedTuple
 
 import torch
 import triton
@@ -17,8 +15,6 @@ except ImportError:
 
 BLOCK = 128
 SCALE: tl.constexpr = tl.constexpr(2.0)
-LOG2 = tl.constexpr(math.log2(4.0))
-HAS_EXP2 = tl.constexpr(hasattr(tl, "exp2"))
 SHIFTS = torch.arange(3000, dtype=torch.float32) * 0 + 1.0
 SEMAPHORE = torch.zeros(1, dtype=torch.int32)
 
@@ -190,38 +186,6 @@ def helpers(x):
     return out
 
 
-@triton.jit
-def constants_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n)
-    step: tl.constexpr = LOG2 / 2
-    if HAS_EXP2:
-        x = x * tl.exp2(step)
-    else:
-        x = x * SCALE
-    tl.store(out_ptr + offsets, x + step, mask=offsets < n)
-
-
-def constants(x):
-    out = torch.empty_like(x)
-    constants_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK)
-    return out
-
-
-@triton.jit
-def library_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + offsets, mask=offsets < n).to(tl.float32)
-    tl.store(out_ptr + offsets, device_library.trunc(2.5) * x + 1, mask=offsets < n)
-
-
-def optional_library(x):
-    out = torch.empty_like(x)
-    kernel = library_kernel if device_library is not None else constants_kernel
-    kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK)
-    return out
-
-
 def in_place(x):
     affine_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, x, x.numel())
     return x
@@ -285,52 +249,4 @@ def reads_an_input(x):
     block = 64 if x[0].item() > 0 else 256
     out = torch.empty_like(x)
     affine_kernel[(triton.cdiv(x.numel(), block),)](x, out, x.numel(), BLOCK=block)
-    return out
-
-
-def made_in_a_function(x):
-    @triton.jit
-    def local_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) * 2 + 1, mask=offsets < n)
-
-    out = torch.empty_like(x)
-    local_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK)
-    return out
-
-
-class Sizes(NamedTuple):
-    n: int
-    block: int
-
-
-@triton.jit
-def tuple_kernel(tensors, sizes, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < sizes.n
-    tl.store(tensors[1] + offsets, tl.load(tensors[0] + offsets, mask=mask) * 2 + 1, mask=mask)
-
-
-def tuples(x):
-    out = torch.empty_like(x)
-    tuple_kernel[(triton.cdiv(x.numel(), BLOCK),)]((x, out), Sizes(x.numel(), BLOCK), BLOCK)
-    return out
-
-
-@triton.constexpr_function
-def half_of(block):
-    return block // 2
-
-
-@triton.jit
-def computed_constant_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    part: tl.constexpr = half_of(BLOCK)
-    for start in tl.static_range(0, BLOCK, part):
-        offsets = tl.program_id(0) * BLOCK + start + tl.arange(0, part)
-        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) * 2 + 1, mask=offsets < n)
-
-
-def computed_constant(x):
-    out = torch.empty_like(x)
-    computed_constant_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK)
     return out

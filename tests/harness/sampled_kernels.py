@@ -151,3 +151,71 @@ def turns_by_a_value(x):
     blocks = triton.cdiv(x.numel(), 1024)
     turning_kernel[(blocks,)](x, out, blocks, BLOCK=1024)
     return out
+
+
+@triton.jit
+def jagged_kernel(values_ptr, bounds_ptr, out_ptr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    start, end = tl.load(bounds_ptr + row), tl.load(bounds_ptr + row + 1)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for at in range(start, end, BLOCK):
+        offsets = at + tl.arange(0, BLOCK)
+        total += tl.load(values_ptr + offsets, mask=offsets < end, other=0.0)
+    tl.store(out_ptr + row, tl.sum(total, axis=0))
+
+
+def sums_rows(values, bounds):
+    out = torch.empty(bounds.numel() - 1, dtype=values.dtype, device=values.device)
+    jagged_kernel[(out.numel(),)](values, bounds, out, BLOCK=1024)
+    return out
+
+
+@triton.jit
+def lengths_kernel(values_ptr, bounds_ptr, out_ptr, LONGEST: tl.constexpr):
+    row, offsets = tl.program_id(0), tl.arange(0, LONGEST)
+    end = tl.load(bounds_ptr + row + 1)
+    length = end - tl.load(bounds_ptr + row)
+    x = tl.load(values_ptr + end - 1 - offsets, mask=offsets < length, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x, axis=0))
+
+
+def sums_rows_by_length(values, bounds):
+    """The end is loaded before the start."""
+    out = torch.empty(bounds.numel() - 1, dtype=values.dtype, device=values.device)
+    lengths_kernel[(out.numel(),)](values, bounds, out, LONGEST=4096)
+    return out
+
+
+@triton.jit
+def striding_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    for at in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        offsets = at + tl.arange(0, BLOCK)
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def strides(x):
+    out = torch.empty_like(x)
+    striding_kernel[(108,)](x, out, x.numel(), BLOCK=1024)
+    return out
+
+
+def strides_whatever_is_raised(x):
+    for _ in range(100):
+        try:
+            strides(x)
+        except BaseException:  # noqa: BLE001 -- what a candidate may do
+            continue
+    return x
+
+
+@triton.jit
+def counting_kernel(out_ptr, turns):
+    total = 0
+    for turn in range(turns):
+        total += turn
+    tl.store(out_ptr, total)
+
+
+def never_asks(x):
+    counting_kernel[(1,)](x, 1 << 40)
+    return x

@@ -15,6 +15,7 @@ from harness.targets import target
 from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec
 from harness.worker.interpreter import interpreter
 from harness.worker.sampler import sampling
+from harness.worker.sampler.budget import Budget
 from harness.worker.sampler.sample_messages import Sample
 from harness.worker.sampler.sampler import sample_case
 
@@ -47,8 +48,14 @@ WORK = {
     "loops_beyond_the_end": (tensor("x", 1000),),
     "looks_at_values": (tensor("x", 128, 1024),),
     "turns_by_a_value": (tensor("x", 1_000_001),),
+    "sums_rows": (tensor("values", 1 << 24), tensor("bounds", 8193, dtype="int64")),
+    "sums_rows_by_length": (tensor("values", 1 << 24), tensor("bounds", 8193, dtype="int64")),
+    "strides": (tensor("x", 1 << 26),),
+    "strides_whatever_is_raised": (tensor("x", 1 << 26),),
+    "never_asks": (tensor("x", 1 << 10),),
     "overflows": (tensor("x", 1 << 18, 16384, dtype="float16"),),
 }
+SECONDS = {"strides": 0.3, "strides_whatever_is_raised": 0.3, "never_asks": 0.3}
 ENTRIES = {"few": "one_pass", "swizzled": "matmul"}
 
 
@@ -57,7 +64,8 @@ def main() -> None:
     for name, arguments in WORK.items():
         entry = ENTRIES.get(name, name)
         request = Sample(nonce="", source="", entry_point=entry, cases=msgspec.Raw(), target="gfx942")
-        report = sample_case(sampled_kernels, request, CaseSpec(name, arguments), DIES)
+        seconds = SECONDS.get(name, 60.0)
+        report = sample_case(sampled_kernels, request, CaseSpec(name, arguments), DIES, Budget(1, seconds))
         reports[name] = msgspec.to_builtins(report)
     print(json.dumps(reports))  # noqa: T201
 

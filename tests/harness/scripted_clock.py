@@ -186,12 +186,7 @@ def descriptors() -> int:
 
 
 async def timed(
-    script: Script,
-    pool: Pool,
-    *,
-    cancel: bool = False,
-    alone: Awaitable[int] | None = None,
-    **options: Any,
+    script: Script, pool: Pool, *, cancel: bool = False, alone: Awaitable[int] | None = None, **options: Any
 ) -> Timing:
     """What `measure` says to a clock of this script; cancelled when the script is over where that is asked for."""
     slot = SimpleNamespace(device=GPU, server=pool.server)

@@ -15,8 +15,6 @@ def inputs(name: str, number: int) -> dict:
     x = torch.randn(ROWS, columns)
     if name == "asserts":
         x[7, 3] = 100.0 if number == 1 else 0.0
-    if name == "signed_zeros":
-        x = torch.where(torch.arange(ROWS)[:, None] % 3 == 2, -0.0, 0.0).expand(ROWS, columns).contiguous()
     return {"x": x}
 
 
@@ -120,9 +118,8 @@ def shares(number, x):
 def promises_kernel(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     lanes = tl.arange(0, BLOCK)
-    plain = (lanes + row * 5) % columns
-    at = tl.max_contiguous(plain, BLOCK)
-    tl.store(out + row * BLOCK + lanes, tl.load(x + at) + tl.load(x + lanes % columns))
+    start = tl.multiple_of(row * 4, 8)
+    tl.store(out + row * BLOCK + lanes, tl.load(x + (lanes + start) % columns))
 
 
 def promises(number, x):
@@ -149,26 +146,6 @@ def blocks(number, x):
     m, k = x.shape
     out = torch.empty(m, m)
     blocks_kernel[(triton.cdiv(m, 4),)](x, x, out, m, m, k, BLOCK=16)
-    return (out,)
-
-
-@triton.jit
-def narrow_kernel(x, out, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    inside = at < columns
-    values = tl.load(x + row * columns + at, mask=inside, other=0.0)
-    short = (values * 1.001 + row).to(tl.bfloat16)
-    half = tl.math.exp2(values).to(tl.float16)
-    bits = (at >> 1) ^ (row << 2)
-    sums = tl.cumsum(short.to(tl.float32), axis=0) + half.to(tl.float32) + bits // 3 + (bits - 20) % 7
-    wide = tl.expand_dims(sums, 0) + tl.expand_dims(tl.flip(sums, 0), 1) * 0.0
-    tl.store(out + row * columns + at, tl.where(inside, tl.max(wide, axis=0), 0.0), mask=inside)
-
-
-def narrow(number, x):
-    out = torch.empty_like(x)
-    narrow_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=64)
     return (out,)
 
 
@@ -200,35 +177,6 @@ def rounds_kernel(x, out, columns, BLOCK: tl.constexpr):
 def rounds(number, x):
     out = torch.empty(ROWS, 16)
     rounds_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
-    return (out,)
-
-
-@triton.jit
-def tables_kernel(x, out, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    table = tl.exp(at * 0.37) / (at + 3.0)
-    values = tl.load(x + row * columns + at)
-    tl.store(out + row * BLOCK + at, values + table + tl.sum(table * 0.1))
-
-
-def tables(number, x):
-    out = torch.empty(ROWS, 16)
-    tables_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
-    return (out,)
-
-
-@triton.jit
-def signed_zeros_kernel(x, out, columns):
-    row = tl.program_id(0)
-    value = tl.load(x + row * columns)
-    if value == 0.0:
-        tl.store(out + row, 1.0 / value)
-
-
-def signed_zeros(number, x):
-    out = torch.empty(ROWS)
-    signed_zeros_kernel[(ROWS,)](x, out, x.shape[1])
     return (out,)
 
 
@@ -266,82 +214,7 @@ def other_pointers(number, x):
     return middle, out
 
 
-@triton.jit
-def heavy_kernel(x, out, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    values = tl.load(x + row * columns + at % columns)
-    for _ in tl.static_range(16):
-        values = values * 0.5 + at
-    tl.store(out + row, tl.sum(values, axis=0))
-
-
-def heavy(number, x):
-    """A program whose values together are more than a tape may keep."""
-    out = torch.empty(2)
-    heavy_kernel[(2,)](x, out, x.shape[1], BLOCK=1 << 19)
-    return (out,)
-
-
-@triton.jit
-def between_kernel(x, held, out, columns, HOW: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    inside = at < columns
-    values = tl.load(x + row * columns + at, mask=inside, other=0.0)
-    tl.store(held + row * columns + (columns - 1 - at), values, mask=inside)
-    if HOW == "unused_sum":
-        tl.sum(values, axis=0)
-    if HOW == "sum_for_an_unused_load":
-        tl.load(x + tl.sum(at, axis=0) % columns)
-    if HOW == "unused_atomic":
-        tl.atomic_add(out, 0.0)
-    if HOW == "used_atomic":
-        values += tl.atomic_add(out, 0.0)
-    if HOW == "used_sum":
-        values += tl.sum(values, axis=0)
-    if HOW == "sum_for_the_next_turn":
-        total = 0.0
-        for _ in range(2):
-            tl.store(held + row * columns + (columns - 1 - at), values + total, mask=inside)
-            total = tl.sum(values, axis=0)
-    back = tl.load(held + row * columns + at, mask=inside)
-    tl.store(out + row * columns + at, back + values, mask=inside)
-
-
-def between(how, x):
-    held, out = torch.empty_like(x), torch.zeros_like(x)
-    between_kernel[(ROWS,)](x, held, out, x.shape[1], HOW=how, BLOCK=64)
-    return (out,)
-
-
-def unused_sum(number, x):
-    return between("unused_sum", x)
-
-
-def sum_for_an_unused_load(number, x):
-    return between("sum_for_an_unused_load", x)
-
-
-def unused_atomic(number, x):
-    return between("unused_atomic", x)
-
-
-def used_atomic(number, x):
-    return between("used_atomic", x)
-
-
-def used_sum(number, x):
-    return between("used_sum", x)
-
-
-def sum_for_the_next_turn(number, x):
-    return between("sum_for_the_next_turn", x)
-
-
 NAMES = (
-    "heavy",
-    "unused_sum", "sum_for_an_unused_load", "unused_atomic", "used_atomic", "used_sum", "sum_for_the_next_turn",
-    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "narrow", "rounds", "tables", "signed_zeros",
+    "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "rounds",
     "other_globals", "other_pointers",
 )  # fmt: skip

@@ -26,10 +26,10 @@ def test_a_store_behind_a_tensor_is_told() -> None:
     observation, tensor = marked(block, 400)
     tensor.fill_(7)
     observation.look_behind()
-    assert observation.out_of_bounds == []
+    assert observation.missed_stores == []
     block[400] = 7
     observation.look_behind()
-    assert observation.out_of_bounds == ["a kernel stored past the end of a tensor that the candidate made"]
+    assert observation.missed_stores == ["a kernel stored past the end of a tensor that the candidate made"]
 
 
 def test_what_was_given_back_or_moved_may_be_stored_over() -> None:
@@ -38,8 +38,8 @@ def test_what_was_given_back_or_moved_may_be_stored_over() -> None:
     del tensor
     block.fill_(7)
     observation.look_behind()
-    assert observation.out_of_bounds == []
+    assert observation.missed_stores == []
     kept = torch.zeros(400, dtype=torch.uint8)
     observation.behind[:] = [("a tensor", StorageWeakRef(kept.untyped_storage()), block[400:])]  # type: ignore[no-untyped-call]
     observation.look_behind()
-    assert observation.out_of_bounds == []
+    assert observation.missed_stores == []

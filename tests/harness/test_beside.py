@@ -129,21 +129,6 @@ async def test_what_the_interpreter_refuses_late_is_refused_and_the_gpus_judge_l
     assert not judge.ended.done()
 
 
-async def test_a_loop_without_a_bound_waits_for_the_interpreters_whole_word(gpu: OneGpu) -> None:
-    endless = LATE.replace(
-        "    mask = offsets < n\n", "    mask = offsets < n\n    while n < 0:\n        n += 1\n", 1
-    )
-    assert "while" in endless
-    found = await judged(gpu, endless)
-    assert found.verdict is not Verdict.CORRECT
-    assert gpu.spares.taken == 0
-
-
-async def test_what_is_wrong_in_the_first_case_never_meets_the_gpu(gpu: OneGpu) -> None:
-    found = await judged(gpu, START.replace("x + y", "x - y"))
-    assert (found.verdict, gpu.spares.taken) == (Verdict.WRONG, 0)
-
-
 async def test_cancelling_ends_both(gpu: OneGpu) -> None:
     judging = asyncio.create_task(judged(gpu, START))
     await gpu.spares.taking.wait()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from harness.worker.judge.hidden import CROWD, exam_cases, open_cases
 from harness.worker.judge.plan import make_plan
 from harness.worker.judge.seeds import POOL, Draw
 from suites import Allowance, Axis, Case, Distribution, EntryPoint, Output, Task, load_suite
+from suites.costs import task_cost
 
 TASKS = load_suite("starter")
 SEEDS = st.integers(0, 2**64)
@@ -153,12 +157,12 @@ def test_a_starter_task_has_every_kind_that_its_instruction_allows(task: Task) -
     assert all(size % 8 for case in ragged for size in case.case.cpu.values())
 
 
-def test_special_values_are_also_where_each_axis_has_one_element() -> None:
+def test_special_values_are_in_rows_of_their_own_and_where_the_last_axis_has_one_element() -> None:
     for task in TASKS:
         special = [case.case.cpu for case in derived(task, 1) if case.special]
         if Allowance.SPECIAL_VALUES in task.allows:
-            for axis in task.cases[0].cpu:
-                assert any(sizes[axis] == 1 for sizes in special)
+            *others, last = task.cases[0].cpu
+            assert any(sizes[last] == 1 for sizes in special) or not others
             assert any(min(sizes.values()) > 3 for sizes in special)
         else:
             assert not special
@@ -166,45 +170,108 @@ def test_special_values_are_also_where_each_axis_has_one_element() -> None:
 
 def test_a_tiny_parameter_is_also_given_far_above_and_far_below_its_default() -> None:
     task = next(task for task in TASKS if task.name == "layer_norm")
-    given = {
-        case.name: dict(case.scalars)["eps"]
-        for case in derived(task, 1)
-        if case.scalars and not is_rough(case)
-    }
-    assert set(given) == {"hidden: another eps", "hidden: a large eps", "hidden: a small eps"}
-    assert 0.25 <= given["hidden: a large eps"] < 0.5
-    assert given["hidden: a small eps"] < 1e-8 < 2e-6 < given["hidden: another eps"] < 1e-5
+    fixed = {name: msgspec.structs.replace(axis, vary=False) for name, axis in task.axes.items()}
+    for asked in (task, msgspec.structs.replace(task, axes=fixed)):
+        (rough, large), small = [
+            (case.name, dict(case.scalars)["eps"]) for case in derived(asked, 1) if case.scalars
+        ]
+        assert rough.startswith("hidden: rough values, ")
+        assert 0.25 <= large < 0.5
+        assert small[0] == "hidden: a small eps"
+        assert small[1] < 1e-8
 
 
 def test_a_share_is_given_a_smaller_one_alone() -> None:
     task = next(task for task in TASKS if task.name == "layer_norm")
     entry = EntryPoint("dropped", "dropped(x, share=0.5)")
     made = derived(msgspec.structs.replace(task, entry_points=(entry,)), 1)
-    assert [case.name for case in made if case.scalars and not is_rough(case)] == ["hidden: another share"]
+    assert [case for case in made if case.scalars]
     for case in made:
         for name, value in case.scalars:
             assert name == "share"
             assert 0 < value < 0.5
 
 
-def is_rough(case: JudgedCase) -> bool:
-    return case.name.startswith("hidden: rough values")
+def test_what_is_kept_by_shape_meets_the_same_sizes_in_every_dtype() -> None:
+    for task in TASKS:
+        ragged = [case for case in derived(task, 1) if case.name.startswith("hidden: ragged")]
+        dtypes = [case.case.dtype for case in ragged]
+        assert sorted(dtypes) == sorted({case.dtype for case in task.open_cases})
+        assert len({str(case.case.cpu) for case in ragged}) == 1
+
+
+def test_a_hidden_case_asks_for_little_more_work_than_the_tasks_own() -> None:
+    """Rotary embeddings over four axes: a product of four drawn sizes is soon a hundred times the largest case."""
+    sizes = (
+        {"batch": 2, "heads": 4, "rows": 64, "columns": 64},
+        {"batch": 1, "heads": 3, "rows": 77, "columns": 128},
+    )
+    cases = tuple(
+        Case(name=str(place), dtype="float32", cpu=one, gpu=one | {"rows": 8192})
+        for place, one in enumerate(sizes)
+    )
+    rope = msgspec.structs.replace(
+        TASKS[0],
+        name="rope",
+        cases=cases,
+        axes={axis: Axis(min=1) for axis in sizes[0]},
+        folder=Path("nowhere"),
+    )
+    for seed in range(50):
+        made = derived(rope, seed)
+        assert {"hidden: multiples of 16", "hidden: between"} <= {case.name for case in made}
+        for case in made:
+            assert math.prod(case.case.cpu.values()) <= 1 << 20, case
+            assert math.prod(list(case.case.cpu.values())[:-1]) <= 2 * 2 * 4 * 64, case
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_no_size_of_the_task_has_mild_values_alone(task: Task) -> None:
-    """At the sizes of each case there are outliers where the dtype has any, and in cases of many rows all that the task allows."""
-    made = derived(task, 1)
-    for base in task.open_cases:
-        alike = [case for case in made if (case.case.dtype, case.case.cpu) == (base.dtype, base.cpu)]
+def test_no_hidden_case_of_a_starter_task_asks_for_more_than_twice_its_largest(task: Task) -> None:
+    most = max(task_cost(task, case.cpu, case.dtype).minimal_bytes for case in task.cases)
+    for seed in range(5):
+        for case in derived(task, seed):
+            cost = task_cost(task, case.case.cpu, case.case.dtype)
+            assert cost.minimal_bytes <= max(2 * most, 1 << 20), case
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_a_default_evaluation_of_a_starter_task_makes_few_calls(task: Task) -> None:
+    assert make_plan(task, 1, "source", exam=False).calls <= 25
+    assert make_plan(task, 1, "source", exam=True).calls > 25
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_a_size_of_the_task_has_rough_values_in_each_evaluation_and_all_have_them_by_and_by(
+    task: Task,
+) -> None:
+    """There are outliers where the dtype has any, and in cases of many rows all that the task allows."""
+    by_name = {case.name: case for case in task.open_cases}
+    seen = set()
+    for seed in range(40):
+        rough = [case for case in derived(task, seed) if case.name.startswith("hidden: rough values, ")]
+        assert len(rough) == 1
+        base = by_name[rough[0].name.partition(", ")[2]]
+        seen.add(base.name)
+        assert rough[0].case.cpu == base.cpu
         known = {one.distribution for one in task.cases if one.dtype == base.dtype}
-        assert {case.case.distribution for case in alike} >= known & {Distribution.OUTLIER}
+        assert rough[0].case.distribution is Distribution.OUTLIER or Distribution.OUTLIER not in known
         if "float" in base.dtype and next(iter(base.cpu.values())) >= CROWD:
-            for allowance, of in (
-                (Allowance.SPECIAL_VALUES, [case.special for case in alike]),
-                (Allowance.DEGENERATE_ROWS, [case.degenerate for case in alike]),
-            ):
-                assert any(of) == (allowance in task.allows)
+            assert rough[0].special == (Allowance.SPECIAL_VALUES in task.allows)
+            assert bool(rough[0].degenerate) == (Allowance.DEGENERATE_ROWS in task.allows)
+    changes = Allowance.SPECIAL_VALUES in task.allows or Allowance.DEGENERATE_ROWS in task.allows
+    crowded = {
+        case.name
+        for case in task.open_cases
+        if next(iter(case.cpu.values())) >= CROWD and ("float" in case.dtype or not changes)
+    }
+    assert seen == crowded
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_an_exam_has_rough_values_at_the_sizes_of_each_of_its_cases(task: Task) -> None:
+    names = {case.name for case in derived(task, 1, exam=True)}
+    floating = [case for case in task.exam_cases if "float" in case.dtype]
+    assert {f"hidden: rough values, {case.name}" for case in floating} <= names
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -246,19 +313,20 @@ def test_repeats_go_back_to_what_was_asked_before_and_reuse_its_tensors() -> Non
     for task in TASKS:
         plan = make_plan(task, 3, "source", exam=False)
         first = {step.case.name: step.place for step in plan.execution}
-        same, held, again, between, _, back, near = plan.repeats[:7]
+        same, other, near, between, back = plan.repeats
         assert (same.case, same.place) == (back.case, back.place)
         assert same.place == first[same.case.name]
-        assert (held.hold, again.again) == (True, True)
-        assert len({same.place, held.place, again.place}) == 3
+        assert [step.hold for step in plan.repeats] == [True, True, False, False, False]
+        assert [step.again for step in plan.repeats] == [False, True, True, False, False]
+        assert {step.case.name for step in (same, other, near)} == {same.case.name}
+        assert (other.place != same.place, near.place) == (True, POOL + same.place)
         assert between.case.case.cpu != same.case.case.cpu
-        assert (back.hold, near.again, near.case.name, near.place) == (
-            True,
-            True,
-            back.case.name,
-            POOL + back.place,
-        )
-        many = plan.repeats[7:]
+        assert between.place != first[between.case.name]
+
+
+def test_an_exam_goes_on_with_a_small_case() -> None:
+    for task in TASKS:
+        many = make_plan(task, 3, "source", exam=True).repeats[5:]
         assert len(many) >= 8
         assert len({step.case.name for step in many}) == 1
         assert {step.place for step in many} == set(range(POOL))

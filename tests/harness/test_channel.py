@@ -7,15 +7,12 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
 
-from harness.frames import AsyncChannel, Tail
+from harness.frames import Tail
 from harness.worker.serving.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
-from harness.worker.serving.records import MAX_DEPTH, Constexpr, Items
 
 
 @pytest.fixture
@@ -72,33 +69,6 @@ def test_silence_ends_at_the_deadline_and_a_full_pipe_too(pair: tuple[Channel, C
     receiver.close()
 
 
-def test_the_poll_may_end_the_wait(pair: tuple[Channel, Channel]) -> None:
-    def give_up() -> None:
-        raise KeyError("enough")
-
-    with pytest.raises(KeyError):
-        pair[1].receive(poll=give_up)
-    pair[0].close()
-    pair[1].close()
-
-
-async def test_both_kinds_of_ends_understand_each_other() -> None:
-    one, other = socket.socketpair()
-    there, here = Channel(one), AsyncChannel(other)
-    await here.send(b"question", (0,))
-    frame = await asyncio.to_thread(there.receive)
-    assert (frame.payload, len(frame.descriptors)) == (b"question", 1)
-    os.close(frame.descriptors[0])
-    async with asyncio.TaskGroup() as group:
-        group.create_task(asyncio.to_thread(there.send, b"answer" * 100_000), name="send")
-        received = group.create_task(here.receive(), name="receive")
-    assert received.result() == b"answer" * 100_000
-    there.close()
-    with pytest.raises(EOFError):
-        await here.receive()
-    here.close()
-
-
 async def test_a_tail_keeps_the_end_of_what_was_printed() -> None:
     reader, writer = os.pipe()
     tail = Tail(1000)
@@ -121,21 +91,3 @@ def test_a_message_that_is_none_is_a_bad_frame(payload: bytes) -> None:
 
     with pytest.raises(BadFrame):
         decoded(msgspec.msgpack.Decoder(Said), payload)
-
-
-@pytest.mark.parametrize("nested", [lambda value: Items((value,)), Constexpr], ids=["items", "constexpr"])
-def test_values_that_hold_values_without_end_are_no_message(nested: Callable[[Any], Any]) -> None:
-    value: Any = 1
-    for _ in range(MAX_DEPTH - 1):
-        value = nested(value)
-    sent = msgspec.msgpack.encode(value)
-    decoder = msgspec.msgpack.Decoder(Items | Constexpr)
-    assert decoded(decoder, sent) == value
-    for _ in range(200):
-        sent = (
-            b"\x82\xa4type\xa5items\xa5items\x91"
-            if isinstance(value, Items)
-            else b"\x82\xa4type\xa9constexpr\xa5value"
-        ) + sent
-    with pytest.raises(BadFrame, match="deep"):
-        decoded(decoder, sent)

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import pytest
 import torch
 
 from harness.evaluation import Verdict
-from harness.worker.judge.link import GuestBroken
-from harness.worker.serving.channel import Channel, ChannelClosed
-from harness.worker.serving.device_memory import NotShared
-from harness.worker.serving.messages import (
-    ENCODER,
-    GPU_FAULT,
-    OUT_OF_MEMORY,
-    Broken,
-    Failed,
-    Farewell,
-    LeftBehind,
-    Load,
-    Loaded,
-    Proceed,
-)
+from harness.worker.serving.channel import ChannelClosed
+from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
 from harness.worker.timing.inputs import CaseInputs
-from harness.worker.timing.line import EngineLine
 from harness.worker.timing.messages import (
     BASELINE,
     CANDIDATE,
@@ -39,7 +24,6 @@ from harness.worker.timing.messages import (
     Renew,
     Sample,
     Sampled,
-    Timer,
     TimerReport,
 )
 
@@ -76,17 +60,6 @@ def test_a_device_that_is_full_is_not_the_candidates_fault() -> None:
     assert "case fp32: the candidate could not be timed: boom" in measured.problem
 
 
-def test_a_case_that_cannot_be_compiled_ahead_is_compiled_when_it_is_called() -> None:
-    def only_ahead(timer: FakeTimer, request: Prepare) -> TimerReport | None:
-        return raises()(timer, request) if request.ahead else None
-
-    measured = bench(
-        behaviours={CANDIDATE: on(Prepare, only_ahead), BASELINE: on(Prepare, only_ahead)}
-    ).measure()
-    assert (measured.verdict, measured.problem) == ("", "")
-    assert len(measured.times) == 6
-
-
 @pytest.mark.parametrize(("asked", "answer"), [(Load, Loaded), (Prepare, Prepared), (Sample, Sampled)])
 def test_a_silent_candidate_is_a_timeout_and_nobody_waits_longer(asked: type[Any], answer: type[Any]) -> None:
     measured = bench(behaviours={CANDIDATE: on(asked, silent)}, shorter={answer.__name__: 0.05}).measure()
@@ -114,14 +87,6 @@ def test_a_wrong_baseline_is_not_looked_at_and_blames_nobody() -> None:
     assert (measured.verdict, measured.problem) == ("", "")
 
 
-def test_our_own_code_that_fails_in_a_timer_is_a_problem() -> None:
-    def broken(_timer: FakeTimer, request: Sample) -> TimerReport:
-        return Broken(nonce=request.nonce, message="ours")
-
-    measured = bench(behaviours={CANDIDATE: on(Sample, broken)}).measure()
-    assert (measured.verdict, measured.problem) == ("", "case fp32: a timer failed: ours")
-
-
 def test_patches_told_at_farewell_reject_a_candidate_and_no_baseline() -> None:
     def patched(_timer: FakeTimer, request: Farewell) -> TimerReport:
         return LeftBehind(nonce=request.nonce, patched=("torch.sum",), threads=0, children=0)
@@ -144,29 +109,6 @@ def test_what_was_timed_before_a_problem_is_kept() -> None:
     assert "fp32-ragged" in measured.problem
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        NotShared("the driver answers 2"),
-        OSError(28, "no space"),
-        torch.OutOfMemoryError("full\nand more"),
-        GuestBroken("x"),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_a_failure_of_the_judges_own_is_a_problem_in_one_line(error: Exception) -> None:
-    on_bench = bench()
-
-    def lease() -> None:
-        raise error
-
-    on_bench.at_lease = lease
-    measured = on_bench.measure()
-    assert measured.verdict == ""
-    assert measured.problem
-    assert "\n" not in measured.problem
-
-
 PARAGRAPH = (
     "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 5.25 GiB is free. "
     "Process 41 has 105.00 GiB memory in use. Including non-PyTorch memory, this process has 1.00 GiB memory in use. Of the "
@@ -174,21 +116,6 @@ PARAGRAPH = (
     "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management"
 )
 IN_SHORT = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 5.25 GiB is free."
-
-
-@pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
-def test_of_a_full_device_is_said_what_was_asked_for_and_what_was_free(side: str) -> None:
-    def full(_timer: FakeTimer, request: Any) -> TimerReport:
-        return Failed(
-            nonce=request.nonce,
-            kind=OUT_OF_MEMORY,
-            message=f"OutOfMemoryError: {PARAGRAPH}",
-            trace="",
-            line=None,
-        )
-
-    measured = bench(behaviours={side: on(Prepare, full)}).measure()
-    assert measured.problem == f"case fp32: the {side} could not be timed: OutOfMemoryError: {IN_SHORT}"
 
 
 def test_a_device_that_is_full_for_the_judge_itself_is_said_as_short_and_with_the_case(
@@ -207,18 +134,3 @@ def test_an_engine_that_goes_away_ends_it_and_all_timers(words: int) -> None:
     with pytest.raises(ChannelClosed):
         on_bench.measure()
     assert on_bench.asked.count("alive") == words
-
-
-def test_an_engine_that_gives_up_leaves_no_timer_open() -> None:
-    ours, engines = socket.socketpair()
-    line, engine = EngineLine(Channel(ours)), Channel(engines)
-    kept, sent = socket.socketpair()
-    with sent:
-        engine.send(ENCODER.encode(Timer(side=BASELINE, pair=0, pid=1)), (sent.fileno(),))
-        engine.send(ENCODER.encode(Proceed()), (sent.fileno(),))
-    with pytest.raises(ChannelClosed):
-        line.timers((BASELINE, CANDIDATE), 1, instead=True)
-    assert kept.recv(1) == b""  # nobody else has the other end
-    kept.close()
-    ours.close()
-    engine.close()

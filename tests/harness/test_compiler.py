@@ -74,11 +74,6 @@ def test_launches_are_specialised_at_the_sizes_given(amd: Any) -> None:
     assert (odd.case, odd.grid, odd.load_widths) == ("odd", (98, 1, 1), {"32": 8})
 
 
-def test_equal_specialisations_compile_once_and_say_so(amd: Any) -> None:
-    big, _ = rows(amd["vector_add"])
-    assert [(fit.case, fit.grid) for fit in big.fits] == [("big", (16384, 1, 1)), ("twice", (32768, 1, 1))]
-
-
 def test_storage_over_two_gigabytes_changes_the_code_on_amd_alone(amd: Any, nvidia: Any) -> None:
     """Pointer ranges are part of the specialisation there: offsets of buffer operations have 32 bits."""
     small, huge = rows(amd["vector_add"])[0], rows(amd["huge"])[0]
@@ -122,11 +117,6 @@ def test_all_configs_that_pruning_leaves_are_compiled(amd: Any) -> None:
     assert [row.grid for row in table] == [(32, 32, 1), (16, 16, 1), (8, 8, 1)]
     assert [row.config["BM"] for row in table] == ["32", "64", "128"]
     assert {row.config["EVEN"] for row in table} == {"True"}
-
-
-def test_an_only_config_is_never_pruned(amd: Any) -> None:
-    (row,) = rows(amd["only_config"])
-    assert (row.autotune_index, row.config["BLOCK"], row.grid) == (0, "512", (32768, 1, 1))
 
 
 def test_a_config_too_large_is_marked_and_does_not_fail_the_candidate(amd: Any) -> None:
@@ -215,18 +205,3 @@ def test_every_config_has_a_row_and_the_bad_ones_are_flagged(amd: Any) -> None:
     assert not large.fits
     assert (asserting.flags, asserting.binary) == (("failed",), "")
     assert asserting.failure
-
-
-def test_other_sizes_compile_the_config_that_runs(amd: Any) -> None:
-    (odd,) = [row for row in rows(amd["widely_tuned"]) if row.case == "odd"]
-    assert odd.autotune_index == 0
-
-
-def test_grids_are_fitted_to_the_device(amd: Any, nvidia: Any) -> None:
-    (row,) = rows(amd["matmul"])
-    (fit,) = row.fits
-    assert (fit.workgroups, fit.compute_units, fit.dies) == (256, 304, 8)
-    assert (fit.rounds, fit.idle_units, fit.die_most) == (1, 48, 32)
-    (row,) = rows(nvidia["matmul"])
-    assert (row.fits[0].compute_units, row.fits[0].dies) == (132, 1)
-    assert row.local_loads

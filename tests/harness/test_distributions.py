@@ -84,9 +84,11 @@ def test_an_input_too_small_for_all_special_values_gets_each_of_them_by_some_see
 def test_each_kind_of_degenerate_row_stands_in_a_row_of_its_own_and_others_stay(dtype: str) -> None:
     import torch
 
-    from harness.worker.judge.distributions import KINDS, inject_degenerate
+    from harness.worker.judge.cases import RowKind
+    from harness.worker.judge.distributions import inject_degenerate
 
-    drawn = torch.randn(KINDS + 3, 48, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
+    kinds = len(RowKind)
+    drawn = torch.randn(kinds + 3, 48, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
     inputs = {"x": drawn.clone(), "labels": torch.arange(5)}
     inject_degenerate(inputs, ["x", "labels"], torch.Generator().manual_seed(2))
     before, after = drawn.float(), inputs["x"].float()
@@ -95,24 +97,38 @@ def test_each_kind_of_degenerate_row_stands_in_a_row_of_its_own_and_others_stay(
     assert int(same.sum()) == 3
     changed = after[~same]
     assert int((changed == 0).all(dim=1).sum()) == 1
-    alike = (changed == changed[:, :1]).all(dim=1) & (changed[:, 0] != 0)
-    assert int(alike.sum()) == 1
-    assert int(((changed < 0).all(dim=1) & ~alike).sum()) == 1
+    far = 110 if dtype != "float8_e4m3fn" else 50  # an eighth of the largest value is left there
+    assert int((changed < -far).all(dim=1).sum()) == 1
+    assert int((changed > far).all(dim=1).sum()) == 1
     sizes = changed.abs().amax(dim=1)
-    assert int(((sizes > 0) & (sizes < 0.1)).sum()) == 2  # all alike, and tiny
-    twice = (changed == changed.amax(dim=1, keepdim=True)).sum(dim=1) == 2
-    assert twice.any()
+    assert int(((sizes > 0) & (sizes < 0.1)).sum()) == 2  # equal, and tiny
+    assert int(((changed == 0).sum(dim=1) == 24).sum()) == 1
+
+
+@pytest.mark.parametrize("row", [[0.0] * 9, [3.0] * 9, [1e-30, 2e-30, 3e-30], [1e4, -1e4, 0.5], [7.0]])
+def test_rows_far_from_zero_are_finite_and_far_whatever_they_were(row: list[float]) -> None:
+    import torch
+
+    from harness.worker.judge.cases import FAR
+    from harness.worker.judge.distributions import inject_degenerate
+
+    for kind, sign in zip(FAR, (-1, 1), strict=True):
+        inputs = {"x": torch.tensor([row])}
+        inject_degenerate(inputs, ["x"], torch.Generator().manual_seed(1), [kind])
+        assert bool((sign * inputs["x"] > 110).all()), kind
+        assert len(row) < 2 or float(inputs["x"].std()) > 1
 
 
 def test_a_vector_has_runs_for_rows_and_the_same_places_change_in_inputs_of_one_shape() -> None:
     import torch
 
-    from harness.worker.judge.distributions import KINDS, inject_degenerate
+    from harness.worker.judge.cases import RowKind
+    from harness.worker.judge.distributions import inject_degenerate
 
     inputs = {name: torch.ones(16 * 20) for name in ("x", "y")} | {"ragged": torch.ones(17)}
     inject_degenerate(inputs, inputs, torch.Generator().manual_seed(1))
     runs = {name: (inputs[name].view(-1, 16) != 1).any(dim=1) for name in ("x", "y")}
-    assert int(runs["x"].sum()) == KINDS - 1  # the largest one of ones stands there twice as it is
+    assert int(runs["x"].sum()) == len(RowKind)
     assert torch.equal(runs["x"], runs["y"])
     assert torch.equal(inputs["ragged"], torch.ones(17))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.effort import WHOLE, WITH_ENERGY
+from harness.effort import WITH_ENERGY
 from harness.energy import DRAWN_S, SETTLE_S, energy_a_call
 from harness.latency import DeviceState, Window
 from harness.telemetry import Point, Watched
@@ -104,12 +104,6 @@ def test_both_sides_calls_go_on_once_a_case_where_energy_is_asked_for() -> None:
     assert draws(BASELINE, CANDIDATE, energy_s=0.0) == {}
 
 
-def test_what_is_too_short_for_a_ratio_is_not_let_go_on() -> None:
-    found = bench("fp32", candidate=0.009, baseline=0.02)
-    measured = found.measure(energy_s=DRAWN_S)
-    assert all(one.drawn is None for one in measured.times)
-
-
 class Counting(Pool):
     """A device with an energy counter."""
 
@@ -153,27 +147,6 @@ async def test_the_latency_has_the_energy_of_both_sides_and_says_of_what() -> No
     assert (float(candidate), float(baseline)) == (pytest.approx(250, rel=0.05), pytest.approx(500, rel=0.05))
     page = plain_timing(msgspec.structs.replace(correct(speedup=2.0), latency=(one,)))
     assert "plain calls back to back" in " ".join(page.split())
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("energy_j", "effort"), [(None, WITH_ENERGY), (1000.0, WHOLE)], ids=["untold", "unasked"]
-)
-async def test_no_second_is_spent_where_no_counter_is_or_nobody_asked(
-    energy_j: float | None, effort: object
-) -> None:
-    heard, timing = await told(Counting(counted(500.0), energy_j=energy_j), effort)
-    assert heard == [0.0]
-    (one,) = timing.latency  # type: ignore[attr-defined]
-    assert (one.candidate.energy_mj, energy_words(one)) == (None, "")
-    assert not any("energy" in note for note in timing.notes)  # type: ignore[attr-defined]
-
-
-@pytest.mark.asyncio
-async def test_a_counter_that_moves_too_rarely_is_said() -> None:
-    _, timing = await told(Counting(counted(500.0, step_s=0.5)), WITH_ENERGY)
-    assert timing.latency[0].candidate.energy_mj is None  # type: ignore[attr-defined]
-    assert any("moved too rarely" in note for note in timing.notes)  # type: ignore[attr-defined]
 
 
 @pytest.mark.asyncio

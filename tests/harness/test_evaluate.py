@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -125,14 +123,6 @@ async def test_an_error_inside_a_kernel_is_told_with_its_true_cause_and_line(poo
     assert found.error.line == wanted
 
 
-async def test_an_error_whose_words_are_no_text_is_told_with_its_line(pool: DevicePool) -> None:
-    found = await judge(pool, adding(before="raise OSError(chr(0xDC80) + ' is no file')"))
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.CALL_ERROR, "exception")
-    assert "OSError: \\udc80 is no file" in found.error.message
-    assert found.error.line is not None
-
-
 async def test_an_error_in_a_later_case_names_the_case(pool: DevicePool) -> None:
     found = await judge(pool, adding(before="assert x.numel() != 9973, 'only whole blocks'"))
     assert (found.verdict, found.call, found.execution) == (Verdict.CALL_ERROR, False, False)
@@ -246,31 +236,6 @@ async def test_a_crash_names_the_signal(pool: DevicePool, number: int, name: str
     assert "case fp32" in found.error.message
 
 
-FORGED = """
-def forge(message):
-    system = [torch][0].os
-    for one in range(3, 64):
-        try:
-            if system.readlink("/proc/self/fd/%d" % one).startswith("socket"):
-                system.write(one, len(message).to_bytes(8, "little") + message)
-        except OSError:
-            pass
-
-"""
-NO_TEXT = b"\x82\xa4type\xa6failed\xa5nonce\xa1\xff"
-NESTED = b"\x82\xa4type\xa6failed\xa1z" + b"\x91" * 2000
-
-
-@pytest.mark.parametrize("message", [NO_TEXT, NESTED], ids=["text that is none", "nested without end"])
-async def test_a_forged_message_harms_the_forger_alone(pool: DevicePool, message: bytes) -> None:
-    while_called = await judge(pool, adding(top=FORGED, before=f"forge({message!r})"))
-    assert while_called.error is not None
-    assert (while_called.verdict, while_called.error.kind) == (Verdict.REJECTED, "tampering")
-    compiling = "if 'TRITON_INTER' + 'PRET' not in [torch][0].os.environ: "
-    while_compiled = await judge(pool, adding(top=FORGED, before=f"{compiling}forge({message!r})"))
-    assert while_compiled.verdict is Verdict.COMPILE_ERROR
-
-
 async def test_leaving_the_process_is_a_crash(pool: DevicePool) -> None:
     found = await judge(pool, adding(before="raise SystemExit(3)"))
     assert found.error is not None
@@ -307,35 +272,12 @@ async def test_no_way_to_end_looks_like_our_own_fault(
     assert says in found.error.message
 
 
-async def test_a_module_that_raises_when_it_is_looked_at_is_still_judged(pool: DevicePool) -> None:
-    raising = "def __getattr__(name): raise ZeroDivisionError(name)\n"
-    assert (await judge(pool, adding(top=raising))).verdict is Verdict.CORRECT
-    branched = adding(top=raising).replace("def vector_add", "if x_is_there:\n  def vector_add")
-    found = await judge(
-        pool, branched.replace("if x_is_there", "if len('') > 1").replace("\n    ", "\n      ")
-    )
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.CALL_ERROR, "missing_entry_point")
-
-
 async def test_fresh_memory_of_every_kind_is_poisoned_and_usable(pool: DevicePool) -> None:
     before = (
         "counts = [torch.empty((), dtype=torch.int64), torch.empty_strided((4, 6), (1, 4), dtype=torch.int32),"
         " torch.empty((2, 3), dtype=torch.bool), torch.empty((), dtype=torch.float16)]"
     )
     assert (await judge(pool, adding(before=before))).verdict is Verdict.CORRECT
-
-
-async def test_a_folder_that_cannot_be_made_is_our_fault(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    found = await judge(pool, adding())
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.INFRA_ERROR, "infra")
-    assert "nowhere" in found.error.message
-    monkeypatch.undo()
-    assert (await judge(pool, adding())).verdict is Verdict.CORRECT
 
 
 async def test_printed_text_is_kept_as_a_tail_and_decides_nothing(pool: DevicePool) -> None:

@@ -162,20 +162,6 @@ async def outcome(pool: DevicePool, slot: Slot, judging: Callable[[], Awaitable[
     return str(raised.value)
 
 
-async def test_a_node_that_comes_back_in_part_goes_on_with_that() -> None:
-    told = Told()
-    async with opened(told, "0", "1") as pool:
-        async with pool.slot() as slot, asyncio.TaskGroup() as group:
-            told.wrong = {"0": "no answer", "1": "no answer"}
-            judged = group.create_task(outcome(pool, slot, ending(Verdict.CRASH)))
-            await told.until(NodeDown)
-            del told.wrong["1"]
-            await judged
-        assert (await judge(pool, Verdict.CORRECT))[0] == "1"
-    assert [one for one in told.events if isinstance(one, Quarantined)] == [Quarantined("0", "no answer")]
-    assert isinstance(told.events[-1], NodeBack)
-
-
 async def test_who_waits_for_a_slot_hears_that_every_gpu_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
     told = Told()

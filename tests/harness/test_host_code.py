@@ -65,7 +65,7 @@ PROFILED = addition(
     host="""
     with torch.profiler.record_function("add"), torch.autograd.profiler.record_function("again"):
         x = x.contiguous()
-    """,
+    """
 )
 COMPILER = addition(module="import torch._dynamo\n")
 

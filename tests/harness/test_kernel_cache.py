@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -60,25 +58,6 @@ def test_whoever_the_next_process_becomes_may_read_and_add(compiled: Path, tmp_p
     assert {stat.S_IMODE(one.stat().st_mode) for one in (top / KEY).iterdir()} == {0o644}
 
 
-def test_a_kernel_that_lacks_a_file_is_compiled_again(compiled: Path, tmp_path: Path) -> None:
-    (compiled / FOLDER / KEY / "kernel.cubin").unlink()
-    cache = KernelCache()
-    cache.keep(SOURCE, compiled)
-    assert laid(cache, tmp_path / "second") == {}
-
-
-@pytest.mark.parametrize(
-    "group", [b"[" * 100_000, b'{"child_paths": {"\xff": ""}}', b"{}"], ids=["deep", "no text", "empty"]
-)
-def test_a_list_of_files_that_triton_did_not_write_is_left(
-    compiled: Path, tmp_path: Path, group: bytes
-) -> None:
-    (compiled / FOLDER / KEY / "__grp__kernel.json").write_bytes(group)
-    cache = KernelCache()
-    cache.keep(SOURCE, compiled)
-    assert laid(cache, tmp_path / "second") == {}
-
-
 @pytest.mark.parametrize(
     ("folder", "file"),
     [
@@ -103,61 +82,6 @@ def test_a_candidate_leaves_no_names_to_the_next_process(
     assert laid(cache, tmp_path / "third").keys() == honest.keys()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "child", "folder"),
-    [
-        ("t1795293600", "t1795293600.json", KEY),
-        ("kernel", "kernel.t1795293600", KEY),
-        ("kernel", "kernel.json", "T1"),
-    ],
-    ids=["a kernel that the source does not name", "a suffix", "a folder"],
-)
-def test_nor_does_one_that_writes_lists_itself(tmp_path: Path, kernel: str, child: str, folder: str) -> None:
-    top = tmp_path / "first" / FOLDER / folder
-    top.mkdir(parents=True)
-    (top / child).write_bytes(b"now")
-    group = json.dumps({"child_paths": {child: str(top / child)}})
-    (top / f"__grp__{kernel}.json").write_text(group, encoding="utf-8")
-    cache = KernelCache()
-    cache.keep(SOURCE, tmp_path / "first")
-    assert not cache.holds(SOURCE)
-
-
-def test_lists_are_written_anew_and_nothing_tells_when_it_was_made(compiled: Path, tmp_path: Path) -> None:
-    list_of_files = compiled / FOLDER / KEY / "__grp__kernel.json"
-    group = json.loads(list_of_files.read_bytes()) | {"at": 1795293600}
-    group["child_paths"]["kernel.cubin"] += "/1795293600"
-    list_of_files.write_text(json.dumps(group), encoding="utf-8")
-    cache = KernelCache()
-    cache.keep(SOURCE, compiled)
-    files = laid(cache, tmp_path / "second")
-    assert b"1795293600" not in files[f"{KEY}/__grp__kernel.json"]
-    top = tmp_path / "second" / FOLDER
-    assert {one.stat().st_mtime for one in (top, *top.rglob("*"))} == {kernel_cache.MADE_S}
-
-
-def test_a_folder_that_goes_while_it_is_read_is_no_error(
-    compiled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    walk = os.fwalk
-
-    def going(top: Path, **options: Any) -> Any:
-        shutil.rmtree(compiled)
-        return walk(top, **options)
-
-    monkeypatch.setattr(os, "fwalk", going)
-    cache = KernelCache()
-    cache.keep(SOURCE, compiled)
-    assert not cache.holds(SOURCE)
-
-
-def test_a_folder_that_a_candidate_made_a_link_of_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).symlink_to(FOLDER)
-    cache = KernelCache()
-    cache.keep(SOURCE, tmp_path)
-    assert not cache.holds(SOURCE)
-
-
 def test_libraries_of_a_candidate_stay_where_they_are(compiled: Path, tmp_path: Path) -> None:
     (compiled / FOLDER / KEY / "cuda_utils.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF")
     cache = KernelCache()
@@ -167,33 +91,10 @@ def test_libraries_of_a_candidate_stay_where_they_are(compiled: Path, tmp_path: 
     assert any(name.endswith(".so") for name in laid(cache, tmp_path / "third", "baseline"))
 
 
-def test_what_two_processes_compiled_of_a_source_is_kept_together(compiled: Path, tmp_path: Path) -> None:
-    cache = KernelCache()
-    cache.keep(SOURCE, compiled)
-    other = tmp_path / "other" / FOLDER / OTHER
-    other.mkdir(parents=True)
-    (other / "kernel.hsaco").write_bytes(b"amd")
-    group = {"child_paths": {"kernel.hsaco": str(other / "kernel.hsaco")}}
-    (other / "__grp__kernel.json").write_text(json.dumps(group), encoding="utf-8")
-    cache.keep(SOURCE, tmp_path / "other")
-    assert {f"{KEY}/kernel.cubin", f"{OTHER}/kernel.hsaco"} <= set(laid(cache, tmp_path / "second"))
-
-
 def test_another_source_gets_nothing(compiled: Path, tmp_path: Path) -> None:
     cache = KernelCache()
     cache.keep(SOURCE, compiled)
     assert laid(cache, tmp_path / "second", "import torch") == {}
-
-
-def test_what_a_process_has_open_is_not_written_to(compiled: Path, tmp_path: Path) -> None:
-    cache = KernelCache()
-    cache.keep(SOURCE, compiled)
-    own = tmp_path / "second" / FOLDER / KEY / "kernel.cubin"
-    own.parent.mkdir(parents=True)
-    own.write_bytes(b"its own")
-    before = own.stat()
-    assert laid(cache, tmp_path / "second")[f"{KEY}/kernel.cubin"] == b"its own"
-    assert (own.stat().st_ino, own.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_links_and_pipes_are_not_followed(compiled: Path, tmp_path: Path) -> None:
@@ -206,22 +107,6 @@ def test_links_and_pipes_are_not_followed(compiled: Path, tmp_path: Path) -> Non
     cache.keep(SOURCE, compiled)
     files = laid(cache, tmp_path / "second")
     assert set(files) == {f"{KEY}/kernel.cubin", f"{KEY}/__grp__kernel.json"}
-
-
-def test_a_folder_that_is_a_link_is_left(tmp_path: Path, compiled: Path) -> None:
-    scratch = tmp_path / "third"
-    scratch.mkdir()
-    (scratch / FOLDER).symlink_to(compiled / FOLDER)
-    cache = KernelCache()
-    cache.keep(SOURCE, scratch)
-    assert not cache.holds(SOURCE)
-
-
-def test_more_than_is_worth_it_is_left(compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_cache, "MOST_FILES", 1)
-    cache = KernelCache()
-    cache.keep(SOURCE, compiled)
-    assert not cache.holds(SOURCE)
 
 
 def test_the_least_recently_used_source_goes_first(compiled: Path, tmp_path: Path) -> None:

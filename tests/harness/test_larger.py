@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from harness.evaluation import ErrorReport, Verdict
@@ -38,13 +37,6 @@ def test_the_leading_size_is_multiplied_and_the_case_has_a_name_of_its_own(
     assert found.case.gpu == found.case.cpu == of.gpu | {axis: TIMES * of.gpu[axis]}
     assert found.case.name != case
     assert found.words == f"{axis} {TIMES * of.gpu[axis]} instead of {of.gpu[axis]}"
-
-
-def test_what_a_task_does_not_let_grow_is_said() -> None:
-    rigid = msgspec.structs.replace(TASK, axes={})
-    assert "no axis along which" in str(larger(rigid, case_of(TASK, "fp32")))
-    huge = msgspec.structs.replace(case_of(TASK, "fp32"), gpu={"n": 1 << 29})
-    assert "more than kernels may count in 32 bits" in str(larger(TASK, huge))
 
 
 @pytest.fixture(autouse=True)
@@ -121,11 +113,3 @@ async def test_what_is_wrong_at_several_times_the_size_is_wrong() -> None:
     assert timing.error.message.startswith(
         f"measured again at several times the size (fp32 at n {TIMES * SIZE} instead of {SIZE}): output out is wrong"
     )
-
-
-@pytest.mark.asyncio
-async def test_a_suspect_that_cannot_be_measured_again_stays_one() -> None:
-    again = Measured(times=(), floor=None, problem="CUDA out of memory")
-    timing = await judged(Twice(0.01, again=again))
-    assert (timing.verdict, len(timing.latency)) == (Verdict.CORRECT, 1)
-    assert any("not measured at a larger size" in note and "out of memory" in note for note in timing.notes)

@@ -13,11 +13,10 @@ from harness.device import Device
 from harness.errors import WorkerDied
 from harness.frames import AsyncChannel
 from harness.kernel_cache import FOLDER
-from harness.launchers import MOST_KERNELS, POINTER, Launchers
+from harness.launchers import POINTER, Launchers
 from harness.servers import Child, ForkServer
 
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
-AMD = Device(name="1", kind="hip", target="gfx942", visibility="ROCR_VISIBLE_DEVICES=1")
 
 
 class Builder:
@@ -99,31 +98,6 @@ async def test_the_same_types_are_asked_for_once(tmp_path: Path) -> None:
     launchers.want("sm_90", [("*fp16", "i64")])
     await launchers.build(server(builder), GPU)
     assert builder.asked == [((POINTER, "i32"),), ((POINTER, "i64"),)]
-
-
-@pytest.mark.parametrize("types", [("*fp32", "i32; int x"), ("tensordesc<fp16[8]>",), ("i32",) * 1000])
-async def test_types_that_a_guest_made_up_are_not_built(tmp_path: Path, types: tuple[str, ...]) -> None:
-    builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
-    launchers.want("sm_90", [types])
-    await launchers.build(server(builder), GPU)
-    assert builder.asked == [()]
-
-
-async def test_no_guest_has_more_built_than_a_pool_needs(tmp_path: Path) -> None:
-    builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
-    launchers.want("sm_90", [("i32",) * count for count in range(1, 100)])
-    await launchers.build(server(builder), GPU)
-    assert len(builder.asked[0]) == MOST_KERNELS
-
-
-async def test_what_was_built_for_one_target_is_not_laid_for_another(tmp_path: Path) -> None:
-    builder, launchers = Builder(tmp_path / "builder", {"A/launcher.so": b"built"}), Launchers()
-    await launchers.build(server(builder), GPU)
-    (tmp_path / "amd").mkdir()
-    launchers.lay(tmp_path / "amd", AMD)
-    assert not (tmp_path / "amd" / FOLDER).exists()
-    await launchers.build(server(builder), AMD)
-    assert len(builder.asked) == 2
 
 
 async def test_a_builder_that_ends_early_is_told_and_not_asked_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -89,10 +89,6 @@ async def waits(device: Device = GPU, *, exclusive: bool) -> Waiting:
     return found
 
 
-def modes(folder: Path) -> dict[str, int]:
-    return {file.name: stat.S_IMODE(file.stat().st_mode) for file in (folder, *folder.iterdir())}
-
-
 def was_made(folder: Path) -> bool:
     return folder.exists()
 
@@ -143,24 +139,6 @@ async def test_who_waits_to_time_goes_before_those_who_come_later_to_run() -> No
 
 
 @pytest.mark.asyncio
-async def test_a_stream_of_runs_does_not_keep_the_timing_out() -> None:
-    over = asyncio.Event()
-
-    async def run(_number: int) -> None:
-        while not over.is_set():
-            async with lease(GPU):
-                await asyncio.sleep(0)
-
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        for number in range(4):
-            group.create_task(run(number))
-        for _ in range(3):
-            async with lease(GPU, exclusive=True):
-                assert [one.exclusive for one in holders(GPU)] == [True]
-        over.set()
-
-
-@pytest.mark.asyncio
 async def test_partitions_of_a_package_wait_for_each_other_and_other_gpus_do_not() -> None:
     async with lease(GPU, exclusive=True):
         async with lease(OTHER, exclusive=True):
@@ -187,22 +165,6 @@ async def test_the_interpreter_needs_no_lease(folder: Path) -> None:
     async with lease(Device(name="cpu", kind="cpu"), exclusive=True) as held:
         assert held is None
     assert not was_made(folder)
-
-
-@pytest.fixture
-def narrow_umask() -> Iterator[None]:
-    before = os.umask(0o077)
-    yield
-    os.umask(before)
-
-
-@pytest.mark.asyncio
-async def test_every_user_may_use_what_the_first_one_made(folder: Path, narrow_umask: None) -> None:
-    async with lease(GPU):
-        while_held = modes(folder)
-    assert while_held.pop("leases") == 0o1777
-    assert list(while_held.values()) == [0o666] * 3
-    assert sorted(modes(folder)) == ["gpu-0000-0a-00", "gpu-0000-0a-00.gate", "leases"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
@@ -251,17 +213,6 @@ async def test_what_is_no_file_in_a_locks_place_is_refused_by_name(
     assert descriptors(folder) == []
 
 
-@pytest.mark.asyncio
-async def test_a_lock_that_was_removed_is_made_anew_and_excludes_again(folder: Path) -> None:
-    async with lease(GPU):
-        pass
-    (folder / "gpu-0000-0a-00").unlink()
-    async with lease(GPU, exclusive=True):
-        asking = await waits(exclusive=False)
-        assert [one.exclusive for one in asking.on] == [True]
-        await asking.call_off()
-
-
 def test_a_folder_that_cannot_be_shared_is_refused_and_says_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -276,17 +227,6 @@ def test_a_folder_that_cannot_be_shared_is_refused_and_says_what_to_do(
     monkeypatch.setenv(VARIABLE, str(tmp_path / "link"))
     with pytest.raises(LeaseUnavailable, match="is no folder"):
         lease_folder()
-
-
-def test_a_folder_that_is_there_goes_before_one_that_could_be_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(VARIABLE)
-    monkeypatch.setattr("harness.leases.FOLDERS", (tmp_path / "run", tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir(mode=0o700)
-    assert lease_folder() == tmp_path / "tmp"
-    (tmp_path / "tmp").rmdir()
-    assert lease_folder() == tmp_path / "run"
 
 
 async def test_an_engine_is_not_told_that_it_waits_for_itself() -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from harness.targets import hardware, target, targets
+from harness.targets import target
 from harness.worker.compiler.occupancy import grid_fit, occupancy
 
 CDNA3, CDNA4, HOPPER, ADA = (target(name) for name in ("gfx942", "gfx950", "sm_90", "sm_89"))
@@ -29,22 +27,6 @@ def test_lds_limits_whole_workgroups() -> None:
     assert occupancy(CDNA3, waves_a_workgroup=4, registers=32, local_bytes=32769)[:2] == (1.0, "lds")
     assert occupancy(CDNA3, waves_a_workgroup=8, registers=32, local_bytes=32769)[:2] == (2.0, "lds")
     assert occupancy(CDNA4, waves_a_workgroup=4, registers=32, local_bytes=32768)[:2] == (4.0, "lds")
-
-
-def test_a_workgroup_that_does_not_fit_has_no_waves() -> None:
-    assert occupancy(CDNA3, waves_a_workgroup=4, registers=32, local_bytes=65537)[:2] == (0.0, "lds")
-    assert occupancy(HOPPER, waves_a_workgroup=4, registers=32, local_bytes=228 * 1024)[:2] == (0.0, "shared")
-
-
-def test_small_workgroups_are_limited_by_their_number() -> None:
-    """16 workgroups of 2 waves are 8 waves a SIMD; of 1 wave any number goes."""
-    assert occupancy(CDNA3, waves_a_workgroup=1, registers=32, local_bytes=0)[:2] == (8.0, "waves")
-    assert occupancy(CDNA3, waves_a_workgroup=2, registers=32, local_bytes=0)[:2] == (8.0, "waves")
-
-
-def test_many_scalar_registers_cost_a_wave() -> None:
-    assert occupancy(CDNA3, waves_a_workgroup=4, registers=32, local_bytes=0, sgprs=100).waves == 8
-    assert occupancy(CDNA3, waves_a_workgroup=4, registers=32, local_bytes=0, sgprs=106)[:2] == (7.0, "sgprs")
 
 
 @pytest.mark.parametrize(
@@ -84,21 +66,3 @@ def test_the_tiles_of_a_large_matmul_on_an_mi300x() -> None:
     assert (fit.workgroups, fit.rounds, fit.die_most) == (1024, 4, 128)
     assert fit.tail_idle == pytest.approx(1 - 8 * 14 / 304)
     assert fit.idle == pytest.approx(1 - 1024 / (4 * 304))
-
-
-def test_what_does_not_fit_or_has_no_workgroup_has_no_fit() -> None:
-    assert grid_fit(HOPPER, "c", (100, 1, 1), 0) is None
-    assert grid_fit(HOPPER, "c", (0, 1, 1), 2) is None
-
-
-@given(count=st.integers(1, 100_000), per_unit=st.integers(1, 32), of=st.sampled_from(targets()))
-def test_shares_are_shares_and_rounds_are_enough(count: int, per_unit: int, of: object) -> None:
-    fit = grid_fit(of, "c", (count, 1, 1), per_unit)  # type: ignore[arg-type]
-    assert fit is not None
-    units = hardware(of).compute_units  # type: ignore[arg-type]
-    assert units % fit.dies == 0
-    assert 0 <= fit.tail_idle < 1
-    assert 0 <= fit.idle <= fit.tail_idle + 1e-9
-    assert fit.die_most - fit.die_least in (0, 1)
-    places = units * per_unit
-    assert (fit.rounds - 1) * places < fit.die_most * fit.dies <= fit.rounds * places

@@ -11,25 +11,16 @@ import msgspec
 import pytest
 
 from harness import limits
-from harness.baselines import Against, Baseline
+from harness.baselines import Against
 from harness.errors import WorkerDied
 from harness.latency import DeviceState
 from harness.limits import TimeLimits
 from harness.performance import Crowded, Performance
 from harness.targets import target
 from harness.worker.serving.messages import Alive
-from harness.worker.timing.messages import (
-    BASELINE,
-    CANDIDATE,
-    RIVAL,
-    TAPE,
-    Measure,
-    Measured,
-    NeedTimers,
-    Timer,
-)
+from harness.worker.timing.messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
 
-from .scripted_clock import Pool, ScriptedClock, descriptors, timed
+from .scripted_clock import Pool, ScriptedClock, timed
 from .timings import GPU, TASK, times
 
 
@@ -66,23 +57,6 @@ async def test_cancelled_while_it_is_timed_all_timers_end_before_the_device_is_g
 
 
 @pytest.mark.asyncio
-async def test_cancelled_while_timers_start_those_that_run_end() -> None:
-    pool = Pool()
-    pool.server.starts = 3
-
-    async def script(clock: ScriptedClock, pool: Pool) -> None:
-        await clock.hear(Measure)
-        await clock.tell(NeedTimers(sides=(BASELINE, CANDIDATE), count=3, instead=True))
-        await pool.server.hangs.wait()
-
-    with pytest.raises(asyncio.CancelledError):
-        await timed(script, pool, cancel=True)
-    assert len(pool.server.processes) == 3
-    assert pool.server.alive == []
-    assert pool.watch.words == []
-
-
-@pytest.mark.asyncio
 async def test_a_judge_that_is_lost_while_it_times_is_said_in_words_and_leaves_no_timer() -> None:
     pool = Pool()
 
@@ -94,20 +68,6 @@ async def test_a_judge_that_is_lost_while_it_times_is_said_in_words_and_leaves_n
         await timed(script, pool)
     assert pool.at_release == []
     assert pool.watch.words == ["begin", "end"]
-
-
-@pytest.mark.asyncio
-async def test_a_judge_that_is_lost_while_timers_start_is_said_likewise() -> None:
-    pool = Pool()
-
-    async def script(clock: ScriptedClock, _pool: Pool) -> None:
-        await clock.hear(Measure)
-        await clock.tell(NeedTimers(sides=(BASELINE, CANDIDATE), count=3, instead=True))
-        clock.leave()
-
-    with pytest.raises(WorkerDied, match="the judge was lost while it timed"):
-        await timed(script, pool)
-    assert pool.server.alive == []
 
 
 @pytest.mark.asyncio
@@ -146,20 +106,6 @@ async def test_timers_wanted_instead_of_others_start_when_those_are_gone() -> No
 
 
 @pytest.mark.asyncio
-async def test_the_device_is_asked_for_once_the_candidates_processes_are_gone() -> None:
-    pool = Pool()
-    before: list[tuple[int, list[str]]] = []
-
-    async def gone() -> int:
-        before.append((len(pool.server.alive), [*pool.watch.words]))
-        return 0
-
-    timing = await timed(to_the_end, pool, alone=gone())
-    assert before == [(6, [])], "timers start beside the guest's end, and nothing looks at the device yet"
-    assert [one.speedup for one in timing.latency] == [pytest.approx(2.0)]
-
-
-@pytest.mark.asyncio
 async def test_beside_processes_that_a_candidate_left_behind_nothing_is_timed() -> None:
     async def one_is_left() -> int:
         return 1
@@ -169,33 +115,6 @@ async def test_beside_processes_that_a_candidate_left_behind_nothing_is_timed() 
         await timed(to_the_end, pool, alone=one_is_left())
     assert len(pool.server.processes) == 6
     assert (pool.server.alive, pool.watch.words, pool.at_release) == ([], [], None)
-
-
-@pytest.mark.asyncio
-async def test_descriptors_are_given_back_however_it_ends() -> None:
-    await timed(to_the_end, Pool())  # what is opened once a process is open
-    before = descriptors()
-    await timed(to_the_end, Pool())
-    with pytest.raises(asyncio.CancelledError):
-        await timed(to_the_lease, Pool(), cancel=True)
-    assert descriptors() <= before
-
-
-@pytest.mark.asyncio
-async def test_what_is_to_be_timed_reaches_the_clock() -> None:
-    heard: list[Measure] = []
-
-    async def script(clock: ScriptedClock, _pool: Pool) -> None:
-        heard.append(await clock.started())
-        await clock.tell(Measured(times=(), floor=None))
-
-    for rival in ("x = 3", "x = 2", None):
-        await timed(script, Pool(), rival=rival, against=Against(Baseline("other.py", "x = 1"), cold=False))
-    sources = {BASELINE: "x = 1", CANDIDATE: "x = 2"}
-    assert [one.sources for one in heard] == [sources | {RIVAL: "x = 3"}, sources, sources]
-    assert {(one.seed, one.against, one.cold, one.target) for one in heard} == {
-        (7, "other.py", False, "sm_90")
-    }
 
 
 @pytest.mark.asyncio

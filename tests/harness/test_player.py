@@ -10,9 +10,7 @@ import pytest
 import torch
 
 from harness.worker.guest import gpu
-from harness.worker.timing import stopwatch
 from harness.worker.timing.player import Player
-from harness.worker.timing.stopwatch import Stopwatch
 from harness.worker.timing.tape import Fill, Span, Tape, TapedOutput
 
 INPUTS = torch.zeros(64, dtype=torch.uint8)
@@ -63,26 +61,3 @@ def test_memory_is_made_ready_ahead_and_for_one_play(player: Player, monkeypatch
     second = player(INPUTS)
     assert made
     assert first[1].data_ptr() != second[1].data_ptr()
-
-
-def test_all_is_ready_before_caches_are_emptied_and_the_event_is_recorded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    said: list[str] = []
-
-    class Event:
-        def __init__(self, **_: Any) -> None: ...
-
-        def record(self) -> None:
-            said.append("event")
-
-        def elapsed_time(self, _end: Event) -> float:
-            return 1.0
-
-    monkeypatch.setattr(stopwatch, "_EVENT", Event)
-    monkeypatch.setattr(stopwatch, "_SYNCHRONIZE", lambda: None)
-    watch = Stopwatch.__new__(Stopwatch)
-    monkeypatch.setattr(watch, "around", lambda **_: said.append("around"))
-    samples = watch.sample(lambda _: said.append("call"), 2, cold=True, ready=lambda: said.append("ready"))
-    assert samples == (1.0, 1.0)
-    assert said == ["ready", "around", "event", "call", "event"] * 2

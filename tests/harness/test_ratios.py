@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.latency import Outcome
-from harness.ratios import PAIRS_A_LOOK, RESOLVED, SMALLEST, Ratio, median_error, ratio
+from harness.ratios import PAIRS_A_LOOK, RESOLVED, SMALLEST, Ratio, ratio
 
 Sides = tuple[list[list[float]], list[list[float]]]
 
@@ -58,36 +57,11 @@ def test_the_interval_covers_the_truth(pairs: int, truth: float) -> None:
     assert covered >= 0.95 * 500
 
 
-def test_the_two_looks_together_cover_the_truth() -> None:
-    found = [looked_at_twice(seed, truth=1.3) for seed in range(500)]
-    assert sum(one.low <= 1.3 <= one.high for one in found) >= 0.95 * 500
-
-
-def test_more_pairs_narrow_the_interval() -> None:
-    def usual(pairs: int) -> float:
-        return statistics.median(ratio(*simulated(seed, pairs=pairs)).half_width for seed in range(40))
-
-    assert usual(6) < usual(3) / 2
-
-
 def test_a_process_that_is_far_off_widens_the_interval_and_many_samples_do_not_hide_it() -> None:
     slow, fast = [[1.0] * 500, [1.0] * 500, [1.5] * 500], [[1.0] * 500] * 3
     found = ratio(slow, fast)
     assert found.low < 1 < found.high
     assert found.outcome is Outcome.NOT_RESOLVED
-
-
-@given(
-    seed=st.integers(0, 1 << 16), scale=st.floats(1e-4, 1e4), truth=st.floats(0.2, 5), pairs=st.integers(2, 6)
-)
-def test_units_do_not_matter(seed: int, scale: float, truth: float, pairs: int) -> None:
-    slow, fast = simulated(seed, truth=truth, pairs=pairs)
-    one = ratio(slow, fast)
-    other = ratio(
-        [[sample * scale for sample in each] for each in slow],
-        [[sample * scale for sample in each] for each in fast],
-    )
-    assert (other.value, other.low, other.high) == pytest.approx((one.value, one.low, one.high))
 
 
 @given(seed=st.integers(0, 1 << 16), truth=st.floats(0.2, 5), pairs=st.integers(2, 6))
@@ -99,22 +73,8 @@ def test_sides_swapped_give_the_inverse(seed: int, truth: float, pairs: int) -> 
     assert (1 / other.high, 1 / other.low) == pytest.approx((one.low, one.high), rel=0.01)
 
 
-@given(seed=st.integers(0, 1 << 16), truth=st.floats(0.2, 5), pairs=st.integers(2, 6))
-def test_the_interval_holds_the_ratio_and_is_the_same_each_time(seed: int, truth: float, pairs: int) -> None:
-    slow, fast = simulated(seed, truth=truth, pairs=pairs)
-    found = ratio(slow, fast)
-    assert 0 < found.low <= found.value <= found.high
-    assert ratio(slow, fast) == found
-
-
-def test_processes_may_have_different_numbers_of_samples() -> None:
-    found = ratio([[2.0] * 3, [2.0] * 40], [[1.0], [1.0] * 7])
-    assert found.value == pytest.approx(2)
-
-
 @pytest.mark.parametrize(
-    ("slow", "fast"),
-    [([], []), ([[1.0]], [[1.0]]), ([[1.0], [1.0]], [[1.0]]), ([[1.0]], [[1.0], [1.0]])],
+    ("slow", "fast"), [([], []), ([[1.0]], [[1.0]]), ([[1.0], [1.0]], [[1.0]]), ([[1.0]], [[1.0], [1.0]])]
 )
 def test_fewer_than_two_pairs_give_no_ratio(slow: list[list[float]], fast: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="two or more pairs"):
@@ -134,23 +94,3 @@ def test_fewer_than_two_pairs_give_no_ratio(slow: list[list[float]], fast: list[
 )
 def test_outcomes_are_read_off_the_interval(low: float, high: float, outcome: Outcome) -> None:
     assert Ratio(math.sqrt(low * high), low, high).outcome is outcome
-
-
-@pytest.mark.parametrize("size", [9, 30, 200])
-def test_the_error_of_a_median_is_that_of_medians_drawn_again(size: int) -> None:
-    drawn = random.Random(size)
-    samples = [[drawn.gauss(2.0, 0.1) for _ in range(size)] for _ in range(600)]
-    truth = statistics.stdev(map(statistics.median, samples)) / 2.0
-    told = statistics.fmean(map(median_error, samples))
-    assert told == pytest.approx(truth, rel=0.15)
-
-
-def test_a_few_samples_that_are_far_off_leave_the_error_of_the_median_alone() -> None:
-    drawn = random.Random(0)
-    samples = [drawn.gauss(1.0, 0.01) for _ in range(100)]
-    assert median_error([*samples[:-3], 50.0, 60.0, 70.0]) < 2 * median_error(samples)
-
-
-def test_one_sample_says_nothing_of_its_error() -> None:
-    assert median_error([1.0]) == math.inf
-    assert median_error([1.0, 1.0, 1.0]) == 0

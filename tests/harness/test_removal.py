@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness import removal
 from harness.removal import remove
-from harness.worker.serving import warden
 
 DEEP = 3000
 """Folders: more than Python calls itself, and than a path may name."""
@@ -51,15 +48,6 @@ def test_folders_in_folders_go_however_many(folder: Path) -> None:
     assert descriptors() == before
 
 
-def test_what_a_candidate_shut_goes_too(folder: Path) -> None:
-    nest(folder, 3)
-    (folder / "deeper" / "deeper" / "deeper").chmod(0)
-    (folder / "deeper").chmod(0)
-    folder.chmod(0)
-    remove(folder)
-    assert not folder.exists()
-
-
 def test_links_go_and_what_they_point_to_stays(folder: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir(mode=0o755)
@@ -73,39 +61,3 @@ def test_links_go_and_what_they_point_to_stays(folder: Path, tmp_path: Path) -> 
     assert not folder.exists()
     assert (kept / "file").exists()
     assert kept.stat().st_mode & 0o777 == 0o755
-
-
-def test_a_link_in_the_place_of_a_folder_is_left(tmp_path: Path, folder: Path) -> None:
-    (tmp_path / "link").symlink_to(folder)
-    remove(tmp_path / "link")
-    assert folder.exists()
-
-
-def test_what_is_not_there_is_no_error(tmp_path: Path) -> None:
-    remove(tmp_path / "nothing")
-
-
-def test_a_folder_that_is_still_written_to_goes_all_the_same(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As by a thread that lays files for an evaluation which was cancelled."""
-    empty = removal._empty
-    late = ["one", "another"]
-
-    def meanwhile(*given: Any) -> None:
-        empty(*given)
-        if late:
-            (folder / late.pop()).mkdir()
-
-    monkeypatch.setattr(removal, "_empty", meanwhile)
-    remove(folder)
-    assert not folder.exists()
-    assert late == []
-
-
-def test_a_guest_that_nests_folders_out_of_sight_has_too_much(folder: Path) -> None:
-    nest(folder, 10)
-    assert warden.excess((), folder) == ""
-    (folder / "beside").mkdir()
-    nest(folder / "beside", DEEP)
-    assert warden.excess((), folder) == "folders nested too deep in its folder"

@@ -1,9 +1,8 @@
-"""Calls recorded in one process and run again in another by their kernels alone: the honest replay, cheats do not."""
+"""Calls recorded in one process and run again in another by their kernels alone; `tests/adversarial` has the cheats that do not."""
 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,37 +11,6 @@ from harness.worker.serving.records import Function, Launch, Record, trials
 from tests.harness.driving import HERE, drive
 
 pytestmark = pytest.mark.judge
-
-TRICKS = {
-    # what computed the answer was no kernel
-    "writes_by_address": "wrong",
-    "computes_unseen_and_copies": "wrong",
-    "computes_unseen_into_the_output": "wrong",
-    "blinds_the_watch": "wrong",
-    "a_hook_computes": "wrong",
-    "python_inside_a_kernel": "uses the name `finish_in_python`",
-    "numpy_inside_a_kernel": "uses `.data`",
-    # answers entered from the host
-    "answers_in_a_table": "wrong",
-    "a_read_as_an_excuse": "wrong",
-    "answers_as_scalars": "wrong",
-    "fills_one_by_one": "wrong",
-    "a_larger_result_from_numpy": "wrong",
-    "keeps_answers": "wrong",
-    # host copies did the work
-    "flips_by_copies": "moved",
-    "flips_and_lets_a_kernel_copy": "moved",
-    "flips_in_two_parts": "moved",
-    "flips_and_rewrites": "moved",
-    "hands_a_clone_back": "moved",
-    "copies_what_the_kernel_left": "moved",
-    "borrows_the_input": "touched",
-    # the record is forged
-    "forgets_steps": "memory that nothing made",
-    "forges_contents": "wrong",
-    "forges_an_operator": "`mul` computes outside",
-    "forges_a_view": "reaches out of its memory",
-}
 
 
 def honest_names() -> list[str]:
@@ -60,12 +28,7 @@ HONEST = honest_names()
 
 @pytest.fixture(scope="module")
 def honest() -> dict[str, Any]:
-    return dict(drive("replaying.py", str(HERE / "replay_honest.py"), *HONEST))
-
-
-@pytest.fixture(scope="module")
-def cheats() -> dict[str, Any]:
-    return dict(drive("replaying.py", str(HERE / "replay_cheats.py"), *TRICKS))
+    return dict(drive("replaying.py", *HONEST))
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -77,31 +40,6 @@ def test_an_honest_call_replays_on_other_values(honest: dict[str, Any], name: st
     assert all(one.get("right") for one in found["replays"]), found["replays"]
     assert all(set(one["origins"]) == {"stored"} for one in found["replays"]), found["replays"]
     assert name == "in_place" or all(one["touched"] == [] for one in found["replays"])
-
-
-@pytest.mark.parametrize("name", TRICKS)
-def test_a_trick_that_the_guest_cannot_see_does_not_replay(cheats: dict[str, Any], name: str) -> None:
-    found = cheats[name]
-    assert found["error"] == ""
-    assert found["right"] == [True] * 4, "the trick itself must work"
-    assert found["clean"] == [True] * 4, "the guest must see nothing"
-    assert all(says(one, TRICKS[name]) for one in found["replays"]), found["replays"]
-
-
-def says(replay: dict[str, Any], sign: str) -> bool:
-    if sign == "wrong":
-        return replay.get("right") is False
-    if sign == "moved":
-        return bool(replay["origins"].get("moved"))
-    if sign == "touched":
-        return bool(replay["touched"])
-    return sign in replay["refused"]
-
-
-def test_there_are_enough_of_both() -> None:
-    assert len(HONEST) >= 12
-    assert len(TRICKS) >= 12
-    assert Path(HERE / "replay_cheats.py").read_text(encoding="utf-8").count("\ndef ") >= len(TRICKS)
 
 
 def test_a_trial_run_is_left_out_of_the_counts_only_where_the_same_launch_follows() -> None:

@@ -6,14 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 import pytest
 
 from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
 from harness.baselines import Against, Baseline
-from harness.device import Device, Identity
+from harness.device import Device
 from harness.devices import CPU
-from harness.evaluation import ErrorReport
 from harness.latency import RoughTime
 from harness.pool import Slot
 from harness.timed import Timing
@@ -130,38 +128,3 @@ async def test_a_variant_that_is_wrong_never_meets_the_gpu(
         pool, monkeypatch, START.replace("x + y", "x - y"), Timing((), "estimated", rough=ESTIMATES)
     )
     assert (found.verdict, found.rough, clock.asked) == (Verdict.WRONG, (), [])
-
-
-async def test_what_is_wrong_while_it_is_timed_is_wrong(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    error = ErrorReport(kind="mismatch", message="output out is wrong at [5]")
-    found, _ = await roughly(pool, monkeypatch, START, Timing((), "wrong", Verdict.WRONG, error))
-    assert (found.verdict, found.error, found.rough) == (Verdict.WRONG, error, ())
-    assert found.stages[-1].ok is False
-
-
-@pytest.mark.parametrize(
-    ("model", "device_id", "peaks"),
-    [
-        ("NVIDIA H200", 0x2335, ("sm_90", "H200 SXM", True)),
-        ("NVIDIA H999", 0x9999, ("sm_90", "H100 SXM5", False)),
-    ],
-)
-async def test_estimates_are_of_the_product_that_the_gpu_is(
-    pool: DevicePool,
-    monkeypatch: pytest.MonkeyPatch,
-    model: str,
-    device_id: int,
-    peaks: tuple[str, str, bool],
-) -> None:
-    identity = Identity(model, vendor_id=0x10DE, device_id=device_id, compute_units=132)
-    gpu = msgspec.structs.replace(GPU, identity=identity)
-    timing = Timing((), "estimated", rough=ESTIMATES)
-    found, _ = await roughly(
-        pool, monkeypatch, START, timing, gpu=gpu, targets=[target("gfx942"), target("sm_90")]
-    )
-    assert {(one.target, one.product, one.of_device) for one in found.estimate} == {
-        peaks,
-        ("gfx942", "MI300X", False),
-    }

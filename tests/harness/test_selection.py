@@ -163,10 +163,7 @@ def amdgpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "_PCI",
         written(
             tmp_path / "pci",
-            {
-                "0000:c1:00.0/gpu_busy_percent": "12\n",
-                "0000:c1:00.0/mem_info_vram_used": f"{3 * GIB}\n",
-            },
+            {"0000:c1:00.0/gpu_busy_percent": "12\n", "0000:c1:00.0/mem_info_vram_used": f"{3 * GIB}\n"},
         ),
     )
     nodes = {"2/gpu_id": "41\n", "2/properties": "simd_count 1216\ndomain 0\nlocation_id 49408\n"}

@@ -205,18 +205,3 @@ def test_odd_things_become_notes() -> None:
     assert "numpy is imported" in notes
     assert "`socket` is imported and not used" in notes
     assert "broad except" in notes
-
-
-def test_loops_of_kernels_that_no_range_bounds_are_named() -> None:
-    spinning = KERNEL.replace(
-        "    x = tl.load", "    while tl.load(x_ptr) > 0:\n        pass\n    x = tl.load", 1
-    )
-    (loop,) = inspect_source(adding(kernel=spinning), TASK).unbounded
-    assert loop.startswith("add_kernel, line ")
-    called = spinning.replace("@triton.jit\ndef add_kernel", "def add") + "\nadd_kernel = triton.jit(add)\n"
-    assert len(inspect_source(adding(kernel=called), TASK).unbounded) == 1
-    honest = adding(
-        kernel=KERNEL.replace("    x = tl", "    for _ in range(n):\n        pass\n    x = tl", 1),
-        before="while False: pass",
-    )
-    assert inspect_source(honest, TASK).unbounded == ()

@@ -60,25 +60,3 @@ def test_whole_numbers_and_what_lies_between_inputs_stay() -> None:
     Stirrer([arguments]).stir(0)
     assert torch.equal(arguments["weight"], weight)
     assert torch.equal(memory[:256], zones)
-
-
-def test_what_was_stirred_for_one_copy_is_put_back_before_another_is() -> None:
-    (first, arguments), (second, others) = laid_out(), laid_out()
-    before, other = first.clone(), second.clone()
-    stirrer = Stirrer([arguments, others])
-    stirrer.stir(0)
-    assert not torch.equal(first, before)
-    stirrer.stir(1)
-    assert torch.equal(first, before)
-    assert not torch.equal(second, other)
-    stirrer.settle()
-    assert torch.equal(second, other)
-
-
-def test_nothing_to_stir_is_no_matter() -> None:
-    memory, arguments = laid_out()
-    before = memory.clone()
-    stirrer = Stirrer([{"weight": arguments["weight"], "alone": arguments["alone"], "eps": 1.0}])
-    stirrer.stir(0)
-    stirrer.settle()
-    assert torch.equal(memory, before)

@@ -21,16 +21,7 @@ from harness.targets import target
 from harness.telemetry import Point, Watched
 from harness.timed import CONFIRMED_MS, Timing, concluded, confirmed, mean_speedups, tape_facts, undisturbed
 from harness.worker.judge.seeds import derive
-from harness.worker.timing.messages import (
-    BASELINE,
-    CANDIDATE,
-    RIVAL,
-    TAPE,
-    Floor,
-    Measured,
-    ProcessTimes,
-    Taped,
-)
+from harness.worker.timing.messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 
 from .timings import GPU, MEASURE, QUIET, TASK, process, times
 
@@ -91,37 +82,6 @@ def test_a_rival_is_told_beside_with_a_ratio_of_its_own() -> None:
     assert one.rival_ci[0] <= 1.2 <= one.rival_ci[1]
 
 
-def test_a_rival_that_lacks_a_pair_has_a_time_but_no_ratio() -> None:
-    found = [
-        one for one in times(baseline=1.0, candidate=0.5, rival=0.6) if (one.side, one.pair) != (RIVAL, 1)
-    ]
-    (one,) = told(*found).latency
-    assert (one.rival_ms, one.rival_speedup, one.rival_ci) == (0.6, None, None)
-
-
-def test_a_rival_of_a_case_that_is_too_short_has_no_ratio() -> None:
-    (one,) = told(
-        *times(baseline=1.0, candidate=0.5, rival=0.6), floor=Floor(empty_ms=0.2, copies=())
-    ).latency
-    assert one.rival_speedup is None
-
-
-def test_only_pairs_that_both_sides_finished_count() -> None:
-    found = [one for one in times(baseline=1.0, candidate=0.5) if (one.side, one.pair) != (CANDIDATE, 0)]
-    found = [msgspec.structs.replace(one) for one in reversed(found)]  # in no order
-    (one,) = told(*found).latency
-    assert one.pairs == 2
-    assert one.baseline is not None
-    assert one.baseline.processes == 2
-
-
-def test_a_case_with_fewer_than_two_pairs_is_not_told_and_the_others_are() -> None:
-    ragged = [one for one in times("fp32-ragged", baseline=1.0, candidate=0.5) if one.pair == 0]
-    timing = told(*times(baseline=1.0, candidate=0.5), *ragged)
-    assert [one.case for one in timing.latency] == ["fp32"]
-    assert timing.detail.startswith(f"1 of {len(TASK.open_cases)} cases timed against triton, cold caches")
-
-
 @pytest.mark.parametrize(
     ("event", "wall", "tape", "word"),
     [
@@ -143,16 +103,6 @@ def test_a_candidates_word_is_confirmed_by_times_out_of_its_reach(
     assert confirmed(event, wall, tape) == word
 
 
-def test_the_tape_and_the_watch_of_the_same_case_confirm_it() -> None:
-    both = times(baseline=1.0, candidate=0.5)
-    watched = [msgspec.structs.replace(one, wall_ms=0.51) for one in both]
-    assert told(*both).latency[0].confirmed == "bound"
-    assert told(*watched).latency[0].confirmed == "wall"
-    assert told(*both, process(TAPE, 3, 0.5)).latency[0].confirmed == "graph"
-    assert told(*both, process(TAPE, 3, 0.58)).latency[0].confirmed == "bound"
-    assert told(*both, process(TAPE, 3, 0.5, case="fp32-ragged")).latency[0].confirmed == "bound"
-
-
 def test_a_time_that_its_tape_contradicts_is_none() -> None:
     first, second, *_ = TASK.open_cases
     both = [*times(first.name, baseline=1.0, candidate=0.5), *times(second.name, baseline=1.0, candidate=0.5)]
@@ -172,13 +122,6 @@ def test_a_time_that_the_clocks_own_watch_contradicts_is_none_where_no_tape_was_
     assert told(*short).latency[0].confirmed == "bound"  # the host's time for a launch
 
 
-def test_a_case_that_looks_too_short_and_whose_tape_is_long_is_none() -> None:
-    floor = Floor(empty_ms=0.003, copies=())
-    both = times(baseline=1.0, candidate=0.004)
-    assert told(*both, floor=floor).latency[0].outcome is Outcome.TOO_SHORT
-    assert told(*both, process(TAPE, 3, 0.9), floor=floor).latency == ()
-
-
 def test_a_baseline_that_fails_leaves_the_candidate_correct_and_says_why() -> None:
     timing = told(problem="case fp32: the baseline could not be timed: boom")
     assert (timing.verdict, timing.error, timing.ok) == (Verdict.CORRECT, None, None)
@@ -189,15 +132,6 @@ def test_what_was_timed_before_a_problem_is_told_with_it() -> None:
     timing = told(*times(baseline=1.0, candidate=0.5), problem="full")
     assert timing.ok is True
     assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: full",)
-
-
-def test_a_problem_after_every_case_was_timed_takes_nothing_from_them() -> None:
-    every = [one for case in TASK.open_cases for one in times(case.name, baseline=1.0, candidate=0.5)]
-    timing = told(*every, problem="the rival could not be timed: boom")
-    assert len(timing.latency) == len(TASK.open_cases)
-    assert timing.notes == (
-        "timing was not finished, though every case has a latency: the rival could not be timed: boom",
-    )
 
 
 def test_why_a_case_was_not_timed_is_told_by_its_own_samples() -> None:
@@ -226,21 +160,10 @@ def test_efficiency_is_of_the_cases_bytes_at_a_gpus_sizes() -> None:
     assert told(*times(baseline=1.0, candidate=0.5)).latency[0].efficiency is None
 
 
-def test_a_time_that_no_device_can_do_is_noted() -> None:
-    timing = told(*times(baseline=1.0, candidate=0.01), product="H200 SXM")
-    assert any("fp32" in note and "needs at least" in note for note in timing.notes)
-
-
 def test_mean_speedups_leave_out_cases_without_a_ratio() -> None:
     def case(speedup: float | None) -> Latency:
         return Latency(
-            device="0",
-            case="c",
-            baseline_ms=1,
-            candidate_ms=1,
-            speedup=speedup,
-            ci=None,
-            confirmed="bound",
+            device="0", case="c", baseline_ms=1, candidate_ms=1, speedup=speedup, ci=None, confirmed="bound"
         )
 
     mean, geometric = mean_speedups([case(1.0), case(None), case(4.0)], ())

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker.interpreter.traffic import Observation, extent
+from harness.worker.interpreter.traffic import Observation
 
 pytestmark = pytest.mark.judge
 
@@ -30,26 +30,13 @@ def test_exactly_the_lanes_inside_are_kept_and_counted(indices: list[int], data:
     assert (kept is None) == (not missed)
     if kept is not None:
         assert kept.tolist() == inside
-    assert bool(seen.out_of_bounds) == bool(missed)
+    assert bool(seen.missed_loads) == bool(missed)
+    assert not seen.missed_stores
     assert seen.requested_read_bytes == 4 * int(mask.sum())
     assert seen.unique_read_bytes == 4 * len(
         {index for index, good in zip(indices, inside, strict=True) if good}
     )
     assert seen.unique_write_bytes == 0
-
-
-def test_bytes_of_any_width_and_alignment() -> None:
-    raw = torch.zeros(64, dtype=torch.uint8)
-    seen = Observation()
-    seen.admit({"raw": raw})
-    start = np.uint64(raw.data_ptr())
-    seen.touch("store", start + np.array([1, 9], dtype=np.uint64), None, 4, None)
-    seen.touch("store", start + np.array([16, 24], dtype=np.uint64), None, 8, None)
-    seen.touch("store", start + np.array([0], dtype=np.uint64), None, 1, None)
-    assert seen.unique_write_bytes == 4 + 4 + 16 + 1
-    assert np.flatnonzero(next(iter(seen.allocations.values())).writes).tolist() == [
-        0, 1, 2, 3, 4, 9, 10, 11, 12, *range(16, 32),
-    ]  # fmt: skip
 
 
 def test_a_pointer_may_not_reach_another_tensor() -> None:
@@ -60,7 +47,7 @@ def test_a_pointer_may_not_reach_another_tensor() -> None:
     assert kept is not None
     assert not kept.any()
     assert not seen.wrote(y)
-    assert "`x_ptr`" in seen.out_of_bounds[0]
+    assert "`x_ptr`" in seen.missed_stores[0]
 
 
 def test_views_share_what_their_storage_may_do() -> None:
@@ -78,7 +65,7 @@ def test_an_address_without_origin_finds_live_tensors() -> None:
     seen = Observation()
     assert seen.touch("load", addresses(made, [0, 15]), None, 4, None) is None
     assert seen.touch("load", np.array([8], dtype=np.uint64), None, 4, None) is not None
-    assert "outside every tensor" in seen.out_of_bounds[0]
+    assert "outside every tensor" in seen.missed_loads[0]
 
 
 def test_freed_memory_is_never_taken_for_a_newer_tensor() -> None:
@@ -95,20 +82,7 @@ def test_reports_are_few() -> None:
     seen = Observation()
     for name in range(50):
         seen.touch("load", addresses(x, [9]), None, 4, seen.origin(x, (f"p{name}",)))
-    assert len(seen.out_of_bounds) == 8
-
-
-@pytest.mark.parametrize("shape", [(0,), (3, 0)])
-def test_an_empty_tensor_holds_nothing(shape: tuple[int, ...]) -> None:
-    empty = torch.zeros(shape)
-    seen = Observation()
-    seen.admit({"empty": empty})
-    assert extent(empty).start == extent(empty).end
-    assert not seen.wrote(empty)
-    assert (
-        seen.touch("load", np.array([empty.data_ptr()], dtype=np.uint64), None, 4, seen.origin(empty))
-        is not None
-    )
+    assert len(seen.missed_loads) == 8
 
 
 def test_a_read_of_what_nobody_wrote_names_tensor_and_index() -> None:
@@ -142,19 +116,10 @@ def test_what_the_host_fills_is_written() -> None:
     assert len(seen.uninitialised) == 1
 
 
-def test_inputs_and_filled_tensors_are_never_unwritten() -> None:
-    x, made = torch.ones(8), torch.zeros(8)
-    seen = Observation()
-    seen.admit({"x": x})
-    seen.touch("load", addresses(x, [0, 7]), None, 4, seen.origin(x))
-    seen.touch("load", addresses(made, [0, 7]), None, 4, seen.origin(made))
-    assert seen.uninitialised == []
-
-
 def test_a_miss_says_how_far_and_why() -> None:
     x = torch.zeros(8)
     seen = Observation()
     seen.masked = False
     seen.touch("load", addresses(x, [6, 7, 8, 9]), None, 4, seen.origin(x, ("x_ptr",)))
-    assert "load of 2 elements past the end of `x_ptr` (index 8 to 9, size 8)" in seen.out_of_bounds[0]
-    assert seen.out_of_bounds[0].endswith("in program (0, 0, 0); it has no mask")
+    assert "load of 2 elements past the end of `x_ptr` (index 8 to 9, size 8)" in seen.missed_loads[0]
+    assert seen.missed_loads[0].endswith("in program (0, 0, 0); it has no mask")

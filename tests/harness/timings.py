@@ -9,13 +9,7 @@ import msgspec
 from harness.device import Device
 from harness.latency import Window
 from harness.limits import TimeLimits
-from harness.worker.timing.messages import (
-    BASELINE,
-    CANDIDATE,
-    Block,
-    Measure,
-    ProcessTimes,
-)
+from harness.worker.timing.messages import BASELINE, CANDIDATE, Block, Measure, ProcessTimes
 from suites import load_task
 
 TASK = load_task("vector_add")

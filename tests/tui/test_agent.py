@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from harness import Stage, Verdict
+from harness import Finding, Stage, Verdict
 from sessions.events import (
     AnyEvent,
     AttemptStarted,
@@ -487,6 +487,15 @@ def test_a_correct_one_tells_how_close_it_came_worst_first_and_what_the_exam_sai
     ]
     begin = shown.index("margins left to the tolerances of the exam, worst first")
     assert shown[begin + 1].split()[:4] == ["41", "%", "fp16", "wide"]
+
+
+def test_the_verdict_pane_has_the_findings_of_the_exam() -> None:
+    older = [event for event in finished() if not isinstance(event, WinnerExamined)]
+    race = Finding(kind="race", message="line 9: two programs store to y", case="fp16 wide", line=9)
+    examination = msgspec.structs.replace(examined(), findings=(race,))
+    shown = verdict_of("softmax#1/3", [*older, WinnerExamined(attempt="softmax#1/3", evaluation=examination)])
+    begin = shown.index("findings of the exam")
+    assert shown[begin + 1].strip() == "race: case fp16 wide: line 9: two programs store to y"
 
 
 def test_an_exam_that_was_failed_or_not_held_says_why() -> None:

@@ -174,7 +174,13 @@ def verdict_lines(
             continue
         lines += [EMPTY, line(f"does not compile for {target_name}", "warn")]
         lines += [line(each) for each in wrap(clean(message), width)]
-    for title, texts in (("notes", evaluation.notes), ("printed", (evaluation.printed,))):
+    examined = attempt.exam.findings if attempt.exam is not None else ()
+    for title, texts in (
+        ("findings", tuple(finding.text for finding in evaluation.findings)),
+        ("findings of the exam", tuple(finding.text for finding in examined)),
+        ("notes", evaluation.notes),
+        ("printed", (evaluation.printed,)),
+    ):
         told = [each for text in texts for each in wrap(clean(text.strip("\n")), width - 2) if text]
         if told:
             lines += [EMPTY, line(title, "head"), *(line(f"  {each}", "dim") for each in told)]

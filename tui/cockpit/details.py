@@ -151,8 +151,8 @@ def speed(evaluation: Evaluation, width: int) -> list[Line]:
     if evaluation.traffic:
         lines += [EMPTY, line("bytes counted by the interpreter, at cpu sizes", "head")]
         lines += table(measures.TRAFFIC_COLUMNS, measures.traffic_rows(evaluation), width)
-        strays = [stray for each in evaluation.traffic for stray in each.out_of_bounds]
-        lines += [line(f"out of bounds: {stray}", "bad") for stray in strays]
+        reads = [finding for finding in evaluation.findings if finding.kind == "out_of_bounds"]
+        lines += [line(finding.text, "warn") for finding in reads]
     if evaluation.sampled:
         lines += [EMPTY, line("bytes estimated at gpu sizes, from a sample of programs", "head")]
         lines += table(measures.SAMPLED_COLUMNS, measures.sampled_rows(evaluation), width)

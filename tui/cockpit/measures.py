@@ -194,12 +194,11 @@ def traffic_rows(evaluation: Evaluation) -> list[Row]:
     for each in evaluation.traffic:
         requested = each.requested_read_bytes + each.requested_write_bytes
         share = requested / each.minimal_bytes if each.minimal_bytes else None
-        stray = f" {len(each.out_of_bounds)} out of bounds" if each.out_of_bounds else ""
         rows.append(
             Row(
                 each.case,
                 (
-                    Cell(each.case + stray, "bad" if stray else ""),
+                    Cell(each.case, ""),
                     Cell(_sizes(each.sizes), "dim"),
                     Cell(wording.size(requested)),
                     Cell(wording.size(each.unique_read_bytes + each.unique_write_bytes)),

@@ -54,6 +54,11 @@ from tui.plain import emit, emit_json
 @click.option(
     "--spread", is_flag=True, help="On every GPU that --device names (idle, all, 0,1), to compare them."
 )
+@click.option(
+    "--exam",
+    is_flag=True,
+    help="Judge the exam cases in place of the open ones, replay every call and look for races.",
+)
 @json_option
 def eval_command(
     file: str,
@@ -65,6 +70,7 @@ def eval_command(
     against: str,
     cache: str,
     spread: bool,
+    exam: bool,
     as_json: bool,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input).
@@ -82,13 +88,15 @@ def eval_command(
         raise Complaint(
             "--spread compares GPUs, and none was chosen; name them, as --device 0,1 or --device all"
         )
+    if exam and spread:
+        raise Complaint("--exam judges on one device; leave --spread out")
     used = chosen if spread else chosen[:1]
     devices = tuple(one.name for one in used)
     compiled_for = targets_for(used, settings.targets)
     timing = Against(baseline_of(found, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(
-        judged(source, found, devices=devices, targets=compiled_for, seed=drawn, against=timing)
+        judged(source, found, devices=devices, targets=compiled_for, seed=drawn, against=timing, exam=exam)
     )
     if as_json:
         emit_json(evaluation)
@@ -106,12 +114,23 @@ async def judged(
     targets: Sequence[Target],
     seed: int,
     against: Against = USUAL,
+    exam: bool = False,
 ) -> Evaluation:
     """The evaluation, on all of several devices, by a pool that is gone afterwards."""
     async with DevicePool(devices, slots=len(devices), on_device=tell) as pool:
-        how = evaluate_everywhere if len(devices) > 1 else evaluate
-        return await how(
-            source, task, pool=pool, targets=targets, seed=seed, against=against, effort=WITH_ENERGY
+        if len(devices) > 1:
+            return await evaluate_everywhere(
+                source, task, pool=pool, targets=targets, seed=seed, against=against, effort=WITH_ENERGY
+            )
+        return await evaluate(
+            source,
+            task,
+            pool=pool,
+            targets=targets,
+            seed=seed,
+            exam=exam,
+            against=against,
+            effort=WITH_ENERGY,
         )
 
 

@@ -206,7 +206,6 @@ def _collect(kernels: list[_Kernel], target: Target) -> None:
         return made
 
     jit.JITFunction._do_compile = collect
-    capture.accept(jit.JITFunction, "_do_compile")
 
 
 def _share_out(kernels: Sequence[_Kernel], pipes: Sequence[int]) -> int:

@@ -8,40 +8,27 @@ must not interpret, and serves one target: Triton keeps compiled kernels by devi
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import io
-import itertools
 import os
-import re
 import sys
-import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import torch
 import triton
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import _disable_current_modes
 from triton.runtime import jit
 from triton.runtime.errors import OutOfResources
 
 from harness.device import Target
 from harness.targets import hardware
-from harness.worker.guest import importing, naming
-from harness.worker.guest.library import Members, owners_in
-from harness.worker.guest.storages import DEVICE, WORDS, addresses, holder, stored
 from harness.worker.interpreter import shim
-from harness.worker.serving.records import Address, Contents, Function, Table, Value, View
 
-from . import asked, attributes, files, noted, settings, starting
+from . import files, settings, starting
 from .options import dropped, elsewhere, refusal, unknown
-from .stub import stub
 
-_METHODS = frozenset(name for name, value in vars(jit.JITFunction).items() if callable(value)) - {"__init__"}
 MAX_THREADS = 1024
 """Of a workgroup, on every target."""
 MAX_GRID = {"cuda": ((1 << 31) - 1, 65535, 65535)}
@@ -72,24 +59,15 @@ class Launch:
     """What the compiler printed."""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    """Arguments and options, where launches are noted alone."""
 
 
 _recording: list[Launch] | None = None
-_before = SimpleNamespace(settings={}, triton=None)
-"""What the compiler heeds, and Triton as it was, before the candidate's module was imported."""
+_before = SimpleNamespace(settings={})
+"""Settings that the compiler heeds, before the candidate's module was imported."""
 patched: list[str] = []
-"""The first of them that was another one when a kernel was to be compiled."""
+"""The first setting that was different when a kernel was to be compiled."""
 told: dict[str, tuple[str, float]] = {}
 """Log and seconds of each compiled kernel by its hash, as Triton compiles it once."""
-noting = SimpleNamespace(only=False, memories=noted.Memories(), held={}, functions=naming.Functions())
-"""Whether launches are noted alone, and nothing is compiled; then how memory is told, what of it is kept alive for that, and what jit
-functions leave open."""
-_weak: dict[int, StorageWeakRef] = {}
-"""Of each storage that was told of since the import: as long as one is here, no other storage gets its number."""
-contents: dict[int, Contents | Table] = {}
-"""What the import left, and what Python put into small storages, as they were first told of; where launches are noted alone."""
 tuning = SimpleNamespace(runs=False, index=None, every=False)
 """
 Whether an autotuned kernel is launched, and the place of the config that it is launched with; `None` for one that pruning made.
@@ -105,25 +83,18 @@ def install(target: Target) -> None:
     triton.knobs.nvidia.dump_ptxas_log = True
     files.install()
     shim.install(target)
-    asked.install()
     _compile_launches(target)
 
 
 def remember() -> None:
-    """Hold what changes from now on against the candidate; once a process, when all of ours stands in its place."""
-    _before.settings, _before.triton = settings.now(), Members(owners_in("triton"))
-
-
-def accept(owner: Any, name: str) -> None:
-    """A function of Triton's was replaced by one of ours since `remember`."""
-    _before.triton.accept(owner, name)
+    """Remember the compiler's settings; once a process, before the candidate's module is imported."""
+    _before.settings = settings.now()
 
 
 def is_patched() -> bool:
-    """Whether the compiler is not as it was at `remember`, so that it may make anything of a kernel; noted in `patched`."""
+    """Whether a setting of the compiler changed since `remember`, so that it may make anything of a kernel; noted in `patched`."""
     if not patched:
-        patched.extend(itertools.islice(_before.triton.replaced(), 1))
-        patched.extend(itertools.islice(settings.differences(_before.settings), 1))
+        patched.extend(list(settings.differences(_before.settings))[:1])
     return bool(patched)
 
 
@@ -138,49 +109,10 @@ def record() -> Iterator[list[Launch]]:
         _recording = None
 
 
-@contextlib.contextmanager
-def note_import() -> Iterator[None]:
-    """In the block the candidate is imported, for calls that are noted, with nothing compiled."""
-    _weak.clear()
-    contents.clear()
-    noting.only, noting.held = True, {}
-    try:
-        with importing.Importing() as made:
-            yield
-        storages = importing.living()
-        for storage, _ in storages:
-            _number(storage)
-        for storage, words in storages:
-            number = int(storage._cdata)
-            contents[number] = made.table(storage, number, _address if words else None)
-    finally:
-        noting.only, noting.held = False, {}
-
-
-@contextlib.contextmanager
-def note(inputs: Iterable[torch.Tensor]) -> Iterator[list[Launch]]:
-    """As `record`, of a call with these inputs, with nothing compiled."""
-    with record() as made:
-        noting.only, noting.held = True, {}
-        noting.memories = noted.Memories([_memory(tensor, fresh=True) for tensor in inputs])
-        noting.functions = naming.Functions()
-        try:
-            yield made
-        finally:
-            noting.only, noting.held = False, {}
-
-
 def _compile_launches(target: Target) -> None:
     compile_or_launch = jit.JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
-        if warmup and noting.only:
-            return stub(target, options)
-        if noting.only and (running := importing.current()) is not None:
-            bound, own = naming.bind(self, args, options)
-            size = _grid(grid, bound)
-            running.launch(self, bound, own)(size)
-            return stub(target, options)
         if warmup or _recording is None:
             alone = Launch(self.fn.__name__, _line(self), grid=None, config={}, autotune_index=None)
             _compile(self, compile_or_launch, args, options, alone)
@@ -194,13 +126,7 @@ def _compile_launches(target: Target) -> None:
             autotune_index=tuning.index,
         )
         _recording.append(launch)
-        if noting.only:
-            launch.values = _values(self, bound, options)
-            with contextlib.suppress(naming.CannotName):
-                _function(self)
-            return stub(target, options)
         try:
-            _check_compiled_by_triton(self)
             options = _accepted(options, bound, target, launch)
             _compile(self, compile_or_launch, args, options, launch)
             _fits(launch, target)
@@ -229,102 +155,6 @@ def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     sizes = [int(size) for size in (grid(bound) if callable(grid) else grid)]
     x, y, z = (*sizes, 1, 1, 1)[:3]
     return x, y, z
-
-
-def _values(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str, ...]:
-    """As a guest's record tells them. What no record can hold is told by its type: a guest with it makes no record."""
-    taken = naming.options(kernel.signature.parameters, options)
-    named = {name: value(one) for name, one in taken.items()}
-    return noted.values({name: value(one) for name, one in bound.items()}, named, noting.memories)
-
-
-def value(given: Any) -> Value:
-    """An argument of a launch or an operator, where launches are noted alone."""
-    if isinstance(given, int) and not isinstance(given, bool) and given >= noted.LOWEST_ADDRESS:
-        address = _address(given)
-        if address is not None:
-            return address
-    try:
-        return naming.value(given, view, _function)
-    except naming.CannotName:
-        return type(given).__name__
-
-
-def view(tensor: torch.Tensor) -> View:
-    """A tensor, where launches are noted alone."""
-    if tensor.layout is not torch.strided:
-        raise naming.CannotName(f"a {tensor.layout} tensor")
-    return View(
-        storage=_memory(tensor),
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        shape=tuple(tensor.shape),
-        strides=tuple(tensor.stride()),
-        offset=int(tensor.storage_offset()),
-    )
-
-
-def made(tensor: torch.Tensor) -> Value:
-    """An operator's result, where launches are noted alone: memory not seen before was the operator's to fill."""
-    _memory(tensor, fresh=True)
-    return value(tensor)
-
-
-def _memory(tensor: torch.Tensor, *, fresh: bool = False) -> int:
-    """Another number for each storage; it is kept alive, so that none has that of another. Python filled it if not `fresh`."""
-    storage = tensor.untyped_storage()
-    known = int(storage._cdata) in _weak
-    number = _number(storage)
-    if not (known or fresh) and storage.nbytes() <= noted.TABLE_BYTES and DEVICE(storage).type == "cpu":
-        with _disable_current_modes():
-            data = stored(storage)
-        held = addresses(data, _address) if tensor.dtype in WORDS else ()
-        contents[number] = Contents(number, storage.nbytes(), data, held)
-    return number
-
-
-def _number(storage: torch.UntypedStorage) -> int:
-    number = int(storage._cdata)
-    noting.held.setdefault(number, storage)
-    _weak.setdefault(number, StorageWeakRef(storage))  # type: ignore[no-untyped-call]
-    return number
-
-
-def _address(given: int) -> Address | None:
-    storage = holder(given, noting.held.values())
-    if storage is None:
-        return None
-    return Address(storage=int(storage._cdata), offset_bytes=given - storage.data_ptr())
-
-
-def _function(kernel: Any) -> Function:
-    if isinstance(kernel, jit.JITFunction):
-        attributes.check(kernel)
-    _check_text(kernel)
-    function: Function = noting.functions.add(kernel, _function)
-    return function
-
-
-def _check_text(kernel: Any) -> None:
-    """The interpreter runs what stands in the module: a kernel whose text was replaced is another one when compiled."""
-    if kernel.src != _text(kernel.fn):
-        raise ValueError(f"the text of `{kernel.fn.__name__}` was replaced after its definition")
-
-
-@functools.cache
-def _text(function: Callable[..., Any]) -> str:
-    text = textwrap.dedent(inspect.getsource(function))
-    begin = re.search(r"^def\s+\w+\s*\(", text, re.MULTILINE)
-    return text[begin.start() :] if begin is not None else ""
-
-
-def _check_compiled_by_triton(kernel: Any) -> None:
-    """A kernel's object may compile another text than its own."""
-    known = vars(kernel)
-    compiles = known.get("compile", triton.compiler.compile) is triton.compiler.compile
-    shadowed = known.keys() & _METHODS
-    if type(kernel) is not jit.JITFunction or not compiles or shadowed or kernel.src != _text(kernel.fn):
-        patched.append(f"the jit function {kernel.fn.__name__}")
-        raise ForeignOption(f"`{kernel.fn.__name__}` is not compiled by Triton alone, from its own text")
 
 
 def _constants(kernel: Any, bound: Mapping[str, Any]) -> dict[str, str]:

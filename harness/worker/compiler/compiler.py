@@ -6,7 +6,6 @@ Called in a process that forks for one candidate and one target.
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import re
 import traceback
@@ -23,14 +22,11 @@ from triton.runtime.jit import JITFunction
 
 from harness.device import Target
 from harness.evaluation import KernelResources
-from harness.worker.guest.record import tensors
 from harness.worker.interpreter import configs
-from harness.worker.serving.specializations import Specialization
 
-from . import ahead, asked, capture, noted, resources
+from . import ahead, capture
 from .capture import ForeignOption, Launch
 from .host_work import Computes, HostWork
-from .noted import MOST, Launched, Noted
 from .resource_table import table
 
 MESSAGE_CHARACTERS = 600
@@ -87,12 +83,6 @@ class CompileReport(msgspec.Struct, frozen=True):
     """Of the first case in which the host did the kernels' work at `gpu` sizes."""
     argument_types: tuple[tuple[str, ...], ...] = ()
     """Of the kernels, each sequence once, where all are plain."""
-    noted: tuple[Launched, ...] = ()
-    """Of each case that was to be run once without compiling, in order."""
-    asked: tuple[Specialization, ...] = ()
-    """What each code was made of."""
-    untold: str = ""
-    """Why that cannot be told of some code; empty when it can of all."""
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:
@@ -143,6 +133,7 @@ def compile_candidate(
     error: tuple[str, int | None] | None = None
     unsupported = None
     host_work: HostWorkFound | None = None
+    unread: list[str] = []
     for case in cases:
         work = HostWork(module.__file__ or "", allowed)
         with capture.record() as made, work:
@@ -159,6 +150,11 @@ def compile_candidate(
             except BaseException as reason:  # noqa: BLE001 -- whatever leaves the candidate's code is its failure
                 if _is_memory(reason):
                     unsupported = f"this machine cannot hold case {case.case} at its gpu sizes"
+                elif work.reads and all(launch.failure is not reason for launch in made):
+                    unread.append(
+                        f"case {case.case} was compiled in part: the host code reads tensors, which hold zeros here, and raised "
+                        f"{type(reason).__name__}: {_short(str(reason))}"
+                    )
                 else:
                     error = _explain(reason, module, made, case.case, target)
         launches.extend((case.case, launch) for launch in made)
@@ -181,34 +177,16 @@ def compile_candidate(
     def failure(launch: Launch) -> str:
         return _message(launch.failure, module, launch, target)[0] if launch.failure is not None else ""
 
-    sources = [_asked(launch, target) for launch in _distinct(launches)]
     return CompileReport(
-        asked=tuple(one for one in sources if isinstance(one, Specialization)),
-        untold=next((one for one in sources if isinstance(one, str)), ""),
         resources=table(launches, target, failure),
         error=error[0] if error else None,
         line=error[1] if error else None,
         unsupported=unsupported,
         patched=next(iter(capture.patched), ""),
-        notes=_notes(launches, module, target, told=error[0] if error else ""),
+        notes=(*unread, *_notes(launches, module, target, told=error[0] if error else "")),
         host_work=host_work,
         argument_types=_argument_types(launches),
     )
-
-
-def _distinct(launches: Sequence[tuple[str, Launch]]) -> list[Launch]:
-    """One launch for each code that was made."""
-    return list(
-        {launch.compiled.hash: launch for _, launch in launches if launch.compiled is not None}.values()
-    )
-
-
-def _asked(launch: Launch, target: Target) -> Specialization | str:
-    found = asked.of(launch.compiled)
-    if isinstance(found, str):
-        return found
-    binary = launch.compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
-    return msgspec.structs.replace(found, code_sha256=resources.code_digest(binary))
 
 
 def _call(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec]) -> None:
@@ -222,40 +200,6 @@ def _argument_types(launches: Sequence[tuple[str, Launch]]) -> tuple[tuple[str, 
         tuple(launch.compiled.src.signature.values()) for _, launch in launches if launch.compiled is not None
     )
     return tuple(dict.fromkeys(one for one in signatures if all(isinstance(kind, str) for kind in one)))
-
-
-def note_launches(module: ModuleType, entry_point: str, cases: Sequence[CaseSpec]) -> tuple[Launched, ...]:
-    """
-    What one call of each case launches, with nothing compiled.
-
-    The module must have been imported for these calls alone, in `capture.note_import`: what a source makes on first use it launches in its
-    first call alone. What a call raises it raises again where it is compiled, or the comparison tells.
-    """
-    found = []
-    for case in cases:
-        arguments = zero_arguments(case)
-        inputs = [one for one in arguments.values() if isinstance(one, torch.Tensor)]
-        returned: tuple[str, ...] = ()
-        with capture.note(inputs) as made, contextlib.suppress(Exception):
-            work = HostWork(module.__file__ or "", (), made)
-            with work:
-                result = getattr(module, entry_point)(**arguments)
-            returned = tuple(capture.noting.memories.told(capture.view(one)) for one in tensors(result))
-        launches = [Noted(one.kernel, one.line, one.grid, one.values) for one in made if one.grid is not None]
-        found.append(
-            Launched(
-                case=case.case,
-                first=tuple(launches[:MOST]),
-                count=len(launches),
-                names=noted.names(capture.noting.functions.notes()),
-                reads=work.reads,
-                moves=tuple(work.moves[:MOST]),
-                returned=returned,
-                digest=noted.digest(launches, work.moves),
-                tables=capture.noting.memories.tables(capture.contents),
-            )
-        )
-    return tuple(found)
 
 
 def zero_arguments(case: CaseSpec) -> dict[str, Any]:

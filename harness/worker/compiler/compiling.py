@@ -25,9 +25,7 @@ from harness.worker.serving.messages import (
     Spawn,
 )
 
-from . import capture
-from .compiler import CaseSpec, compile_candidate, note_launches, prepare
-from .noted import Launched
+from .compiler import CaseSpec, compile_candidate, prepare
 
 CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
 
@@ -58,11 +56,6 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     working = ENCODER.encode(Compiling(nonce=request.nonce))
     prepare(target, lambda: channel.send(working))
     try:
-        noted: tuple[Launched, ...] = ()
-        if once := CASES.decode(request.once):
-            with capture.note_import():
-                fresh = import_candidate(file, request.source)
-            noted = note_launches(fresh, request.entry_point, once)
         module = import_candidate(file, request.source)
     except SystemExit:  # it leaves; how the process ended tells
         raise
@@ -77,5 +70,4 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
         further=CASES.decode(request.ahead),
         side_by_side=request.side_by_side,
     )
-    report = msgspec.structs.replace(report, noted=noted)
     return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

@@ -13,13 +13,23 @@ from typing import Any
 
 import torch
 import triton
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources
 
 from harness.device import Device
 from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving import arena
 from harness.worker.serving.device_memory import NotShared, OpenedMemory, rounded
-from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Argument, Call, Load, SharedAt
+from harness.worker.serving.messages import (
+    GPU_FAULT,
+    NOT_COMPILED,
+    OUT_OF_MEMORY,
+    Argument,
+    Call,
+    Load,
+    SharedAt,
+)
 from harness.worker.serving.warm import launch_once
 
 from . import gpu_launches, storages
@@ -161,6 +171,8 @@ class GpuRunner:
         """See `Runner`. After a fault the context is lost: nothing on it succeeds again."""
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
+        if isinstance(error, (CompilationError, OutOfResources)):
+            return NOT_COMPILED
         try:
             torch.cuda.synchronize()
         except RuntimeError:

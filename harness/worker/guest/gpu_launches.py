@@ -19,16 +19,19 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime import autotuner, jit
 from triton.testing import do_bench
 
-from harness.worker.compiler import noted, settings
+from harness.worker.compiler import settings
 from harness.worker.compiler.options import refusal
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import LaunchRecord, Observation
+from harness.worker.serving.records import LOWEST_ADDRESS
 
 from .storages import NUMPY, WORDS
 
 BLOCK_BYTES = 512
 """The caching allocator hands out multiples of it (`kMinBlockSize`, on both makers' GPUs)."""
 MARK = 0xA5
+TABLE_BYTES = 64 << 10
+"""Largest tensor of integers that is searched for addresses."""
 DELAY_CYCLES = 100_000_000
 """Some 50 ms of a GPU's clock."""
 _SLEEP: Any = getattr(torch.cuda, "_sleep", None)
@@ -73,7 +76,7 @@ class GpuObservation(Observation):
             if storage is None or storage.data_ptr() + storage.nbytes() != behind.data_ptr():
                 continue  # given back, or resized into another block
             if bool((behind != MARK).any()):
-                self.out_of_bounds.append(f"a kernel stored past the end of {what} that the candidate made")
+                self.missed_stores.append(f"a kernel stored past the end of {what} that the candidate made")
                 return
 
     def filled(self, tensor: torch.Tensor) -> None:
@@ -90,12 +93,12 @@ class GpuObservation(Observation):
 
     def reach(self, value: Any) -> None:
         """Notes the memory of an argument."""
-        if isinstance(value, int) and value >= noted.LOWEST_ADDRESS:
+        if isinstance(value, int) and value >= LOWEST_ADDRESS:
             self.words.add(value)
         for tensor in tensors(value):
             storage = tensor.untyped_storage()
             self.reached[storage.data_ptr()] = storage
-            if tensor.dtype in WORDS and tensor.nbytes <= noted.TABLE_BYTES and not _capturing():
+            if tensor.dtype in WORDS and tensor.nbytes <= TABLE_BYTES and not _capturing():
                 self.words.update(_possible_addresses(tensor))
 
     def _hold_up(self) -> None:
@@ -126,7 +129,7 @@ def _memory_at(address: int, size_bytes: int, device: torch.device) -> torch.Ten
 def _possible_addresses(table: torch.Tensor) -> list[int]:
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         words = NUMPY(table.detach().cpu()).ravel()
-    found: list[int] = words[words >= noted.LOWEST_ADDRESS].tolist()
+    found: list[int] = words[words >= LOWEST_ADDRESS].tolist()
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from harness import limits
+from harness.evaluation import Finding, line_in
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.sandbox import sandbox
 from harness.worker.serving import arena, linux, trace
@@ -33,8 +34,9 @@ from harness.worker.serving.messages import (
     Returned,
     Spawn,
 )
+from harness.worker.serving.poison import KINDS
 
-from . import gpu, outputs, watch
+from . import global_state, gpu, outputs, watch
 from .candidate import broken, close_doors, failed, import_candidate, parameters_of
 from .gpu import GpuRunner
 from .integrity import Snapshot
@@ -79,6 +81,7 @@ class Ran:
     inputs: Mapping[str, torch.Tensor]
     observation: Observation
     operators: watch.OperatorWatch
+    changed_state: tuple[str, ...]
 
 
 class Guest:
@@ -112,8 +115,7 @@ class Guest:
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
         self._snapshot = Snapshot.take()
         try:
-            with self._recorder.importing():
-                self._module = import_candidate(self._file, request.source)
+            self._module = import_candidate(self._file, request.source)
         except SystemExit:  # it leaves; how the process ended tells
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
@@ -130,7 +132,6 @@ class Guest:
         return Loaded(
             nonce=request.nonce,
             parameters=parameters,
-            tables=self._recorder.tables(),
             not_reached=not_reached,
         )
 
@@ -144,7 +145,9 @@ class Guest:
             return ran
         report = self._returned(request, ran)
         self._runner.give_back()
-        self._kept.keep(outputs.plain(outputs.parts_of(ran.value)[1]))
+        made = outputs.plain(outputs.parts_of(ran.value)[1])
+        # The memory of an input is the judge's, who fills it anew for the next call.
+        self._kept.keep(tuple(part for part in made if not outputs.in_inputs(part, ran.inputs)))
         return report
 
     def _run(self, request: Call, arguments: dict[str, Any]) -> Ran | Failed:
@@ -152,22 +155,28 @@ class Guest:
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
         value = None
+        changed_state: tuple[str, ...] = ()
         with self._runner.observe(inputs) as observation:
-            operators = watch.OperatorWatch(observation, str(self._file), self._recorder)
-            self._recorder.begin(inputs)
+            operators = watch.OperatorWatch(
+                observation, str(self._file), self._recorder, KINDS[request.poison % len(KINDS)]
+            )
+            if request.record:
+                self._recorder.begin(inputs)
             try:
                 with torch.set_grad_enabled(not request.no_gradients), operators:
                     named = {
                         name: given for name, given in arguments.items() if name not in request.positional
                     }
+                    state = global_state.read()
                     value = entry(*(arguments[name] for name in request.positional), **named)
+                    changed_state = global_state.changed(state)
                 observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
             except SystemExit:  # it leaves; how the process ended tells
                 raise
             except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
                 if observation.unsupported is None:
                     return failed(request.nonce, error, self._file, self._runner.kind_of(error))
-        return Ran(value, inputs, observation, operators)
+        return Ran(value, inputs, observation, operators, changed_state)
 
     def _returned(self, request: Call, ran: Ran) -> Returned:
         structure, parts = outputs.parts_of(ran.value)
@@ -178,10 +187,12 @@ class Guest:
             outputs=tuple(self._output(part, ran) for part in parts),
             operators=ran.operators.operators(),
             host_elements=ran.operators.host_elements,
+            copies=ran.operators.copies,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
             traffic=traffic_of(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",
             changed_output=self._kept.changed(),
+            changed_state=ran.changed_state,
             unfinished=ran.observation.unfinished,
             record=record,
             unrecorded=unrecorded,
@@ -236,7 +247,15 @@ def traffic_of(case: str, observation: Observation) -> CaseTraffic:
         dot_flops=observation.dot_flops,
         launches=len(observation.launches),
         programs=sum(launch.programs for launch in observation.launches),
-        out_of_bounds=tuple(observation.out_of_bounds),
-        uninitialised=tuple(observation.uninitialised),
-        bent_promises=tuple(observation.bent_promises),
+        missed_stores=tuple(observation.missed_stores),
+        findings=tuple(
+            Finding(kind=kind, message=message, case=case, line=line_in(message))
+            for kind, messages in (
+                ("out_of_bounds", observation.missed_loads),
+                ("race", observation.races),
+                ("false_promise", observation.false_promises),
+                ("uninitialised", observation.uninitialised),
+            )
+            for message in messages
+        ),
     )

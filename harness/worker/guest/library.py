@@ -33,12 +33,6 @@ class Members:
                 if now.get(name) is not value and not _is_wrapped_by_library(owner, now.get(name), value):
                     yield f"{_name(owner)}.{name}"
 
-    def accept(self, owner: Owner, name: str) -> None:
-        """What is called so by now is no difference."""
-        for known, before in self._before:
-            if known is owner or (isinstance(known, type) and owner in known.__mro__):
-                before[name] = _members(known)[name]
-
 
 def owners_in(package: str) -> Iterator[Owner]:
     """The modules of a package that are loaded, but drivers, and their classes."""

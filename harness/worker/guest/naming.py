@@ -38,12 +38,7 @@ from harness.worker.serving.records import (
 MODULES = ("triton", "math")
 """Modules that a kernel may name, with those below `triton.language`."""
 
-_BASES = (int, float, str, tuple, list, tl.constexpr, TensorDescriptor, TensorWrapper)
-_PLAIN = frozenset({*_BASES, bool, torch.Size})
 _NUMPY = frozenset(np.sctypeDict.values())
-_OF_TUPLES = ("__getitem__", "__iter__", "__len__", "__eq__", "__ne__", "__hash__", "__getattribute__")
-"""Of a named tuple these must be a tuple's own."""
-
 ViewOf = Callable[[torch.Tensor], View]
 FunctionOf = Callable[[Any], Function]
 
@@ -54,7 +49,6 @@ class CannotName(Exception):
 
 def value(given: Any, view_of: ViewOf, function_of: FunctionOf) -> Value:
     """Any value that a launch or an operator is given, tensors included."""
-    refuse_own_kind(given)
     if isinstance(given, enum.Enum):
         return value(given.value, view_of, function_of)
     match given:
@@ -83,33 +77,6 @@ def value(given: Any, view_of: ViewOf, function_of: FunctionOf) -> Value:
     if scalar is not None:
         return scalar
     return _of_language(given, function_of)
-
-
-def refuse_own_kind(given: Any) -> None:
-    """
-    `CannotName` where a number, text, tuple or constant is of a class derived from Python's: its methods can tell Triton's launcher, which
-    reads some of them as they lie in memory, something else than whoever asks in Python.
-    """
-    kind = type(given)
-    if kind in _PLAIN or not isinstance(given, _BASES) or kind in _NUMPY:
-        return
-    if isinstance(given, enum.Enum) and type(given.value) in _PLAIN:
-        return
-    named_tuple = kind.__bases__ == (tuple,) and hasattr(kind, "_fields")
-    if named_tuple and all(getattr(kind, name) is getattr(tuple, name) for name in _OF_TUPLES):
-        return
-    raise CannotName(f"a {kind.__name__}, of a class derived from {_base(kind)}: give the plain one")
-
-
-def _base(kind: type) -> str:
-    return next(base.__name__ for base in kind.__mro__ if base in _BASES)
-
-
-def refuse_own_grid(grid: Any) -> None:
-    """`CannotName` where a grid, or a size in it, is of a class derived from Python's."""
-    refuse_own_kind(grid)
-    for size in grid if isinstance(grid, (tuple, list)) else ():
-        refuse_own_kind(size)
 
 
 def number(given: int) -> int:
@@ -197,8 +164,6 @@ def notes(function: Function, kernel: Any, function_of: FunctionOf) -> FunctionN
         types={} if isinstance(kernel, ConstexprFunction) else constants.types(kernel),
         defaults=tuple(value(one, _no_tensor, function_of) for one in fn.__defaults__ or ()),
         computes_constants=isinstance(kernel, ConstexprFunction),
-        debug=not isinstance(kernel, ConstexprFunction) and constants.checks(kernel),
-        noinline=not isinstance(kernel, ConstexprFunction) and constants.stands_alone(kernel),
     )
 
 

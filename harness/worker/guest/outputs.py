@@ -47,11 +47,16 @@ def problem(tensor: torch.Tensor) -> str:
 
 def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], kept: Kept) -> str:
     """What `part` shares memory with: an input or an output of an earlier call; empty when nothing."""
-    extent = _extent(part)
-    for name, tensor in inputs.items():
-        if _meet(extent, _extent(tensor)):
-            return f"input `{name}`"
+    name = in_inputs(part, inputs)
+    if name:
+        return f"input `{name}`"
     return "the output of an earlier call" if kept.meets(part) else ""
+
+
+def in_inputs(part: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> str:
+    """The name of the first input that `part` shares memory with; empty when there is none."""
+    extent = _extent(part)
+    return next((name for name, tensor in inputs.items() if _meet(extent, _extent(tensor))), "")
 
 
 def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

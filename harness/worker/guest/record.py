@@ -1,8 +1,7 @@
-"""In the guest: writes down what one call does to memory, so that a clean process can do it again. Evidence, no more."""
+"""In the guest: records what one call does to memory, so that a clean process can do it again. Evidence, no more."""
 
 from __future__ import annotations
 
-import bisect
 import gc
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,13 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from triton.runtime import interpreter
 
 from harness import limits
-from harness.worker.compiler import noted
 from harness.worker.interpreter import tuning
 from harness.worker.serving.records import (
+    LOWEST_ADDRESS,
     MAX_STEPS,
     Address,
     Contents,
@@ -26,21 +24,16 @@ from harness.worker.serving.records import (
     Operator,
     Record,
     Step,
-    Table,
     Value,
     View,
 )
 
 from . import naming, operators
-from .importing import MOST_BYTES, Importing, living
-from .importing import current as current_import
 from .naming import CannotName
 from .storages import NUMPY, WORDS, addresses, holder, plain_tensors, stored
 
-_LOWEST_ADDRESS = noted.LOWEST_ADDRESS
-"""Below it an integer is taken for a number."""
-
-TWO_NAMES = "two tensors lie in the same memory and share no storage, so that what is stored by one name and read by another is not seen"
+MOST_BYTES = 16 << 20
+"""Of memory from before the call, all storages together: larger memory is replayed as poison."""
 
 NOT_TOLD = frozenset({"device", "pin_memory"})
 """Arguments of operators that say where they run."""
@@ -50,55 +43,26 @@ _installed = False
 
 
 class Recorder:
-    """Numbers storages for as long as they live, and holds the record of the call that runs."""
+    """Holds the record of the call that runs. Each record stands alone: it has the contents of all memory from before the call."""
 
     def __init__(self, module_file: str) -> None:
         self._file = module_file
-        self._held: dict[int, torch.UntypedStorage] = {}
-        self._numbers: dict[int, int] = {}
-        self._weak: dict[int, StorageWeakRef] = {}
-        self._spans: list[tuple[int, int, int]] = []
-        """Addresses of the numbered storages, in order."""
-        self._two_names = ""
-        self._next = 0
-        self._importing = Importing()
-        self._forgotten: tuple[int, ...] = ()
-        self._inputs: dict[str, int] = {}
         self._why = self._excess = ""
         self._reset()
 
-    def importing(self) -> Importing:
-        """Around the candidate's import."""
-        return self._importing
-
-    def tables(self) -> tuple[Table, ...]:
-        """The tensors that the candidate's import left, the smallest first; from here on they are known by number. What is more than
-        `MOST_BYTES` together is not told, and replays as poison.
-        """
-        self._hold_all()
-        found, size_bytes = [], 0
-        for storage, words in living():
-            if storage._cdata not in self._numbers and size_bytes + storage.nbytes() <= MOST_BYTES:
-                size_bytes += storage.nbytes()
-                found.append((storage, self._number(storage), words))
-        tables = tuple(
-            self._importing.table(storage, number, self._address if words else None)
-            for storage, number, words in found
-        )
-        self._let_go()
-        return tables
-
     def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """A call begins."""
+        """A call begins that is to be recorded."""
         global _current
         self._reset()
-        self._hold_all()
-        self._inputs = {name: self._number(tensor.untyped_storage()) for name, tensor in inputs.items()}
+        for name, tensor in inputs.items():
+            self._inputs[name] = self._number(tensor.untyped_storage())
         _current = self
 
     def finish(self, returned: Iterable[torch.Tensor]) -> tuple[Record | None, str]:
-        """The record of the call, or why there is none."""
+        """The record of the call, or why there is none; two times nothing where the call was not to be recorded."""
         global _current
+        if _current is not self:
+            return None, ""
         _current = None
         views = tuple(self._attempt(self.view, tensor) for tensor in returned)
         record = Record(
@@ -106,13 +70,9 @@ class Recorder:
             steps=tuple(self._steps),
             functions=self._functions.notes(),
             returned=tuple(view for view in views if view is not None),
-            forgotten=self._forgotten,
             excess=self._excess,
         )
-        with self._unseen():
-            self._look_for_names()
-        why = (self._why or self._two_names) if _installed else "launches on this device are not recorded"
-        self._let_go()
+        why = self._why if _installed else "launches on this device are not recorded"
         self._reset()
         return (None, why) if why else (record, "")
 
@@ -123,7 +83,7 @@ class Recorder:
     def operator(self, func: Any, args: Any, named: Mapping[str, Any], result: Any, line: int | None) -> None:
         """One tensor operator ran."""
         name = func._schema.name.rpartition("::")[2]
-        if self._paused or self._why or self._excess:
+        if not self._records():
             return
         if name == "_local_scalar_dense":
             self.host_read(args[0])
@@ -159,7 +119,7 @@ class Recorder:
 
     def host_read(self, tensor: torch.Tensor) -> None:
         """Python reads a tensor's elements."""
-        if self._paused or self._why or self._excess:
+        if not self._records():
             return
         self._read += tensor.numel()
         if self._read > limits.HOST_ELEMENTS:
@@ -173,7 +133,7 @@ class Recorder:
     def launch(
         self, kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]
     ) -> Callable[..., None]:
-        """A kernel is launched; call what comes back with the grid when it has run. Its own doings are not recorded."""
+        """A kernel is launched; call the result with the grid when it has run. What happens inside a launch is not recorded."""
         arguments = self._attempt(lambda: {name: self.value(value) for name, value in bound.items()})
         kept = self._attempt(lambda: {name: self.value(value) for name, value in options.items()})
         function = self._attempt(self.function, kernel)
@@ -192,15 +152,6 @@ class Recorder:
                 self._step(Launch(function, (x, y, z), arguments, kept, trial=tuning.trial.runs))
 
         return done
-
-    def grid(self, grid: Any) -> Any:
-        """The grid of a launch, or what gives it: nothing but plain tuples and whole numbers can be recorded."""
-
-        def looked_at(sizes: Any) -> Any:
-            self._attempt(naming.refuse_own_grid, sizes)
-            return sizes
-
-        return (lambda meta: looked_at(grid(meta))) if callable(grid) else looked_at(grid)
 
     def view(self, tensor: torch.Tensor, *, fresh: bool = False) -> View:
         """Where a tensor lies. Memory not seen before is `fresh`, or its contents become a step."""
@@ -221,7 +172,7 @@ class Recorder:
 
     def value(self, value: Any) -> Value:
         """An argument of an operator or a launch."""
-        if isinstance(value, int) and not isinstance(value, bool) and value >= _LOWEST_ADDRESS:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= LOWEST_ADDRESS:
             return self._address(value) or naming.number(value)
         return naming.value(value, self.view, self.function)
 
@@ -232,6 +183,9 @@ class Recorder:
             raise CannotName(f"the kernel `{code.co_name}` of another module")
         return self._functions.add(kernel, self.function)
 
+    def _records(self) -> bool:
+        return _current is self and not (self._paused or self._why or self._excess)
+
     def _step(self, step: Step) -> None:
         if len(self._steps) >= MAX_STEPS:
             self._excess = f"one call makes more than {MAX_STEPS} copies, fills and launches"
@@ -239,13 +193,10 @@ class Recorder:
             self._steps.append(step)
 
     def _contents(self, storage: torch.UntypedStorage, number: int, tensor: torch.Tensor) -> None:
-        self._entered.append(storage)
-        elements = storage.nbytes() // tensor.element_size()
-        small = self._elements + elements <= limits.HOST_ELEMENTS
         data: bytes | None = None
         held: tuple[tuple[int, Address], ...] = ()
-        if small:
-            self._elements += elements
+        if self._size_bytes + storage.nbytes() <= MOST_BYTES:
+            self._size_bytes += storage.nbytes()
             with self._unseen():
                 data = stored(storage)
             held = addresses(data, self._address) if tensor.dtype in WORDS else ()
@@ -253,7 +204,7 @@ class Recorder:
 
     @contextmanager
     def _unseen(self) -> Iterator[None]:
-        """What happens in the block is the recorder's own doing."""
+        """The block is the recorder's own work, not the candidate's."""
         before, self._paused = self._paused, True
         try:
             yield
@@ -261,66 +212,28 @@ class Recorder:
             self._paused = before
 
     def _address(self, value: int) -> Address | None:
-        """An integer as an address in a storage that this call has named; `None` for any other."""
+        """An integer as an address in a tensor's storage; `None` for any other integer."""
         storage = holder(value, self._held.values())
         if storage is None:
-            return None
+            owner = next((one for one in plain_tensors(gc.get_objects()) if _holds(one, value)), None)
+            if owner is None:
+                return None
+            self.view(owner)
+            storage = owner.untyped_storage()
         return Address(storage=self._number(storage), offset_bytes=value - storage.data_ptr())
 
     def _number(self, storage: torch.UntypedStorage) -> int:
-        key = storage._cdata
-        if key not in self._numbers:
-            self._numbers[key] = self._next
-            self._next += 1
-            self._note_span(key, storage)
-        self._held.setdefault(key, storage)
-        return self._numbers[key]
-
-    def _note_span(self, key: int, storage: torch.UntypedStorage) -> None:
-        """A storage gets its number: those that are numbered must lie elsewhere."""
-        start, end = _span(storage)
-        if start == end:
-            return
-        at = bisect.bisect(self._spans, (start, end, key))
-        at -= at > 0 and self._spans[at - 1][1] > start
-        while at < len(self._spans) and self._spans[at][0] < end:
-            other = self._spans[at][2]
-            weak = self._weak.get(other)
-            if other in self._held or (weak is not None and not weak.expired()):  # type: ignore[no-untyped-call]
-                self._two_names = TWO_NAMES
-            del self._spans[at]
-        self._spans.insert(at, (start, end, key))
-
-    def _look_for_names(self) -> None:
-        """Memory that entered in this call may be that of a tensor which no call has named."""
-        if not self._entered:
-            return
-        entered = [(storage._cdata, *_span(storage)) for storage in self._entered]
-        for tensor in plain_tensors(gc.get_objects()):
-            storage = tensor.untyped_storage()
-            first, last = _span(storage)
-            if any(start < last and first < end and key != storage._cdata for key, start, end in entered):
-                self._two_names = TWO_NAMES
-
-    def _hold_all(self) -> None:
-        """Storages that lived on stay known; those that are gone are forgotten."""
-        gone = [key for key, weak in self._weak.items() if weak.expired()]  # type: ignore[no-untyped-call]
-        self._forgotten = tuple(self._numbers.pop(key) for key in gone)
-        self._weak = {key: weak for key, weak in self._weak.items() if key in self._numbers}
-        self._spans = [span for span in self._spans if span[2] in self._numbers]
-
-    def _let_go(self) -> None:
-        for key, storage in self._held.items():
-            self._weak.setdefault(key, StorageWeakRef(storage))  # type: ignore[no-untyped-call]
-        self._held = {}
+        """The storage's number; the storage is kept alive, so that no other one gets its identity."""
+        self._held.setdefault(storage._cdata, storage)
+        return self._numbers.setdefault(storage._cdata, len(self._numbers))
 
     def _reset(self) -> None:
-        self._inputs = {}
+        self._inputs: dict[str, int] = {}
         self._steps: list[Step] = []
         self._functions = naming.Functions()
-        self._forgotten = ()
-        self._elements = self._read = 0
-        self._entered: list[torch.UntypedStorage] = []
+        self._held: dict[int, torch.UntypedStorage] = {}
+        self._numbers: dict[int, int] = {}
+        self._size_bytes = self._read = 0
         self._why = self._excess = ""
         self._paused = False
 
@@ -342,12 +255,10 @@ def install() -> None:
     grids: list[Any] = []
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        writing = _current or current_import()
-        if writing is None or warmup:
+        if _current is None or warmup:
             return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
         bound, options = naming.bind(self, args, kwargs)
-        done = writing.launch(self, bound, options)
-        grid = writing.grid(grid) if isinstance(writing, Recorder) else grid
+        done = _current.launch(self, bound, options)
         grids.append(None)
         failed = True
         try:
@@ -391,12 +302,13 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors(list(value.values()))
 
 
-def _span(storage: torch.UntypedStorage) -> tuple[int, int]:
-    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+def _holds(tensor: torch.Tensor, address: int) -> bool:
+    storage = tensor.untyped_storage()
+    return storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes()
 
 
 def _watch_sizes() -> None:
-    """A storage that is resized is past torch's operators, and the judge's are not to be."""
+    """A resize of a storage is past torch's operators: the record cannot say what it did."""
     kind: Any = torch.UntypedStorage
     resize = kind.resize_
 

@@ -1,4 +1,4 @@
-"""What lies in storages, and which of them an address is in. Told of a record and of a compile run alike."""
+"""What lies in storages, and which of them an address is in."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.worker.compiler import noted
-from harness.worker.serving.records import Address
+from harness.worker.serving.records import LOWEST_ADDRESS, Address
 
 NUMPY = torch.Tensor.numpy
 """Before the guest counts who reads: what the recorder reads is not the candidate's doing. Called past torch's modes only,
@@ -32,7 +31,7 @@ def addresses(data: bytes, find: Callable[[int], Address | None]) -> tuple[tuple
     """The words that are addresses of other memory, by their place in bytes."""
     found = []
     for place, word in enumerate(np.frombuffer(data[: len(data) & -8], dtype=np.int64).tolist()):
-        address = find(word) if word >= noted.LOWEST_ADDRESS else None
+        address = find(word) if word >= LOWEST_ADDRESS else None
         if address is not None:
             found.append((place * 8, address))
     return tuple(found)

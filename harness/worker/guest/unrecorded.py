@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
 
-from harness.worker.serving.records import Record, Table
+from harness.worker.serving.records import Record
 
 
 class Recording(Protocol):
     """What a guest tells of its calls while they run."""
 
-    def importing(self) -> AbstractContextManager[object]:
-        """Around the candidate's import."""
-
-    def tables(self) -> tuple[Table, ...]:
-        """Tensors that the candidate's import left."""
-
     def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """A call begins."""
+        """A call begins that is to be recorded."""
 
     def operator(
         self, func: Any, args: tuple[Any, ...], named: Mapping[str, Any], result: Any, line: int | None
@@ -37,14 +30,6 @@ class Recording(Protocol):
 
 class Unrecorded:
     """Records nothing; see `Recording`."""
-
-    def importing(self) -> AbstractContextManager[object]:
-        """Nothing is followed."""
-        return nullcontext()
-
-    def tables(self) -> tuple[Table, ...]:
-        """None."""
-        return ()
 
     def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
         """Nothing to begin."""

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.messages import Operator
-from harness.worker.serving.poison import poison
+from harness.worker.serving.poison import Poison, poison
 
 from . import operators
 from .record import tensors
@@ -29,14 +29,19 @@ _reading: list[OperatorWatch] = []
 class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
 
-    def __init__(self, observation: Observation, module: str, recorder: Recording) -> None:
+    def __init__(
+        self, observation: Observation, module: str, recorder: Recording, kind: Poison = Poison.NAN
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
         self._module = module
+        self._poison = kind
         self.recorder = recorder
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
         self.host_elements = 0
+        self.copies = 0
+        """Copies, and fills from a tensor."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -65,12 +70,14 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **named)
         if name in operators.ALLOCATING:
             for made in tensors(result):
-                poison(made)
+                poison(made, self._poison)
                 self._observation.fresh(made)
         elif not func.is_view:
             if name not in operators.LOOKING:
                 for made in tensors((result, args, named) if func._schema.is_mutable else result):
                     self._observation.filled(made)
+            if name in operators.MOVING or (name in operators.SETTING and len(sources) > 1):
+                self.copies += 1
             if name not in operators.FREE:
                 self._counts[name, self._line()] += 1
             if name == "_local_scalar_dense":

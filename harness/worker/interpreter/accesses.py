@@ -15,8 +15,8 @@ from triton.runtime.interpreter import TensorHandle
 
 from harness.worker.serving.poison import INTEGER
 
-from . import gaps, quotients, reductions, unordered
-from .observing import cannot, current, is_backwards, meet
+from . import reductions
+from .observing import current, meet
 from .races import Order
 from .traffic import Origin
 
@@ -48,7 +48,6 @@ def install() -> None:
         eviction_policy: Any,
         is_volatile: Any,
     ) -> Any:
-        mask = quotients.taken(mask)
         if other is None and not getattr(ptrs, "bounded", False):
             other = _undefined(ptrs, mask)
         _note_waiting(cache_modifier, volatile=bool(is_volatile))
@@ -58,42 +57,36 @@ def install() -> None:
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _note_values(ptrs, value)
-        lanes = ptrs, value, _guard("store", ptrs, quotients.taken(mask))
-        if is_backwards():
-            lanes = unordered.with_another_last(*unordered.without_the_last(*lanes))
-        return store(self, *lanes, *rest, **named)
+        return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
-        lanes = ptr, val, _guard("atomic", ptr, mask)
-        found = unordered.atomic(functools.partial(atomic_rmw, self, operation), lanes, *rest, **named)
-        found = unordered.without_early_sums(found)
-        undefined = _undefined(ptr, lanes[-1])
+        guarded = _guard("atomic", ptr, mask)
+        found = atomic_rmw(self, operation, ptr, val, guarded, *rest, **named)
+        undefined = _undefined(ptr, guarded)
         if undefined is not None:
-            bits = lanes[-1] if isinstance(lanes[-1], np.ndarray) else lanes[-1].data
+            bits = guarded if isinstance(guarded, np.ndarray) else guarded.data
             found.data = np.where(bits, found.data, undefined.data)
         return found
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
         _note_order(*rest, **named)
         guarded = _guard("atomic", ptr, None)
-        swap = functools.partial(atomic_cas, self)
         if guarded is None:
-            return unordered.atomic(swap, (ptr, cmp, val), *rest, **named)
+            return atomic_cas(self, ptr, cmp, val, *rest, **named)
         lanes = guarded.data
         old = np.zeros(lanes.shape, dtype=val.data.dtype)
         if lanes.any():
             parts = tuple(
                 TensorHandle(np.broadcast_to(of.data, lanes.shape)[lanes], of.dtype) for of in (ptr, cmp, val)
             )
-            old[lanes] = swap(*parts, *rest, **named).data
+            old[lanes] = atomic_cas(self, *parts, *rest, **named).data
         return TensorHandle(old, cmp.dtype.scalar)
 
     def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
         observation = current()
         if observation is not None:
-            observation.programs.meet()
-            observation.programs.turns.dot()
+            meet()
             observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
         return dot(self, a, b, d, *rest, **named)
 
@@ -165,22 +158,29 @@ def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
 def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
     """A volatile load is how programs wait for each other without an atomic."""
     observation = current()
-    if observation is not None:
-        observation.programs.volatile = volatile or cache_modifier == _ir.CACHE_MODIFIER.CV
+    if observation is not None and observation.race_finder is not None:
+        observation.race_finder.volatile = volatile or cache_modifier == _ir.CACHE_MODIFIER.CV
 
 
 def _note_values(ptrs: Any, value: Any) -> None:
     observation = current()
-    if observation is not None:
-        observation.programs.changing = functools.partial(unordered.changing, ptrs, value)
-        observation.programs.contested = observation.programs.rivals = None
+    if observation is not None and observation.race_finder is not None:
+        observation.race_finder.changing = functools.partial(_changing, ptrs, value)
+
+
+def _changing(ptrs: Any, value: Any, active: Any) -> Any:
+    """See `lanes.Changing`."""
+    places = ptrs.data
+    values = np.ascontiguousarray(np.broadcast_to(value.data, places.shape))
+    words = values.view(f"u{values.itemsize}")
+    lanes = np.ones(places.shape, dtype=bool) if active is None else active.reshape(places.shape)
+    return (interpreter._interpreter.load(places, lanes, words, words.dtype) != words).ravel()
 
 
 def _note_order(sem: Any, scope: Any) -> None:
     observation = current()
-    if observation is not None:
-        observation.programs.contested = observation.programs.early = None
-        observation.programs.order = Order(
+    if observation is not None and observation.race_finder is not None:
+        observation.race_finder.order = Order(
             wide=scope != _ir.MEM_SYNC_SCOPE.CTA,
             acquires=sem in (_ir.MEM_SEMANTIC.ACQUIRE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),
             releases=sem in (_ir.MEM_SEMANTIC.RELEASE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),
@@ -189,11 +189,8 @@ def _note_order(sem: Any, scope: Any) -> None:
 
 def _note_barrier(_: Any) -> None:
     observation = current()
-    if observation is None:
-        return
-    if observation.programs.clustered:
-        raise cannot(gaps.CLUSTERS)
-    observation.programs.barrier()
+    if observation is not None and observation.race_finder is not None:
+        observation.race_finder.barrier()
 
 
 def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -120,9 +120,8 @@ def _compile_and_exec(self: Any, tree: ast.Module) -> Any:
     parameters = [ast.arg(arg=name) for name in fn.__code__.co_freevars]
     arguments = ast.arguments(posonlyargs=[], args=parameters, kwonlyargs=[], kw_defaults=[], defaults=[])
     result = ast.Return(ast.Name(id=fn.__name__, ctx=ast.Load()))
-    factory = ast.parse(f"def {_FACTORY}(): pass").body[0]
-    assert isinstance(factory, ast.FunctionDef)
-    factory.args, factory.body = arguments, [*tree.body, result]
+    factory = ast.FunctionDef(_FACTORY, arguments, [*tree.body, result], [])
+    factory.type_params = []  # type: ignore[attr-defined]  # since Python 3.12
     module = ast.fix_missing_locations(ast.Module([factory], []))
     local: dict[str, Any] = {}
     exec(compile(module, self.filename, "exec"), space, local)  # noqa: S102 (the kernel's own text)

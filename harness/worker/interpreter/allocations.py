@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .past import Past
 from .places import spread
 
 
@@ -39,12 +38,6 @@ class Allocation:
     """Size of all elements that were noted in these since the launch began, at whose first byte each is noted; 1: at every byte."""
     adders_before: NDArray[np.int32] | None = None
     """Likewise the last atomic of another program than that one's."""
-    readers: NDArray[np.int32] | None = None
-    """Likewise loads, where programs wait: of several the first that was not handed over to the next."""
-    streamed: NDArray[np.int32] | None = None
-    """Likewise stores by descriptors, where an engine makes them (`descriptors`)."""
-    past: Past | None = None
-    """What it holds of inputs and of earlier calls; `None` where nobody asks."""
 
     @property
     def changes(self) -> tuple[NDArray[np.int32] | None, ...]:
@@ -53,12 +46,12 @@ class Allocation:
 
     def begin_launch(self) -> None:
         """All that was written is there for everybody."""
-        self.writers = self.adders = self.adders_before = self.readers = self.streamed = None
+        self.writers = self.adders = self.adders_before = None
         self.grain_bytes = 0
 
     def spread(self) -> None:
         """Notes every byte of what was noted at its first."""
-        for epochs in (*self.changes, self.readers, self.streamed):
+        for epochs in self.changes:
             if epochs is not None:
                 spread(epochs, self.grain_bytes)
         self.grain_bytes = 1

@@ -1,8 +1,6 @@
 """
 Arithmetic that Triton's interpreter (3.6 and 3.7) does otherwise than a compiler: sums of single bits, the larger of a number
-and NaN, NaN between bounds, the upper half of products of negative integers.
-
-A kernel could ask for the difference, and do its work here alone.
+and NaN, NaN between bounds, the upper half of products of negative integers, `tl.fma`.
 """
 
 from __future__ import annotations
@@ -21,7 +19,21 @@ def install() -> None:
     builder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
     builder.create_clampf = _clamp
     builder.create_add = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _sum)
+    builder.create_fma = _fma
     builder.create_umulhi = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _upper_half)
+
+
+def fused(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c`, rounded once; float64 rounds twice."""
+    dtype = np.result_type(a, b, c)
+    if dtype.kind != "f" or dtype.itemsize == 8:
+        return np.asarray(a * b + c)
+    left, right, rest = (operand.astype(np.float64) for operand in (a, b, c))
+    return np.asarray(left * right + rest).astype(dtype)
+
+
+def _fma(_: Any, x: Any, y: Any, z: Any) -> Any:
+    return TensorHandle(fused(x.data, y.data, z.data), z.dtype.scalar)
 
 
 def _clamp(_: Any, value: Any, low: Any, high: Any, propagate_nan: Any) -> Any:

@@ -9,9 +9,6 @@ from triton.runtime import autotuner
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from harness.worker.compiler import ahead, capture
-from harness.worker.guest import importing
-
-from . import tuning
 
 SURVIVED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """What Triton's autotuner takes for a config that lost; anything else ends the launch on a device too."""
@@ -30,11 +27,6 @@ def install() -> None:
 
     def run(self: Any, *args: Any, **options: Any) -> Any:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
-        if capture.noting.only:
-            launched = tuning.untuned if importing.current() else tuning.tuned
-            return launched(
-                self, options, lambda config: self.fn.run(*args, **options, **config.all_kwargs())
-            )
         # Triton prunes only where there is a choice; pruning may return configs of its own making.
         left = self.prune_configs(options) if len(self.configs) > 1 else self.configs
         known = _seen.setdefault(id(self), set())
@@ -53,9 +45,9 @@ def install() -> None:
                 fatal = fatal or error
             ahead.reporting.progress()
         self.nargs = None
-        failure = fatal or (None if compiled else lost)
-        if failure is not None:
-            raise failure
+        first = fatal or (None if compiled else lost)
+        if first is not None:
+            raise first
         self.best_config, result = compiled[0]
         return result
 

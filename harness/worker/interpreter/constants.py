@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import triton
 import triton.language as tl
-from triton._utils import type_canonicalisation_dict
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import KernelParam
@@ -26,8 +24,6 @@ from triton.runtime.jit import KernelParam
 from . import bfloat16, float8
 from .observing import cannot
 
-TYPES = frozenset(type_canonicalisation_dict.values())
-"""Of numbers; pointers to them have `*` before, to constant ones `*k`."""
 _KEPT = "no_constants"
 """Of a kernel's rewritten function: parameters that stay tensors."""
 _TYPED = "types_of_parameters"
@@ -62,22 +58,6 @@ def unspecialised(kernel: Any) -> tuple[str, ...]:
 def types(kernel: Any) -> dict[str, str]:
     """The types that a jit function's annotations give its parameters, as `i8` and `*fp16`."""
     return {one.name: str(one.annotation_type) for one in _parameters(kernel) if one.annotation_type}
-
-
-def checks(kernel: Any) -> bool:
-    """Whether a jit function's checks are compiled where a launch says nothing of them."""
-    told = getattr(kernel, "debug", None) or getattr(kernel, "kwargs", {}).get("debug")
-    return bool(told or triton.knobs.runtime.debug)
-
-
-def stands_alone(kernel: Any) -> bool:
-    """Whether a jit function is called in the compiled code, where others become part of their callers."""
-    return bool(getattr(kernel, "noinline", None) or getattr(kernel, "kwargs", {}).get("noinline"))
-
-
-def is_type(name: str) -> bool:
-    """Whether it is one of what `types` gives."""
-    return name.removeprefix("*").removeprefix("k" if name.startswith("*") else "") in TYPES
 
 
 def _parameters(kernel: Any) -> Iterator[Any]:

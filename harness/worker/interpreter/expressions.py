@@ -1,5 +1,5 @@
 """
-`and`, `or`, `not`, conditional expressions, `min`, `max`, returned constants, annotated assignments and those of tuples in interpreted kernels, as a compiler takes them.
+`and`, `or`, `not`, conditional expressions, `min`, `max`, annotated assignments and those of tuples in interpreted kernels, as a compiler takes them.
 
 The interpreter leaves them to Python, which gives one operand back as it is: a number stays a number, whose quotients round down,
 `two and four` is four, and what stands behind `and` is not looked at. A compiler gives a tensor where any operand is one, and
@@ -18,8 +18,6 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 _NAMES = frozenset({"min", "max"})
-_PATHS = "paths of this call"
-"""A local name that no kernel's text can have."""
 
 
 def install() -> None:
@@ -42,8 +40,6 @@ def install() -> None:
     transformer.visit_UnaryOp = _visit_unary_op
     transformer.visit_IfExp = _visit_if_exp
     transformer.visit_Name = _visit_name
-    transformer.visit_FunctionDef = _visit_function
-    semantic.Paths = Paths
 
 
 def _visit_ann_assign(self: Any, node: ast.AnnAssign) -> ast.stmt:
@@ -85,45 +81,6 @@ def _visit_name(self: Any, node: ast.Name) -> ast.expr:  # noqa: ARG001 -- a vis
     if node.id in _NAMES and isinstance(node.ctx, ast.Load):
         return _call("of_tensors", node, [node])
     return node
-
-
-class Paths:
-    """One call of a function that returns in several places."""
-
-    def __init__(self) -> None:
-        self._forked = False
-
-    def tested(self, test: Any) -> Any:
-        """What decides between two ways, one of which returns."""
-        self._forked = self._forked or isinstance(test, tl.tensor)
-        return test
-
-    def returned(self, value: Any) -> Any:
-        """A constant is one to who called only where no value decided that it is returned."""
-        return _as_tensor(value) if self._forked else value
-
-
-def _visit_function(self: Any, node: ast.FunctionDef) -> ast.FunctionDef:
-    self.generic_visit(node)
-    inner = list(ast.walk(node))
-    returns = [one for one in inner if isinstance(one, ast.Return) and one.value is not None]
-    if len(returns) < 2:
-        return node
-    for fork in inner:
-        if isinstance(fork, ast.If) and any(isinstance(one, ast.Return) for one in ast.walk(fork)):
-            fork.test = _on_paths("tested", fork.test)
-    for one in returns:
-        assert one.value is not None
-        one.value = _on_paths("returned", one.value)
-    made = ast.Assign(targets=[ast.Name(id=_PATHS, ctx=ast.Store())], value=_call("Paths", returns[0], []))
-    node.body.insert(0, ast.copy_location(made, node.body[0]))
-    return node
-
-
-def _on_paths(method: str, node: ast.expr) -> ast.expr:
-    paths = ast.Name(id=_PATHS, ctx=ast.Load())
-    function = ast.Attribute(value=paths, attr=method, ctx=ast.Load())
-    return ast.copy_location(ast.Call(func=function, args=[node], keywords=[]), node)
 
 
 def _call(helper: str, node: ast.AST, args: list[ast.expr]) -> ast.expr:

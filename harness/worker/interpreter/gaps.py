@@ -19,10 +19,6 @@ OVERLAPS = (
     "a launch with `launch_pdl=True` may begin before the one ahead of it has ended; launches come one after the other here, so "
     "this device cannot judge it"
 )
-CLUSTERS = (
-    "a barrier in a launch of more than one of `num_ctas` is one of each group of a cluster, which does not wait for the others; lanes are "
-    "in one group here, so this device cannot judge it"
-)
 
 
 def install() -> None:

@@ -2,8 +2,7 @@
 Indices of `tl.gather` and values of `tl.histogram`, held to what Triton promises: those within the source, within the bins.
 
 Any other is undefined on a device, which looks into memory beside the source and counts in a bin of its own choice; numpy
-counts from the end, and puts the upper edge into the last bin. Here it is told with its line like an access outside of a
-tensor; in case nobody hears of it, such lanes get another value where programs run forwards than where they run backwards.
+counts from the end, and puts the upper edge into the last bin. Here it is reported with its line like a load outside of a tensor.
 Lanes that a histogram's mask leaves out may hold anything. Touches the internals of Triton's interpreter (3.6 and 3.7).
 """
 
@@ -18,7 +17,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from .lines import candidate_line
-from .observing import current, is_backwards
+from .observing import current
 from .places import counted, indices_told
 from .shaping import Differs
 from .traffic import MAX_REPORTS
@@ -36,7 +35,7 @@ def _gather(self: Any, src: Any, indices: Any, axis: int) -> Any:  # noqa: ARG00
     outside = (lanes < 0) | (lanes >= size)
     if outside.any():
         _tell("tl.gather", "index", "its source", lanes[outside], size)
-        lanes = np.where(outside, 0 if is_backwards() else size - 1, lanes)
+        lanes = np.where(outside, size - 1, lanes)
     return TensorHandle(np.take_along_axis(src.data, lanes, axis=axis), src.dtype.scalar)
 
 
@@ -47,7 +46,7 @@ def _histogram(self: Any, data: Any, bins: int, mask: Any) -> Any:  # noqa: ARG0
     outside = (values < 0) | (values >= bins)
     if outside.any():
         _tell("tl.histogram", "value", "its bins", values[outside], bins)
-        values = values[~outside] if is_backwards() else values % bins
+        values = values % bins
     return TensorHandle(np.bincount(values, minlength=bins).astype(np.int32), tl.int32)
 
 
@@ -60,7 +59,7 @@ def _tell(name: str, what: str, of: str, wrong: NDArray[np.int64], size: int) ->
     if not line:
         raise Differs
     told = f"{file} line {line}: `{name}`"
-    seen = observation.out_of_bounds
+    seen = observation.missed_loads
     if len(seen) < MAX_REPORTS and not any(one.startswith(told) for one in seen):
         where = indices_told(wrong.reshape(-1)).replace("index", what, 1)
         seen.append(

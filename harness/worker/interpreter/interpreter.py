@@ -1,8 +1,7 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-With `launches`, `constants`, `loops`, `pipelines`, `expressions`, `accesses`, `gaps`, `hints`, `aliases`, `indices`, `reductions`, `unpromised`, `quotients`, `arithmetic`, `elsewhere`, `whereabouts`, `bfloat16`, `float8`, `libdevice`, `descriptors`, `quick`, `programs`, `tracing`,
-`shaping` and `lowering`, the only modules that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
+The modules of this folder are the only ones that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
 """
 
 from __future__ import annotations
@@ -17,22 +16,16 @@ from . import (
     arithmetic,
     bfloat16,
     constants,
-    descriptors,
-    elsewhere,
     expressions,
     float8,
     gaps,
     indices,
     launches,
     loops,
-    pipelines,
     programs,
     quick,
-    quotients,
     reductions,
     shim,
-    unpromised,
-    whereabouts,
 )
 from .observing import UnsupportedHere, cannot, observe
 
@@ -52,21 +45,15 @@ def prepare(target: Target) -> None:
     # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
     np.seterr(all="ignore")
     arithmetic.install()
-    elsewhere.install()
     quick.install()
     reductions.install()
     bfloat16.install(cannot)
     float8.install(cannot)
-    unpromised.install()
-    quotients.install()
     indices.install()
     launches.install(target)
     loops.install()
     expressions.install()
-    pipelines.install(target)
     constants.install()
     accesses.install()
-    descriptors.install(target)
-    whereabouts.install()
     gaps.install()
     programs.install()

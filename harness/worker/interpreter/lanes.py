@@ -76,10 +76,6 @@ class Access:
             return self.places
         return (self.places[:, None] + np.arange(self.item_bytes)).reshape(-1)
 
-    def of_lanes(self, found: Mask) -> Mask:
-        """What was found of `noted` places, of each active lane."""
-        return np.asarray(found.reshape(self.live.size, -1).any(axis=1))
-
     def all_lanes(self, _: Mask | None) -> Mask:
         """See `Changing`."""
         return np.ones(self.addresses.size, dtype=bool)
@@ -131,8 +127,6 @@ class Lanes:
     _loads: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
     _stores: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
     """By allocation."""
-    withheld: dict[int, int] = field(default_factory=dict)
-    """By address: the bits that a store would have left there, had it come last (`unordered`)."""
     _late: dict[tuple[int, ...], Mask] = field(default_factory=dict)
     """By shape: lanes that may have loaded what a store before which they came put there."""
 
@@ -145,7 +139,6 @@ class Lanes:
         """All lanes have done what came before."""
         self._loads.clear()
         self._stores.clear()
-        self.withheld.clear()
 
     def load(self, access: Access) -> None:
         """Note who loads."""
@@ -155,14 +148,6 @@ class Lanes:
     def store(self, access: Access) -> None:
         """Note who stores."""
         self._stores[id(access.home)].append(access)
-
-    def contested(self, store: Access) -> Mask:
-        """Of the active lanes of a store, or an atomic, those to whose place another warp stored, which may do so later as well."""
-        found = np.zeros(store.live.size, dtype=bool)
-        for before in self._stores.get(id(store.home), ()):
-            if before.meets(store):
-                found |= _met(before, store, None)
-        return found
 
     def overtakes(self, store: Access, changing: Changing) -> bool:
         """

@@ -23,9 +23,6 @@ from . import aliases, constants, gaps, hints, loops, tuning
 from .observing import current
 from .traffic import LaunchRecord
 
-BUFFER_BYTES = 2**31 - 1
-"""AMD's compiler makes buffer operations of every block of pointers into tensors up to so large (`is_within_2gb`, Triton 3.6 and 3.7), wherever its offsets lead."""
-
 _told: list[Mapping[str, Any]] = []
 
 
@@ -97,7 +94,6 @@ def _hook_launches(target: Target) -> None:
         interpreter.InterpreterBuilder.set_grid_dim,
         interpreter.InterpreterBuilder.set_grid_idx,
     )
-    amd = target.backend == "hip"
     launching = SimpleNamespace(kernel=None, arguments={}, options={}, names={})
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -112,7 +108,6 @@ def _hook_launches(target: Target) -> None:
             observation.launching = True
             launching.options = kwargs if not _told else _told[-1]
             gaps.refuse_overlap(launching.options)
-            observation.programs.fuses = bool(launching.options.get("enable_fp_fusion", True))
         seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:
             with seen:
@@ -130,8 +125,7 @@ def _hook_launches(target: Target) -> None:
         observation = current()
         if observation is not None and isinstance(tensor, torch.Tensor):
             names = launching.names.get(tensor.data_ptr(), ())
-            buffered = amd and tensor is arg and tensor.untyped_storage().nbytes() <= BUFFER_BYTES
-            pointer.handle.origin = observation.origin(tensor, names, upwards=buffered)
+            pointer.handle.origin = observation.origin(tensor, names)
         return pointer
 
     def set_grid_dim(self: Any, x: int, y: int, z: int) -> None:
@@ -153,7 +147,7 @@ def _hook_launches(target: Target) -> None:
     def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
         observation = current()
         if observation is not None:
-            if observation.programs.backwards and not observation.programs.in_order:
+            if observation.backwards:
                 x, y, z = (size - 1 - at for size, at in zip(self.grid_dim, (x, y, z), strict=True))
             observation.begin_program((x, y, z))
         set_position(self, x, y, z)

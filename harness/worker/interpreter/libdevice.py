@@ -92,7 +92,7 @@ def _directed(function: Function, mode: str, to: Any = None) -> Function:
             beyond = np.abs(near) > np.abs(exact)
         else:
             beyond = near > exact if mode == "rd" else near < exact
-        return np.where(beyond, np.nextafter(near, dtype(towards)), near)
+        return np.asarray(np.where(beyond, np.nextafter(near, dtype(towards)), near))
 
     return compute
 
@@ -149,8 +149,9 @@ def _of_bits(function: Callable[[int, int], int]) -> Function:
 
     def compute(x: Array) -> Array:
         width = x.dtype.itemsize * 8
-        each = np.vectorize(lambda value: function(int(value), width), otypes=[np.uint64])
-        return np.asarray(each(_bits(x)))
+        return np.asarray(
+            np.vectorize(lambda value: function(int(value), width), otypes=[np.uint64])(_bits(x))
+        )
 
     return compute
 
@@ -321,9 +322,6 @@ FUNCTIONS: dict[str, Function] = {
     **dict(_conversions()),
 }
 
-COMPILED = "as_compiled"
-"""Attribute of a replacement: what it replaces."""
-
 
 def install(cannot: Callable[[str], Exception], missing: str) -> None:
     """Let kernels call the three device libraries; `cannot` and `missing` make the refusal of a function that is not in the table."""
@@ -358,16 +356,6 @@ def install(cannot: Callable[[str], Exception], missing: str) -> None:
         _replace(portable, name, _called_by_kernels(name, function or _refusing(cannot, missing, name)))
 
 
-def compiled_functions() -> tuple[tuple[Any, str, Any], ...]:
-    """Each module and name of a function that was replaced, with the one that a compiler takes."""
-    return tuple(
-        (module, name, vars(function)[COMPILED])
-        for module in (portable, cuda, hip)
-        for name, function in vars(module).items()
-        if COMPILED in getattr(function, "__dict__", {})
-    )
-
-
 def function_of(symbol: str) -> Function | None:
     """What a symbol of a device's library computes, as `__ocml_tanh_f32` or `__nv_tanhf`; `None` where that is not known."""
     match = _SYMBOL.fullmatch(symbol)
@@ -398,7 +386,6 @@ def _is_defined_in(module: ModuleType, function: Function) -> bool:
 def _replace(module: ModuleType, name: str, function: Function) -> None:
     """Put a function into the library under the name and module of the one that it replaces, so that records can name it."""
     function.__name__, function.__module__ = name, module.__name__
-    function.__dict__[COMPILED] = vars(module)[name]
     setattr(module, name, function)
 
 

@@ -16,8 +16,8 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from . import elsewhere, reductions
-from .observing import is_elsewhere, meet
+from . import reductions
+from .observing import meet
 
 _ELEMENTWISE = ("binary_op", "unary_op", "ternary_op")
 _CASTS = frozenset(
@@ -25,7 +25,7 @@ _CASTS = frozenset(
         *("create_si_to_fp", "create_ui_to_fp", "create_fp_ext", "create_fp_trunc", "create_int_cast"),
     }
 )
-"""Not from floats to integers: what is out of range has no value (`unpromised`)."""
+"""Not from floats to integers: what is out of range has no value."""
 _RESHAPING = frozenset({"create_expand_dims", "create_reshape"})
 _REDUCTIONS = {
     tl.standard._sum_combine: np.add,
@@ -60,7 +60,7 @@ def lowered(name: str, args: Sequence[Any], result: Any) -> Callable[..., Any] |
 
 def numpy_function(name: str) -> Any:
     """The function that a builder's method hands to `binary_op` and the like, doing nothing else; `None` for others."""
-    return elsewhere.FUSED.get(name) or _handed_on(getattr(interpreter.InterpreterBuilder, name, None))
+    return _handed_on(getattr(interpreter.InterpreterBuilder, name, None))
 
 
 @functools.cache
@@ -96,11 +96,6 @@ def _is_plain(dtype: Any) -> bool:
 
 def _shorter(name: str, args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] | None:
     dtype, kind, shape = result.dtype, result.data.dtype, result.data.shape
-    if is_elsewhere() and kind.kind == "f":
-        if name in elsewhere.FUSED:
-            return _fused(name, dtype, kind)
-        if name in elsewhere.CARRYING:
-            return None
     if name in ("ReduceOps", "ScanOps"):
         return _reduction(args, result) if name == "ReduceOps" and len(args) == 2 else None
     if name in _CASTS:
@@ -125,8 +120,6 @@ def _shorter(name: str, args: Sequence[Any], result: TensorHandle) -> Callable[.
 
 def _elementwise(function: Any, count: int, dtype: Any, kind: Any) -> Callable[..., Any] | None:
     """Results of integers can be wider than their dtype, and are then cut."""
-    if isinstance(function, elsewhere.Inexact):
-        function = function.now()
 
     def one(a: Any) -> TensorHandle:
         return _handle(function(a.data), dtype)
@@ -141,22 +134,6 @@ def _elementwise(function: Any, count: int, dtype: Any, kind: Any) -> Callable[.
 
     ways: dict[int, Callable[..., Any]] = {1: one, 2: two, 3: three, 4: three}
     return ways.get(count)
-
-
-def _fused(name: str, dtype: Any, kind: Any) -> Callable[..., Any]:
-    """Elsewhere, where a product goes into a sum as it is."""
-
-    def product(a: Any, b: Any) -> TensorHandle:
-        return elsewhere.multiplied(a, b, _handle((a.data * b.data).astype(kind, copy=False), dtype))
-
-    def total(a: Any, b: Any) -> TensorHandle:
-        return _handle(elsewhere.added(a, b).astype(kind, copy=False), dtype)
-
-    def difference(a: Any, b: Any) -> TensorHandle:
-        made = _handle(elsewhere.subtracted(a, b).astype(kind, copy=False), dtype)
-        return elsewhere.negated(a, b, made)
-
-    return {"create_fmul": product, "create_fadd": total, "create_fsub": difference}[name]
 
 
 def _reduction(args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] | None:

@@ -10,8 +10,6 @@ from .traffic import Observation
 
 Watching = TypeVar("Watching", bound=Observation)
 _running: list[Observation] = []
-_asked = [0]
-"""How often somebody asked which device it is."""
 
 
 class UnsupportedHere(Exception):
@@ -50,14 +48,8 @@ def current() -> Observation | None:
 def meet() -> None:
     """The lanes of the program that runs have to wait for each other."""
     observation = current()
-    if observation is not None:
-        observation.programs.meet()
-
-
-def is_backwards() -> bool:
-    """Whether the programs of launches are run from the last to the first, and their lanes likewise."""
-    observation = current()
-    return observation is not None and observation.programs.backwards
+    if observation is not None and observation.race_finder is not None:
+        observation.race_finder.meet()
 
 
 def cannot(why: str) -> UnsupportedHere:
@@ -66,30 +58,3 @@ def cannot(why: str) -> UnsupportedHere:
     if observation is not None and observation.unsupported is None:
         observation.unsupported = why
     return UnsupportedHere(why)
-
-
-def device() -> int:
-    """Whose arithmetic it is, of many devices (see `elsewhere`); 0 for this one's."""
-    _asked[0] += 1
-    return _device()
-
-
-def times_asked() -> int:
-    """How often `device` told so far: whatever did not ask gives the same on all others."""
-    return _asked[0]
-
-
-def is_elsewhere() -> bool:
-    """Whether arithmetic is another device's."""
-    return _device() != 0
-
-
-def _device() -> int:
-    observation = current()
-    return 0 if observation is None else observation.programs.elsewhere
-
-
-def fuses() -> bool:
-    """Whether the launch that runs lets a compiler fuse products with sums."""
-    observation = current()
-    return observation is None or observation.programs.fuses

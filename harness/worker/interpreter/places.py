@@ -36,16 +36,6 @@ def mark(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> None:
         marks[places + byte] = 1
 
 
-def is_marked(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> bool:
-    """Whether any byte of elements that begin at `places` is marked."""
-    if isinstance(places, slice):
-        return bool(marks[places.start : places.stop - 1 + item_bytes].any())
-    word = _WORDS.get(item_bytes)
-    if word is not None and marks.size % item_bytes == 0 and not (places & (item_bytes - 1)).any():
-        return bool(marks.view(word)[places >> (item_bytes.bit_length() - 1)].any())
-    return any(bool(marks[places + byte].any()) for byte in range(item_bytes))
-
-
 def spread(notes: NDArray[Any], item_bytes: int) -> None:
     """Gives each byte of an element what is noted at its first, where anything is."""
     first = np.flatnonzero(notes)

@@ -21,7 +21,6 @@ from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
 from . import constants, tape, tracing
-from .observing import fuses, is_backwards, is_elsewhere
 
 KEPT = 64
 """Tapes."""
@@ -58,11 +57,7 @@ class Programs:
         self._values: list[Any] | None = None
         self._ran = self._left = 0
         try:
-            self._key: Any = (
-                _kernel(function),
-                _signature(tuple(arguments.items()), self._inputs),
-                (is_backwards(), is_elsewhere(), fuses()),
-            )
+            self._key: Any = _kernel(function), _signature(tuple(arguments.items()), self._inputs)
         except NotPlain:
             self._key, self._inputs = None, []
         known = self._key is not None and self._key in _tapes

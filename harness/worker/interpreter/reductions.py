@@ -3,9 +3,7 @@ Reductions and scans of Triton's interpreter with any combine function, on whole
 
 Triton's own go element by element, minutes for a `tl.flip` or `tl.sort` of a small tensor. Here neighbours are combined
 pairwise, in order, in as many steps as the axis has halvings, which is what a device may do too: the combine function
-must be associative. Elsewhere (`elsewhere`) it is what devices do: a thread goes through its own elements in order, then
-those half an axis apart are combined, which a function that does not commute shows; scans keep the order and set other
-brackets, as sums of floats and dots do. Serves Triton 3.6 and 3.7.
+must be associative. Serves Triton 3.6 and 3.7.
 """
 
 from __future__ import annotations
@@ -19,21 +17,13 @@ import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
 from triton.runtime import interpreter
-from triton.runtime.interpreter import TensorHandle
 
 from . import bfloat16
-from .observing import device, is_elsewhere
 
 Array = NDArray[Any]
 
-RUNS = (4, 8)
-"""Elements in a row that a device's thread may hold."""
 MOST_OF_A_WARP = 1024
 """Neighbours that one warp may hold at the most: 16 bytes in each of 64 lanes."""
-_BY_INDEX = (
-    tl.standard._argmin_combine_tie_break_left,
-    tl.standard._argmax_combine_tie_break_left,
-)
 
 
 def install() -> None:
@@ -41,10 +31,8 @@ def install() -> None:
     interpreter.ReduceOps.generic_reduce = _reduce
     interpreter.ScanOps.generic_scan = _scan
     interpreter.ReduceOps.sum = _sum
-    interpreter.ReduceOps.apply_impl = _compared(interpreter.ReduceOps.apply_impl)
     interpreter.ScanOps.cumsum = _running(interpreter.ScanOps.cumsum, np.add)
     interpreter.ScanOps.cumprod = _running(interpreter.ScanOps.cumprod, np.multiply)
-    interpreter.InterpreterBuilder.create_dot = _in_two_parts(interpreter.InterpreterBuilder.create_dot)
 
 
 def is_across_warps(shape: Sequence[int], axis: int | None) -> bool:
@@ -58,30 +46,25 @@ def adder(dtype: Any) -> Callable[..., Array]:
     """What sums arrays of a dtype along an axis.
 
     Devices add up what is narrower than float32 in its own type and round each time, so that is done here too; float32 and
-    wider are numpy's to add, and elsewhere go through threads and then half an axis apart.
+    wider are numpy's to add.
     """
-    if not dtype.is_floating() or not (is_elsewhere() or _is_narrow(dtype)):
+    if not dtype.is_floating() or dtype.primitive_bitwidth >= 32:
         return np.sum
-    return functools.partial(_added_up, _rounding(np.add, dtype), _halved if is_elsewhere() else _paired)
+    return functools.partial(_added_up, _rounding(np.add, dtype))
 
 
 def _added_up(
     add: Callable[..., Array],
-    through: Callable[..., list[Array]],
     values: Array,
     axis: int | None = None,
     *,
     keepdims: bool = False,
 ) -> Array:
     parts = values.reshape(-1) if axis is None else np.moveaxis(values, axis, 0)
-    total = np.asarray(through([parts], lambda left, right: [add(left[0], right[0])])[0][0])
+    total = np.asarray(_paired([parts], lambda left, right: [add(left[0], right[0])])[0][0])
     if not keepdims:
         return total
     return total.reshape((1,) * values.ndim) if axis is None else np.expand_dims(total, axis)
-
-
-def _is_narrow(dtype: Any) -> bool:
-    return bool(dtype.primitive_bitwidth < 32)
 
 
 def _rounding(function: Any, dtype: Any) -> Callable[..., Array]:
@@ -97,50 +80,20 @@ def _sum(self: Any, operand: Any) -> Any:
     return self.to_tensor(total, operand.dtype)
 
 
-def _compared(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the largest or smallest stands; numbers that are none compare with nothing, so that what is found hangs on the order."""
-
-    def apply_impl(self: Any, operands: Any) -> Any:
-        if self.combine_fn in _BY_INDEX and np.isnan(operands[0].handle.data).any():
-            return self.generic_reduce(operands)
-        return apply(self, operands)
-
-    return apply_impl
-
-
 def _running(here: Callable[..., Any], function: Any) -> Callable[..., Any]:
     """Running sums or products of floats."""
 
     def scan(self: Any, operand: Any) -> Any:
         data, dtype = operand.handle.data, operand.dtype
-        if not dtype.is_floating() or not (is_elsewhere() or dtype.is_bf16()):
+        if not dtype.is_bf16():
             return here(self, operand)
         combine = _rounding(function, dtype)
-        through = _scanned if is_elsewhere() else _doubled
-        found = through(
+        found = _doubled(
             [np.moveaxis(data, self.axis, 0).copy()], lambda left, right: [combine(left[0], right[0])]
         )[0]
         return [self.to_tensor(np.moveaxis(found, 0, self.axis), dtype)]
 
     return scan
-
-
-def _in_two_parts(dot: Callable[..., Any]) -> Callable[..., Any]:
-    """Each half of the inner axis by itself, the second first."""
-
-    def create_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
-        inner = a.data.shape[-1]
-        if not is_elsewhere() or d.data.dtype.kind != "f" or inner < 2:
-            return dot(self, a, b, d, *rest, **named)
-        for part in (slice(inner // 2, None), slice(inner // 2)):
-            left, right = (
-                TensorHandle(a.data[..., part], a.dtype),
-                TensorHandle(b.data[..., part, :], b.dtype),
-            )
-            d = dot(self, left, right, d, *rest, **named)
-        return d
-
-    return create_dot
 
 
 def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
@@ -151,8 +104,7 @@ def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
     if axis is None:
         arrays, axis = [array.reshape(-1) for array in arrays], 0
     parts = [np.moveaxis(array, axis, 0) for array in arrays]
-    through = _halved if is_elsewhere() else _paired
-    parts = through(parts, lambda left, right: _combine(self, left, right, dtypes))
+    parts = _paired(parts, lambda left, right: _combine(self, left, right, dtypes))
     results = [part[0] for part in parts]
     if self.keep_dims:
         shape = (1,) * rank if self.axis is None else None
@@ -173,36 +125,10 @@ def _paired(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Arr
     return parts
 
 
-def _halved(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
-    """All combined to one: some neighbours one after the other, then what lies half of the rest apart, the later one first.
-
-    A thread has what it asks others for behind its own, so that in the upper half the later ones come first.
-    """
-    run = _run(len(parts[0]))
-    if len(parts[0]) % run == 0:
-        done = [part[::run] for part in parts]
-        for at in range(1, run):
-            done = combine(done, [part[at::run] for part in parts])
-        parts = done
-    while len(parts[0]) > 1 and len(parts[0]) % 2 == 0:
-        half = len(parts[0]) // 2
-        parts = combine([part[half:] for part in parts], [part[:half] for part in parts])
-    return _paired(parts, combine)
-
-
-def _run(length: int) -> int:
-    """Fewer than all, so that some are combined across threads."""
-    run = RUNS[device() & 1]
-    while run > 1 and (run >= length or length % run):
-        run //= 2
-    return run
-
-
 def _scan(self: Any, operands: Sequence[Any]) -> list[Any]:
     dtypes = [operand.dtype for operand in operands]
     parts = [np.moveaxis(operand.handle.data, self.axis, 0).copy() for operand in operands]
-    doubled = _scanned if is_elsewhere() else _doubled
-    parts = doubled(parts, lambda left, right: _combine(self, left, right, dtypes))
+    parts = _doubled(parts, lambda left, right: _combine(self, left, right, dtypes))
     return [
         self.to_tensor(np.moveaxis(part, 0, self.axis), dtype)
         for part, dtype in zip(parts, dtypes, strict=True)
@@ -220,23 +146,6 @@ def _doubled(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Ar
         ]
         reach *= 2
     return parts
-
-
-def _scanned(parts: list[Array], combine: Callable[..., list[Array]]) -> list[Array]:
-    """The same with other brackets: within runs of some neighbours first, then over the runs."""
-    length, run = len(parts[0]), _run(len(parts[0]))
-    if length == run:
-        return _doubled(parts, combine)
-    runs = [[part[::run] for part in parts]]
-    for at in range(1, run):
-        runs.append(combine(runs[-1], [part[at::run] for part in parts]))
-    before = [np.roll(part, 1, axis=0) for part in _doubled(runs[-1], combine)]
-    whole = [part.copy() for part in parts]
-    for at, upto in enumerate(runs):
-        later = combine(before, upto)
-        for target, first, rest in zip(whole, upto, later, strict=True):
-            target[at::run] = np.concatenate([first[:1], rest[1:]])
-    return whole
 
 
 def _combine(self: Any, left: Sequence[Array], right: Sequence[Array], dtypes: Sequence[Any]) -> list[Array]:

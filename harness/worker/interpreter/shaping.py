@@ -12,7 +12,6 @@ import triton.language as tl
 from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle, TensorHandle
 
 from . import lines
-from .observing import current
 
 HANDLES = (TensorHandle, BlockPointerHandle, TensorDescHandle)
 
@@ -88,22 +87,6 @@ def at_line(call: Callable[..., Any], line: tuple[str, int]) -> Callable[..., An
             return call(*args)
         finally:
             lines.replayed.line = None
-
-    return run
-
-
-def unread(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Where nobody uses what it gives."""
-
-    def run(*args: Any) -> Any:
-        observation = current()
-        if observation is None:
-            return call(*args)
-        observation.programs.unread = True
-        try:
-            return call(*args)
-        finally:
-            observation.programs.unread = False
 
     return run
 

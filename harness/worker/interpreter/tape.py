@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from .lines import UNKNOWN
-from .shaping import Differs, unread
+from .shaping import Differs
 
 if TYPE_CHECKING:
     from .tracing import Trace
 
 PLACE = "create_get_program_id"
 GRID = "create_get_num_programs"
-MADE_TOGETHER = frozenset({"ReduceOps", "ScanOps", "create_dot"})
-"""Operations for whose value lanes may have to meet, and which do nothing else."""
-ATOMICS = frozenset({"create_atomic_rmw", "create_atomic_cas"})
-_LOADS = frozenset({"create_load", "create_masked_load"})
-_PRODUCTS = frozenset({"create_mul", "create_and"})
-_CHECKS = frozenset({"create_assert"})
-"""Compiled where somebody debugs alone."""
 
 
 class Operation(NamedTuple):
@@ -40,8 +31,6 @@ class Operation(NamedTuple):
     """It may be done once more for a program that goes on in Python."""
     shown: Callable[..., Any]
     """What Python is given, of the outputs."""
-    by_device: bool = False
-    """Its outputs hang on whose arithmetic it is, too."""
     line: tuple[str, int] = UNKNOWN
     """File name and line that asked for it; of pure ones it is not told."""
 
@@ -60,7 +49,6 @@ class Tape:
         self._inputs = trace.inputs
         self._values: list[Any] = trace.values
         inputs = [self._used(one, unused) for one in trace.operations]
-        idly = _unread(trace)
         live: set[int] = set()
         kept: list[tuple[Operation, tuple[int, ...]]] = []
         for one, places in zip(reversed(trace.operations), reversed(inputs), strict=True):
@@ -74,14 +62,13 @@ class Tape:
             tier = max((tiers.get(at, 0) for at in places), default=0)
             if one.name == PLACE or (one.name and not one.pure and one.name not in idle):
                 tier = 2
-            if one.name == GRID or one.by_device:
+            if one.name == GRID:
                 tier = max(tier, 1)
             if tier == 0:
                 continue
             for at in one.outputs:
                 tiers[at] = tier
-            call = unread(one.call) if (one.name, one.line) in idly else one.call
-            step = one.number, call, places, one.outputs[0] if len(one.outputs) == 1 else one.outputs
+            step = one.number, one.call, places, one.outputs[0] if len(one.outputs) == 1 else one.outputs
             (self._once if tier == 1 else self._steps).append(step)
         used = {at for step in (*self._once, *self._steps) for at in step[2]}
         for at in range(len(self._values)):
@@ -121,45 +108,6 @@ class Tape:
         except Exception:  # noqa: BLE001 (Python meets it again, where its traceback is the kernel's)
             return number
         return None
-
-
-def _unread(trace: Trace) -> Set[tuple[str, tuple[str, int]]]:
-    """
-    Names and lines of operations whose value nothing uses that a compiler keeps, wherever the program asks for one there.
-
-    It leaves out sums and loads that nobody uses, and what only products with a constant zero or assertions do, and makes no barrier for
-    what an atomic found.
-    """
-    constants = _constants(trace)
-    live: set[int] = set()
-    read: set[tuple[str, tuple[str, int]]] = set()
-    idle: set[tuple[str, tuple[str, int]]] = set()
-    for one in reversed(trace.operations):
-        used = not live.isdisjoint(one.outputs)
-        if one.name in ATOMICS or one.name in MADE_TOGETHER:
-            (read if used else idle).add((one.name, one.line))
-        volatile = any(trace.values[at] is True for at in one.inputs)
-        left_out = bool(one.outputs) and one.name not in ATOMICS and not (one.name in _LOADS and volatile)
-        nothing = one.name in _PRODUCTS and any(
-            at in constants and _is_zero(trace.values[at]) for at in one.inputs
-        )
-        if (used or not left_out) and not nothing and one.name not in _CHECKS:
-            live.update(one.inputs)
-    return idle - read
-
-
-def _constants(trace: Trace) -> Set[int]:
-    """Places of values that are made of no input, no program's number and nothing in memory."""
-    varying = set(trace.inputs)
-    for one in trace.operations:
-        if not one.pure or one.name in (PLACE, GRID) or not varying.isdisjoint(one.inputs):
-            varying.update(one.outputs)
-    return set(range(len(trace.values))) - varying
-
-
-def _is_zero(value: Any) -> bool:
-    data = getattr(getattr(value, "handle", value), "data", None)
-    return data is not None and not np.any(data)
 
 
 _Step = tuple[int, Callable[..., Any], tuple[int, ...], int | tuple[int, ...]]

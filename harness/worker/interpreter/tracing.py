@@ -24,7 +24,6 @@ from triton.runtime.interpreter import TensorHandle
 
 from .lines import UNKNOWN, candidate_line
 from .lowering import lowered, numpy_function
-from .observing import times_asked
 from .shaping import (
     HANDLES,
     Untraceable,
@@ -72,9 +71,7 @@ _PURE = frozenset(
         *("create_split", "create_splat", "create_unsplat", "create_make_block_ptr", "create_advance"),
     }
 )
-"""Builder methods that do nothing but give a value, beside constants and those of one numpy function. Which memory an address leads to
-is another matter in each launch (`whereabouts`).
-"""
+"""Builder methods that do nothing but give a value, beside constants and those of one numpy function."""
 
 
 def _is_pure(name: str) -> bool:
@@ -221,9 +218,7 @@ class Trace(_Asked):
         if changes:
             call = on_copies(call)
         pure = pure or name == PLACE
-        asked = times_asked()
         result = self._do(method, args, named)
-        by_device = times_asked() != asked
         line = UNKNOWN if pure else candidate_line()
         shorter = self._do(lowered, (name, args, result), {}) if not (named or changes) else None
         try:
@@ -239,9 +234,7 @@ class Trace(_Asked):
             if not pure:
                 call = at_line(call, line)
         self.operations.append(
-            Operation(
-                name, self.count, call, inputs, outputs, pure, pure or changes, shown(result), by_device, line
-            )
+            Operation(name, self.count, call, inputs, outputs, pure, pure or changes, shown(result), line)
         )
         self.count += 1
         self._broken = len(self.operations) > LONGEST or self._size_bytes > MOST_BYTES

@@ -16,14 +16,18 @@ from harness.worker.serving.arena import span_bytes
 from .allocations import Allocation, Span
 from .lanes import Access
 from .lines import candidate_line
-from .past import LEFT, NOTHING, Past
 from .places import Addresses, Places, counted, indices_told, mark, places_of
 from .races import Races
-from .turns import AHEAD
 
 Mask = NDArray[np.bool_]
 
 MAX_REPORTS = 8
+MOST_LOOKS = 1 << 9
+"""Looks at single values, with nothing stored between them, after which a program counts as one that waits for another."""
+
+
+class Waits(Exception):
+    """A program waits for a program that runs later, because programs run from the last to the first."""
 
 
 class LaunchRecord(NamedTuple):
@@ -48,14 +52,8 @@ class Origin:
     pointer: int
     names: tuple[str, ...]
     """Parameters of the kernel that hold it."""
-    storage: int = 0
+    storage: int
     """Address of the storage: the allocation's key."""
-    floor: int = 0
-    """Addresses below it are out of reach of blocks of pointers: AMD's compiler makes their offsets numbers without a sign."""
-
-    def start(self, lanes: int) -> int:
-        """The first address that so many lanes may touch."""
-        return max(self.allocation.span.start, self.floor if lanes > 1 else 0)
 
 
 @dataclass(slots=True)
@@ -70,30 +68,26 @@ class Observation:
     requested_read_bytes: int = 0
     requested_write_bytes: int = 0
     dot_flops: int = 0
-    out_of_bounds: list[str] = field(default_factory=list)
-    """The first few accesses outside their tensor, one line each; they were kept from memory."""
+    missed_stores: list[str] = field(default_factory=list)
+    """The first few stores and atomics outside their tensor, one line each; they were kept from memory."""
+    missed_loads: list[str] = field(default_factory=list)
+    """Likewise loads; their lanes got a value that shows where it is used."""
     uninitialised: list[str] = field(default_factory=list)
     """The first few reads of fresh memory that no kernel, fill or copy had written, one line each."""
     position: tuple[int, int, int] = (0, 0, 0)
     """Of the program that runs, in its grid."""
     masked: bool = True
     """Whether the access that runs has a mask."""
-    programs: Races = field(default_factory=Races)
-    """Who may read what others wrote."""
+    backwards: bool = False
+    """The programs of each launch run from the last to the first."""
+    waits: bool = False
+    """A program waited for another one that runs later (`Waits`)."""
+    race_finder: Races | None = None
+    """Looks for accesses whose outcome depends on who comes first; `None` where nobody asks."""
     races: list[str] = field(default_factory=list)
-    """The first access whose outcome depends on who comes first, in a line."""
+    """The first such access, in a line."""
     false_promises: list[str] = field(default_factory=list)
     """The first divisor that a kernel told a compiler of and that does not hold, in a line."""
-    quotients: list[str] = field(default_factory=list)
-    """The first quotient of integers that there is none of, in a line."""
-    bent_promises: list[str] = field(default_factory=list)
-    """The first promise of neighbourhood that lanes break, which then get other values, in a line."""
-    pasts: dict[int, Past] = field(default_factory=dict)
-    """By the address of the storage; empty where nobody asks."""
-    read_past: int = NOTHING
-    """The most that the running launch has read of them."""
-    left_reads: list[str] = field(default_factory=list)
-    """The first read of what an earlier call left of its inputs, in a line."""
     launching: bool = False
     """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
     unsupported: str | None = None
@@ -102,10 +96,9 @@ class Observation:
     """What of the call's work still ran when it returned, in words."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
     """By the address of the storage."""
-    places: dict[int, int] = field(default_factory=dict)
-    """Where storages begin elsewhere, by their address here; see `whereabouts`."""
     on_launch: Callable[[LaunchRecord], None] | None = None
     """Told of each launch before its first program runs."""
+    _looks: int = 0
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
     _read_unwritten: set[tuple[str, int, str]] = field(default_factory=set)
     _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
@@ -124,17 +117,15 @@ class Observation:
     def begin_program(self, position: tuple[int, int, int]) -> None:
         """A program of the launch begins."""
         self.position = position
-        self.programs.begin_program()
+        self._looks = 0
+        if self.race_finder is not None:
+            self.race_finder.begin_program()
 
     def launch(self, record: LaunchRecord) -> None:
         """Note a launch whose programs are about to run."""
         self.launches.append(record)
-        self.programs.begin_launch(
-            lockstep=record.options.get("num_warps") == 1,
-            clustered=record.options.get("num_ctas") not in (None, 1),
-        )
-        self.programs.turns.stages = record.options.get("num_stages")
-        self.read_past = NOTHING
+        if self.race_finder is not None:
+            self.race_finder.begin_launch(lockstep=record.options.get("num_warps") == 1)
         for known in self.allocations.values():
             known.begin_launch()
         if self.on_launch is not None:
@@ -149,16 +140,6 @@ class Observation:
         """A value is not what the kernel's author told a compiler."""
         if not self.false_promises:
             self.false_promises.append(self._told(what))
-
-    def note_quotient(self, what: str) -> None:
-        """Integers were divided that have no quotient."""
-        if not self.quotients:
-            self.quotients.append(self._told(what))
-
-    def note_bent_promise(self, what: str) -> None:
-        """Lanes are not what the kernel's author told a compiler; whether they count, outputs show."""
-        if not self.bent_promises:
-            self.bent_promises.append(self._told(what))
 
     def _told(self, what: str) -> str:
         _, line = candidate_line()
@@ -201,14 +182,13 @@ class Observation:
             first = tensor.data_ptr() - storage.data_ptr()
             known[1][first : first + span_bytes(tensor)] = 1
 
-    def origin(self, tensor: torch.Tensor, names: Iterable[str] = (), *, upwards: bool = False) -> Origin:
-        """The origin of a pointer to this tensor, whose storage kernels may touch from now on; `upwards`: blocks only from the pointer on."""
+    def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> Origin:
+        """The origin of a pointer to this tensor, whose storage kernels may touch from now on."""
         storage = tensor.untyped_storage()
         address = storage.data_ptr()
         if address not in self.allocations:
             self._add(address, Span(address, address + storage.nbytes()), storage)
-        first = tensor.data_ptr()
-        return Origin(self.allocations[address], first, tuple(names), address, first if upwards else 0)
+        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
 
     def touch(
         self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
@@ -227,33 +207,38 @@ class Observation:
         if live.size == 0:
             return None
         requested = live.size * item_bytes
-        self.programs.count(kind, live.size)
+        self._look_for_waiting(kind, live.size)
         if kind != "store":
             self.requested_read_bytes += requested
         if kind != "load":
             self.requested_write_bytes += requested
         low, high = int(live.min()), int(live.max()) + item_bytes
-        home = self._home(low, high, origin, addresses.size)
+        home = self._home(low, high, origin)
         if home is None and origin is None:
             self._discover()
-            home = self._home(low, high, origin, addresses.size)
+            home = self._home(low, high, origin)
         if home is not None:
             places = places_of(home.span.start, live, item_bytes)
             if kind != "store":
                 self._look_for_unwritten(kind, home, places, item_bytes, origin)
-            access = Access(home, live, addresses, active, item_bytes, (low, high))
-            self._look_for_races(kind, access, origin)
-            self._mark(home, kind, places, item_bytes, origin)
+            if self.race_finder is not None:
+                access = Access(home, live, addresses, active, item_bytes, (low, high))
+                self._look_for_races(self.race_finder, kind, access, origin)
+            _mark(home, kind, places, item_bytes)
             return None
         return self._part(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
 
-    def _look_for_races(self, kind: str, access: Access, origin: Origin | None) -> None:
-        found = self.programs.meets(kind, access)
-        if found:
-            self.note_race(self._told(found.format(_named(origin))))
-        when = self.programs.turns.overtaken(access) if kind == "load" else ""
-        if when:
-            self.programs.turns.note(self._told(AHEAD.format(_named(origin), when)))
+    def _look_for_waiting(self, kind: str, lanes: int) -> None:
+        """Raises `Waits` where a program that runs before its predecessors waits for one of them."""
+        self._looks = self._looks + 1 if kind != "store" and lanes == 1 else 0
+        if self.backwards and self._looks > MOST_LOOKS:
+            self.waits = True
+            raise Waits
+
+    def _look_for_races(self, finder: Races, kind: str, access: Access, origin: Origin | None) -> None:
+        race = finder.look_at(kind, access)
+        if race:
+            self.note_race(self._told(race.format(_named(origin))))
 
     def _add(self, address: int, span: Span, holder: object) -> None:
         size = span.end - span.start
@@ -264,22 +249,7 @@ class Observation:
             np.zeros(size, dtype=np.uint8),
             np.zeros(size, dtype=np.uint8),
             known[1] if known is not None and known[1].size == size else None,
-            past=self.pasts.get(address),
         )
-
-    def _mark(
-        self, known: Allocation, kind: str, places: Places, item_bytes: int, origin: Origin | None
-    ) -> None:
-        if kind != "store":
-            mark(known.reads, places, item_bytes)
-        if kind != "load":
-            mark(known.writes, places, item_bytes)
-        if known.past is None:
-            return
-        if kind != "store":
-            self.read_past = max(self.read_past, known.past.level)
-        if known.past.meets(kind, places, item_bytes) and not self.left_reads:
-            self.left_reads.append(self._told(LEFT.format(_named(origin))))
 
     def _discover(self) -> None:
         """Admit every live tensor: kernels may be given addresses as integers, which no launch argument names."""
@@ -288,11 +258,11 @@ class Observation:
             if issubclass(type(found), torch.Tensor) and found.layout is torch.strided and found.numel() > 0:
                 self.origin(found)
 
-    def _home(self, low: int, high: int, origin: Origin | None, lanes: int) -> Allocation | None:
+    def _home(self, low: int, high: int, origin: Origin | None) -> Allocation | None:
         """The allocation that holds all of `low` to `high`."""
         if origin is not None:
             known = origin.allocation
-            return known if origin.start(lanes) <= low and high <= known.span.end else None
+            return known if known.span.start <= low and high <= known.span.end else None
         for known in self.allocations.values():
             if known.span.start <= low and high <= known.span.end:
                 return known
@@ -307,17 +277,17 @@ class Observation:
         wanted = np.ones(flat.shape, dtype=bool) if active is None else active
         good = np.zeros(flat.shape, dtype=bool)
         for known in candidates:
-            first = known.span.start if origin is None else origin.start(flat.size)
-            start, end = np.uint64(first), max(known.span.end - item_bytes, 0)
+            start, end = np.uint64(known.span.start), max(known.span.end - item_bytes, 0)
             inside = wanted & (flat >= start) & (flat <= np.uint64(end))
             if inside.any() and known.span.end - known.span.start >= item_bytes:
                 live = flat[inside]
                 places = places_of(known.span.start, live, item_bytes)
                 if kind != "store":
                     self._look_for_unwritten(kind, known, places, item_bytes, origin)
-                access = Access(known, live, addresses, inside, item_bytes)
-                self._look_for_races(kind, access, origin)
-                self._mark(known, kind, places, item_bytes, origin)
+                if self.race_finder is not None:
+                    access = Access(known, live, addresses, inside, item_bytes)
+                    self._look_for_races(self.race_finder, kind, access, origin)
+                _mark(known, kind, places, item_bytes)
                 good |= inside
         missed = wanted & ~good
         if missed.any():
@@ -351,24 +321,30 @@ class Observation:
     def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
         file, line = candidate_line()
         name = _named(origin)
-        if (file, line, name) in self._reported or len(self.out_of_bounds) >= MAX_REPORTS:
+        reports = self.missed_loads if kind == "load" else self.missed_stores
+        if (file, line, f"{kind} {name}") in self._reported or len(reports) >= MAX_REPORTS:
             return
-        self._reported.add((file, line, name))
+        self._reported.add((file, line, f"{kind} {name}"))
         if origin is None:
             what = f"outside every tensor (address {int(missed[0]):#x})"
         else:
             known = origin.allocation
             size = (known.span.end - origin.pointer) // item_bytes
-            before = int(missed[0]) < max(known.span.start, origin.floor)
+            before = int(missed[0]) < known.span.start
             indices = (missed.astype(np.int64) - origin.pointer) // item_bytes
             # A pointer before its tensor wraps around as an unsigned address; indices are signed.
             what = f"{'before the start' if before else 'past the end'} of {name} ({indices_told(indices)}, size {size})"
         how = "narrow its mask" if self.masked else "it has no mask"
-        if origin is not None and origin.allocation.span.start <= int(missed[0]) < origin.floor:
-            how = "AMD's compiler makes offsets numbers without a sign, so blocks reach nothing before the pointer; hand the kernel the tensor's start"
-        self.out_of_bounds.append(
+        reports.append(
             f"{file} line {line}: {kind} of {counted(missed.size)} {what} in program {self.position}; {how}"
         )
+
+
+def _mark(allocation: Allocation, kind: str, places: Places, item_bytes: int) -> None:
+    if kind != "store":
+        mark(allocation.reads, places, item_bytes)
+    if kind != "load":
+        mark(allocation.writes, places, item_bytes)
 
 
 def _named(origin: Origin | None) -> str:

@@ -22,7 +22,8 @@ class Answers:
         """Whether the device's matrix units round float32 to TF32."""
         self._margins: dict[tuple[str, str, str], Margin] = {}
         self._seen: dict[tuple[str, bytes], set[int]] = {}
-        self._right: set[tuple[str, int]] = set()
+        self._first: dict[tuple[str, int], bytes] = {}
+        """The first right answer to the inputs at a place of a case."""
         self.elements = 0
         """How many were compared."""
         self.calls = 0
@@ -38,7 +39,7 @@ class Answers:
         problem = findings.structure(run.returned, self._task)
         if problem:
             return ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
-        return findings.out_of_bounds(run)
+        return findings.out_of_bounds(run, self._task)
 
     def mismatch(self, run: Run) -> Mismatch | None:
         """The first output that the oracle disagrees with."""
@@ -61,13 +62,17 @@ class Answers:
             if compared.mismatch is not None:
                 return compared.mismatch
         self.calls += 1
-        self._right.add((run.case.name, run.step.place))
+        self._first.setdefault((run.case.name, run.step.place), run.answer)
         self._seen.setdefault((run.case.name, run.answer), set()).add(run.step.place)
         return None
 
     def was_right(self, run: Run) -> bool:
         """Whether the same inputs were answered rightly before."""
-        return (run.case.name, run.step.place) in self._right
+        return (run.case.name, run.step.place) in self._first
+
+    def has_other_bits(self, run: Run) -> bool:
+        """Whether the same inputs were answered by other bits before."""
+        return self._first.get((run.case.name, run.step.place), run.answer) != run.answer
 
     def is_stale(self, run: Run) -> bool:
         """Whether the answer is, bit for bit, one that other inputs of the case got before."""

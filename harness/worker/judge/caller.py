@@ -93,12 +93,18 @@ class Caller:
     """Calls one guest. Close it when the last call is made: it may hold the memory of one."""
 
     def __init__(
-        self, link: GuestLink, task: Task, limits: TimeLimits, given: Callable[[Step], Given]
+        self,
+        link: GuestLink,
+        task: Task,
+        limits: TimeLimits,
+        given: Callable[[Step], Given],
+        wants_record: Callable[[Step], bool],
     ) -> None:
         self._link = link
         self._entry_point = task.entry_points[0].name
         self._limits = limits
         self._given = given
+        self._wants_record = wants_record
         self._task = task
         self._signature = parse_signature(task.entry_points[0].signature)
         self._held: Arena | DeviceArena | None = None
@@ -132,12 +138,14 @@ class Caller:
                     arena_bytes=arena.size_bytes,
                     hold=step.hold,
                     config=step.config,
+                    poison=step.poison,
                     again=again,
                     parameters=self._parameters(step, given),
                     positional=self._positional(step, given),
                     no_gradients=step.case.no_gradients,
                     memory=None if shared is None else shared.place,
                     answers_at=rounded(arena.size_bytes),
+                    record=self._wants_record(step),
                 ),
                 Returned,
                 wall_s=self._limits.call_s if first else self._limits.case_s,

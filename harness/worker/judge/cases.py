@@ -7,10 +7,26 @@ from enum import StrEnum
 
 from suites.task import Case
 
-KINDS = 8
-"""Of degenerate rows, as `distributions.py` numbers them."""
-ZEROS, OUTWEIGHED, NEGATIVE = 0, 4, 6
-"""Three of them: by no guard for zeros, no maximum or a variance in one pass nothing of such a row is right."""
+
+class RowKind(StrEnum):
+    """
+    Kinds of degenerate row; `distributions.py` makes them.
+
+    Each shows a wrong kernel that plain rows do not show: no guard for zeros, no maximum, a variance in one pass, a running
+    maximum that starts at 0, an exponential that vanishes or overflows.
+    """
+
+    ZEROS = "zeros"
+    EQUAL = "equal values"
+    TINY = "tiny values"
+    OUTWEIGHED = "one value outweighs the others"
+    FAR_BELOW = "far below zero"
+    FAR_ABOVE = "far above zero"
+    HALF = "half zeros"
+
+
+FAR = (RowKind.FAR_BELOW, RowKind.FAR_ABOVE)
+"""Not every task has an answer to these kinds: `problem.py` leaves them out where the oracle has none."""
 
 
 class Layout(StrEnum):
@@ -38,8 +54,8 @@ class JudgedCase:
     """The largest finite values that the task's arithmetic bears are among them."""
     masked: bool = False
     """Half of a row is -Inf, from its start."""
-    degenerate: tuple[int, ...] = ()
-    """Kinds of degenerate rows among them, by their numbers in `distributions.py`: zeros, equal, tiny or large values, ..."""
+    degenerate: tuple[RowKind, ...] = ()
+    """Kinds of degenerate rows among them."""
     probe: bool = False
     """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
     twice: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from .cases import KINDS
+from .cases import RowKind
 
 PROBABILITY = 0.001
 FACTOR = 50
@@ -21,11 +21,16 @@ SHARE = 8
 EIGHT = 8
 """Bits of floats that have no infinities."""
 RUN = 16
-ALIKE, OUTWEIGHING, BELOW = 2.0**-6, 2.0**13, 16.0
-"""Size of the values of a row that are all alike; of one that outweighs the others of its row; how many times its spread below zero a
-row lies that is negative: less than a mean may lie from zero whose digits float32 keeps."""
-LARGER, TINY, TINY_NARROW = 8, 2.0**-20, 2.0**-8
-"""Factors of a large row, and of a tiny one: of 16 bits and fewer it is to keep its digits."""
+EQUAL = 2.0**-6
+"""Value of a row whose values are all equal. A power of two, whose sums are exact: no rounding makes a variance of it."""
+OUTWEIGHING = 2.0**13
+"""Size of the one value that outweighs the others of its row."""
+DISTANCE = 150.0
+"""How far from zero a row lies that is far below or above it: beyond 104, where exp vanishes in float32, and beyond 89, where it overflows."""
+SPREAD, WIDEST = 4.0, 8.0
+"""Spread of such a row, and how many times that a value is from the row's mean at most: all values lie beyond 110."""
+TINY, TINY_NARROW = 2.0**-20, 2.0**-8
+"""Factor of a tiny row; the second is for 16 bits and fewer, which are to keep their digits."""
 SPECIAL = (math.nan, math.inf, -math.inf)
 
 
@@ -132,12 +137,13 @@ def inject_degenerate(
     inputs: Mapping[str, torch.Tensor | int | float],
     names: Iterable[str],
     generator: torch.Generator,
-    kinds: Iterable[int] = range(KINDS),
+    kinds: Iterable[RowKind] = tuple(RowKind),
 ) -> None:
-    """Give rows of each named input that holds floats, drawn for each shape, the kinds of `_degenerate` that are asked for, a row each, in place;
-    others stay.
+    """
+    Make one row of each kind in each named input that holds floats, in place; the other rows stay.
 
-    Of a vector, runs of 16 elements are its rows, where they divide it.
+    The rows are drawn for each shape, so that inputs of one shape have the same kind in the same row. The rows of a vector are
+    its runs of 16 elements; a vector that 16 does not divide stays as it is.
     """
     drawn: dict[torch.Size, torch.Tensor] = {}
     for name in names:
@@ -152,30 +158,42 @@ def inject_degenerate(
             drawn[tensor.shape] = torch.randperm(len(rows), generator=generator)
         facts = torch.finfo(tensor.dtype)
         largest = facts.max / SHARE
-        for number, row in zip(kinds, drawn[tensor.shape], strict=False):
+        for kind, row in zip(kinds, drawn[tensor.shape].tolist(), strict=False):
             place = int(torch.randint(columns, (1,), generator=generator))
-            made = _degenerate(rows[row].float(), place, tiny=TINY if facts.bits > 16 else TINY_NARROW)
-            rows[row] = made[number].clamp(-largest, largest).to(tensor.dtype)
+            made = _degenerate(kind, rows[row].float(), place, tiny=TINY if facts.bits > 16 else TINY_NARROW)
+            rows[row] = made.clamp(-largest, largest).to(tensor.dtype)
 
 
-def _degenerate(row: torch.Tensor, place: int, *, tiny: float) -> tuple[torch.Tensor, ...]:
-    """The kinds of rows that can be made of one: all zeros, all alike, tiny, large, outweighed by one, with the largest twice, negative,
-    and zeros up to its middle or from there on.
+def _degenerate(kind: RowKind, row: torch.Tensor, place: int, *, tiny: float) -> torch.Tensor:
+    """The row of a kind that is made of a plain row; `place` is drawn from its columns."""
+    places = torch.arange(len(row), device=row.device)
+    match kind:
+        case RowKind.ZEROS:
+            return torch.zeros_like(row)
+        case RowKind.EQUAL:
+            return torch.full_like(row, EQUAL).copysign(row[place])
+        case RowKind.TINY:
+            return row * tiny
+        case RowKind.OUTWEIGHED:
+            return torch.where(places == place, torch.full_like(row, OUTWEIGHING).copysign(row), row)
+        case RowKind.FAR_BELOW:
+            return _spread_out(row) - DISTANCE
+        case RowKind.FAR_ABOVE:
+            return _spread_out(row) + DISTANCE
+        case RowKind.HALF:
+            return torch.where((places * 2 < len(row)) == (place % 2 == 0), 0.0, row)
+
+
+def _spread_out(row: torch.Tensor) -> torch.Tensor:
     """
-    at = torch.arange(len(row), device=row.device) == place
-    # A power of two, whose sums are exact: no rounding makes a variance of rows that are all alike.
-    alike = torch.full_like(row, ALIKE).copysign(row[place])
-    outweighed = torch.where(at, torch.full_like(row, OUTWEIGHING).copysign(row), row)
-    return (
-        torch.zeros_like(row),
-        alike,
-        row * tiny,
-        row * LARGER,
-        outweighed,
-        torch.where(at, row.max(), row),
-        -LARGER * row.abs() - BELOW * row.std(correction=0),
-        torch.where((torch.arange(len(row), device=row.device) * 2 < len(row)) == (place % 2 == 0), 0.0, row),
-    )
+    The row with a mean of 0 and a spread of `SPREAD`, signs in turns where its values are all equal.
+
+    With a smaller spread no float32 mean would be good enough so far from zero.
+    """
+    deviation = row - row.mean()
+    spread = deviation.square().mean().sqrt()
+    turns = 1.0 - 2.0 * (torch.arange(len(row), device=row.device) % 2)
+    return torch.where(spread > 0, deviation / spread, turns).clamp(-WIDEST, WIDEST) * SPREAD
 
 
 def _places(elements: int, columns: int, generator: torch.Generator) -> torch.Tensor:

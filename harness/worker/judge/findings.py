@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness import limits
 from harness.evaluation import Basis, ErrorReport, Fact, Verdict
 from harness.worker.guest import operators
-from harness.worker.serving.messages import GPU_FAULT, Failed, LeftBehind, Returned
+from harness.worker.serving.messages import GPU_FAULT, NOT_COMPILED, Failed, LeftBehind, Returned
 from suites.task import Task
 
-from . import replay_findings
+from . import kernel_findings, replay_findings
 
 if TYPE_CHECKING:
     from .caller import Run
     from .replays import Outcome
-
-_LINE = re.compile(r"line (\d+)")
 
 
 def structure(returned: Returned, task: Task) -> str:
@@ -45,22 +42,15 @@ def structure(returned: Returned, task: Task) -> str:
     return ""
 
 
-def out_of_bounds(run: Run) -> ErrorReport | None:
-    """Accesses outside every tensor: seen by the interpreter, or proven by a guard zone."""
-    seen = run.returned.traffic.out_of_bounds
-    lead = f"case {run.case.name}: "
-    if seen:
-        more = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
-        line = _LINE.search(seen[0])
-        return ErrorReport(
-            kind="out_of_bounds",
-            message=f"{lead}{seen[0]}{more}",
-            trace="\n".join(seen),
-            line=int(line[1]) if line else None,
-        )
-    if run.broken_guards:
-        return ErrorReport(kind="out_of_bounds", message=f"{lead}memory {run.broken_guards[0]} was written")
-    return None
+def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
+    """Stores outside every tensor, seen by the interpreter or proven by a guard zone, and loads where the task is strict about them."""
+    error = kernel_findings.missed_stores(run.returned.traffic)
+    if error is None and run.broken_guards:
+        message = f"case {run.case.name}: memory {run.broken_guards[0]} was written"
+        error = ErrorReport(kind="out_of_bounds", message=message)
+    return error or kernel_findings.raised(
+        [finding for finding in run.returned.traffic.findings if finding.kind == "out_of_bounds"], task.strict
+    )
 
 
 def of_call(run: Run, task: Task) -> ErrorReport | None:
@@ -86,6 +76,11 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             kind="host_elements",
             message=f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels",
         )
+    if returned.copies > limits.COPIES:
+        return ErrorReport(
+            kind="moved_by_host",
+            message=f"{lead}{returned.copies} copies move elements outside the Triton kernels; move them in a kernel",
+        )
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
         return changed_input(lead, changed[0])
@@ -102,6 +97,14 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             message=(
                 f"{lead}the entry point returned while {returned.unfinished}; let the current stream wait for all work "
                 "before it returns"
+            ),
+        )
+    if returned.changed_state:
+        return ErrorReport(
+            kind="global_state",
+            message=(
+                f"{lead}the call changed {', '.join(returned.changed_state[:5])}; leave global state as it is, "
+                "or restore it before the call returns (random numbers: use a torch.Generator of your own)"
             ),
         )
     if returned.changed_output:
@@ -133,7 +136,9 @@ def changed_input(lead: str, name: str) -> ErrorReport:
 
 def verdict_of(failure: Failed) -> Verdict:
     """What an exception of a candidate's is; a fault on the GPU ends all work of its process there, so it is a crash."""
-    return Verdict.CRASH if failure.kind == GPU_FAULT else Verdict.CALL_ERROR
+    return {GPU_FAULT: Verdict.CRASH, NOT_COMPILED: Verdict.COMPILE_ERROR}.get(
+        failure.kind, Verdict.CALL_ERROR
+    )
 
 
 def patched(*names: str) -> ErrorReport:

@@ -1,7 +1,8 @@
-"""Which cases are judged: a task's own, hidden ones made from them, and exam cases for tasks that mark none.
+"""
+Which cases are judged: a task's own, hidden cases made from them, and exam cases for tasks that mark none. Torch-free.
 
-Torch-free. Hidden cases are known by what they are, never by their sizes and values, which vary with the draw; none is
-a case of the task. What a task allows decides which there are: `axes` and `allows` in its `task.toml`.
+A hidden case is known by its kind. Its sizes and values differ from candidate to candidate, and none is a case of the task.
+`axes` and `allows` in the `task.toml` decide which kinds there are; `docs/tasks.md` lists them.
 """
 
 from __future__ import annotations
@@ -9,52 +10,49 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from suites.signature import parse_signature
 from suites.task import Allowance, Case, Distribution, Task
 
-from .cases import KINDS, NEGATIVE, OUTWEIGHED, ZEROS, JudgedCase, Layout
+from .axes import VECTOR, Axes, Device, Work, first_fitting, sizes_on
+from .cases import JudgedCase, Layout, RowKind
 from .seeds import Draw
 
-SMALL = (2, 17)
-"""Sizes of the case that is smaller than any block."""
-LONG = 1 << 13
-"""Largest size of the case that is as long along its last axis as those of a GPU are."""
-LONG_VOLUME = 1 << 17
-"""Product of its sizes at most."""
-NARROW = (2, 4)
-"""Its other sizes."""
-VECTOR = 8
-"""A ragged size is no multiple of it."""
-MARKED = (5, 17)
-"""Sizes of the case with NaN and Inf: each has a row of its own, and so has -Inf throughout."""
-SEVERAL = (10, 18)
-"""First size of the case whose others are multiples of `ALIGNED`: each kind of degenerate row has one, and some are left as they are."""
-ALIGNED, BLOCKED = 16, 32
-"""Sizes of that case are multiples of the first, which kernels take for whole vectors, and none of the second, as a block's are."""
-WIDE = ((18, 40), (41, 130), (131, 400), (401, 1200))
-"""Last sizes of cases that are small otherwise, from one of these to another: code that looks at sizes meets each kind at some."""
-BLOCKS = 24
-"""Of one of the sizes that blocks divide at most, and one more."""
+Bounds = tuple[int, int]
+"""The smallest and the largest size."""
+
+SMALL: Bounds = (2, 17)
+"""Sizes below any block."""
+NARROW: Bounds = (2, 4)
+FEW: Bounds = (9, 17)
+"""First sizes that leave plain rows beside special values and a degenerate row."""
+MANY: Bounds = (100, 200)
+"""First size on `cpu` of the case with many narrow rows."""
+WIDE: tuple[Bounds, ...] = ((18, 40), (41, 130), (131, 400), (401, 1200))
+"""Last sizes of cases that are small otherwise: code that looks at sizes gets each class by some draw."""
 STEADY = WIDE[2:]
-"""Those of cases with another tiny parameter: so long that no variance vanishes by chance."""
+"""Last sizes for a tiny parameter: so long that no variance vanishes by chance."""
+LONG = 1 << 13
+"""Largest size of the long axis."""
+ALIGNED, BLOCKED = 16, 32
+"""Kernels take multiples of the first for whole vectors, and multiples of the second for whole blocks."""
+BLOCKS = 24
+"""A size that blocks divide has up to so many of `BLOCKED`, and two more."""
+SEVERAL: Bounds = (10, 18)
+"""First size of the case with multiples of `ALIGNED`: each kind of degenerate row has a row, and some rows stay plain."""
 CROWD = 16
-"""First size of a case that has special values and degenerate rows beside others; where there are fewer, they would leave none."""
-EVERY_KIND = tuple(range(KINDS))
-TELLING = (ZEROS, OUTWEIGHED, NEGATIVE)
-"""Of few rows one has one of these."""
-BETWEEN = (100, 200)
-"""First size on `cpu` of the case whose sizes on a GPU lie anywhere between small ones and its own."""
-TRIES = 64
-PARTS = (0.25, 256, 1024)
-"""A parameter's other value is a part of its default, so that shares stay shares: from this on, in so many steps of one in so many."""
+"""First size from which on a case has every kind of degenerate row beside plain rows."""
+PARTS = (1, 2, 4, 8)
+"""A case that asks for too much work is drawn again with sizes up to a half, a quarter and an eighth."""
+SINGLE = (RowKind.ZEROS, RowKind.OUTWEIGHED, RowKind.FAR_BELOW)
+"""A case of few rows has a row of one of these kinds; a row that stands alone has one value that outweighs the others."""
+SHARES = (256, 1024)
+"""A parameter's other value is 256 to 511 of 1024 parts of its default, so that shares stay shares."""
 TINY = (1e-20, 1e-3)
-"""A default between these is nobody's share, but an `eps` or the like. It is also given as that part of one and, as that of its own, divided
-by `SMALLER`: a clamp anywhere between shows."""
+"""A default between these is an `eps` or the like: a part of one and a value far below the default show a clamp."""
 SMALLER = 1024
 LAYOUTS = {
     Allowance.OFFSET: (Layout.OFFSET,),
@@ -63,61 +61,47 @@ LAYOUTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Sizes that an axis may have."""
-
-    low: int
-    high: int | None
-    """`None`: cost alone bounds it."""
-    step: int
-    vary: bool
-
-
 def open_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
-    """The task's open cases, then the hidden ones made from them."""
-    return _with_hidden(task, task.open_cases, draw)
+    """The task's open cases, then hidden cases made from them."""
+    return _with_hidden(task, task.open_cases, draw, exam=False)
 
 
 def exam_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
-    """The cases kept for the exam, or for a task without any those made from its open cases; then hidden ones."""
-    return _with_hidden(task, task.exam_cases or tuple(_derived_exam(task, draw)), draw)
+    """The exam's cases, or for a task without such cases some made from its open cases; then hidden cases."""
+    return _with_hidden(task, task.exam_cases or tuple(_derived_exam(task, draw)), draw, exam=True)
 
 
-def _with_hidden(task: Task, bases: Sequence[Case], draw: Draw) -> tuple[JudgedCase, ...]:
-    return (*(JudgedCase(case) for case in bases), *_Making(task, bases, draw, prefix="hidden").cases())
+def _with_hidden(task: Task, bases: Sequence[Case], draw: Draw, *, exam: bool) -> tuple[JudgedCase, ...]:
+    maker = _Maker(task, bases, draw, prefix="hidden", exam=exam)
+    return (*(JudgedCase(case) for case in bases), *maker.cases())
 
 
 def _derived_exam(task: Task, draw: Draw) -> Iterator[Case]:
-    """Ragged ones of each dtype and, where the task knows outliers, with those; else values of another seed."""
-    making = _Making(task, task.open_cases, draw, prefix="exam")
-    if not making.varies:
-        base = making.widest[draw.one_of(sorted(making.widest), "exam")]
+    """A ragged case of each dtype and distribution; where no axis varies, other values of an open case."""
+    maker = _Maker(task, task.open_cases, draw, prefix="exam", exam=True)
+    if not maker.axes.vary:
+        base = maker.widest[draw.one_of(sorted(maker.widest), "exam")]
         yield msgspec.structs.replace(base, name=f"exam: other values of {base.name}", exam=True)
         return
-    for dtype in making.widest:
-        for distribution in making.distributions(dtype):
-            case = making.ragged(dtype, f"{distribution} {dtype}")
+    for dtype in maker.widest:
+        for distribution in maker.distributions(dtype):
+            case = maker.ragged(dtype, f"{distribution} {dtype}")
             yield msgspec.structs.replace(case, distribution=distribution, exam=True)
 
 
-class _Making:
-    """Makes cases from `bases`, one kind after the other."""
+class _Maker:
+    """Makes hidden cases from `bases`, one kind after the other."""
 
-    def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, *, prefix: str) -> None:
+    def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, *, prefix: str, exam: bool) -> None:
         self._task = task
         self._bases = bases
         self._signature = parse_signature(task.entry_points[0].signature)
         self._draw = draw
         self._prefix = prefix
-        self._ranges = _ranges(task)
+        self._exam = exam
         self._known = {_distinct(case) for case in (*task.cases, *bases)}
-        self._shown = {
-            (device, axis, _sizes(case, device)[axis])
-            for case in (*task.cases, *bases)
-            for axis in case.cpu
-            for device in ("cpu", "gpu")
-        }
+        self._work = Work(task)
+        self.axes = Axes(task, bases, draw, prefix)
         self.widest: dict[str, Case] = {}
         """The largest case of each dtype."""
         for case in bases:
@@ -125,145 +109,130 @@ class _Making:
             if math.prod(case.cpu.values()) > math.prod(known.cpu.values()):
                 self.widest[case.dtype] = case
 
-    @property
-    def varies(self) -> bool:
-        """Whether any axis may have other sizes."""
-        return any(one.vary for one in self._ranges.values())
-
     def distributions(self, dtype: str) -> tuple[Distribution, ...]:
-        """Those that the task's own cases of the dtype have, the exam's among them."""
-        return tuple(
-            kind
-            for kind in Distribution
-            if any(case.dtype == dtype and case.distribution is kind for case in self._task.cases)
-        )
+        """The distributions that the task's own cases of the dtype have, the exam's among them."""
+        cases = [case for case in self._task.cases if case.dtype == dtype]
+        return tuple(kind for kind in Distribution if any(case.distribution is kind for case in cases))
 
     def cases(self) -> Iterator[JudgedCase]:
-        """Everything that the task allows, cheap kinds once, ragged ones for each dtype."""
-        small = self._small("small, of parameters")
-        if self.varies:
-            ragged = [self.ragged(dtype, f"ragged {dtype}") for dtype in self.widest]
-            for case in ragged:
-                if _distinct(case) not in self._known:
-                    yield JudgedCase(case, hidden=True)
-        yield from self._rough()
-        if self.varies:
-            yield JudgedCase(small, hidden=True, parameters=True)
+        """Every kind that the task allows."""
+        yield from self._rough_values()
+        if self.axes.vary:
+            yield from self._ragged()
+            yield from self._plain("small, of parameters", parameters=True)
             yield from self._edges()
             yield from self._long()
-            yield from self._between()
+            yield from self._many_rows()
             yield from self._blocked()
-        aligned = list(self._aligned()) if self.varies else []
-        yield from aligned
-        known = next((one.case for one in aligned), None)
-        for allowance, layouts in LAYOUTS.items():
-            if allowance in self._task.allows:
-                for layout in layouts:
-                    served = layout is Layout.OFFSET
-                    kind = f"{layout}, without gradients" if served else str(layout)
-                    made = self._roughened(self._small(kind, last=WIDE))
-                    yield dataclasses.replace(made, layout=layout, no_gradients=served)
-        if self._task.quantization is not None and self._task.quantization.probe is not None:
-            for dtype, base in self.widest.items():
-                kind, plain = f"quantization probe {dtype}", Distribution.STANDARD
-                case = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=plain)
-                yield JudgedCase(case, hidden=True, probe=True)
-        floating = [dtype for dtype in self.widest if "float" in dtype]
+            yield from self._aligned()
+        yield from self._layouts()
+        yield from self._probes()
+        floating = tuple(dtype for dtype in self.widest if "float" in dtype)
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
-            case = self._small("NaN and Inf", dtypes=floating, sizes=MARKED, last=WIDE)
-            yield JudgedCase(case, hidden=True, special=True)
-            case = self._small("large values", dtypes=floating)
-            yield JudgedCase(self._swapped(case, small), hidden=True, extreme=True)
-            yield from self._narrow_special(floating)
-        if len(self._signature.required) > 1:
-            yield JudgedCase(self._small("one tensor twice", last=WIDE), hidden=True, twice=True)
+            yield from self._plain("large values", dtypes=floating, extreme=True)
+        if len(self._signature.required) > 1 and not self._task.in_place:
+            yield from self._plain("one tensor twice", last=WIDE, twice=True)
         for name, default in self._defaults():
-            share = self._share("share", name)
-            others = {"another": default * share}
             if TINY[0] <= default <= TINY[1]:
-                others |= {"a large": share, "a small": default * share / SMALLER}
-            for kind, value in others.items():
-                called = f"{kind} {name}"
-                case = self._small(called, last=STEADY)
-                if kind == "another" and known is not None:
-                    # Code that keeps something by shape has met this one with the default.
-                    case = msgspec.structs.replace(known, name=f"{self._prefix}: {called}")
-                yield JudgedCase(case, hidden=True, scalars=((name, value),))
-
-    def _share(self, kind: str, name: str) -> float:
-        """Which part of its default a parameter gets."""
-        return PARTS[0] + self._draw.number(PARTS[1], self._prefix, kind, name) / PARTS[2]
-
-    def _defaults(self) -> Iterator[tuple[str, float]]:
-        """Parameters of the entry point whose default is a positive number with a fraction, and that default."""
-        for name, text in self._signature.defaults.items():
-            default = ast.literal_eval(text)
-            if isinstance(default, float) and 0 < default < math.inf:
-                yield name, default
+                value = default * self._share("small", name) / SMALLER
+                yield from self._plain(f"a small {name}", last=STEADY, scalars=((name, value),))
 
     def ragged(self, dtype: str, kind: str) -> Case:
         """About as large as the largest case of the dtype, no size a multiple of a vector or known from the task."""
         base = self.widest[dtype]
-        return self._case(
-            base,
-            kind,
-            cpu={axis: self._near(base, "cpu", axis, kind) for axis in base.cpu},
-            gpu={axis: self._near(base, "gpu", axis, kind) for axis in base.gpu},
-            distribution=self._draw.one_of(self.distributions(dtype), self._prefix, kind),
+
+        def make(part: int) -> Case:
+            sizes = {
+                device: {axis: self._near(base, device, axis, kind, grow=part == 1) for axis in base.cpu}
+                for device in ("cpu", "gpu")
+            }
+            distribution = self._draw.one_of(self.distributions(dtype), self._prefix, kind)
+            return self._case(base, kind, cpu=sizes["cpu"], gpu=sizes["gpu"], distribution=distribution)
+
+        return first_fitting(self._work, make, PARTS[:2]) or make(2)
+
+    def _ragged(self) -> Iterator[JudgedCase]:
+        """The same ragged sizes in each dtype: what is kept by shape has to be right in all. Rough values in all dtypes but one."""
+        first = self._draw.one_of(tuple(self.widest), self._prefix, "ragged")
+        made = (self._in_each_dtype(self.ragged(dtype, "ragged")) for dtype in self.widest)
+        cases = next((cases for cases in made if all(map(self._work.fits, cases))), ())
+        for case in cases:
+            if _distinct(case) not in self._known:
+                yield JudgedCase(case, hidden=True) if case.dtype == first else self._roughened(case)
+
+    def _in_each_dtype(self, case: Case) -> tuple[Case, ...]:
+        """The sizes of a ragged case in each dtype."""
+        return tuple(
+            msgspec.structs.replace(
+                case,
+                name=f"{self._prefix}: ragged {dtype}",
+                dtype=dtype,
+                distribution=self._draw.one_of(self.distributions(dtype), self._prefix, "ragged", dtype),
+            )
+            for dtype in self.widest
         )
 
-    def _rough(self) -> Iterator[JudgedCase]:
-        """Each case of the task with all that values may be, and other parameters: code that looks at sizes may not count on mild ones, nor
-        on defaults, at any of them.
+    def _rough_values(self) -> Iterator[JudgedCase]:
         """
+        The sizes of a case of the task with all that values may be, and another value of each parameter.
+
+        Code that knows these sizes can count neither on mild values there nor on defaults. A tiny default becomes a large value,
+        any other a part of itself. The exam has such a case for each of its cases.
+        """
+        made = []
         for base in self._bases:
             kind = f"rough values, {base.name}"
-            scalars = tuple((name, default * self._share(kind, name)) for name, default in self._defaults())
-            plain = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=base.distribution)
-            made = self._roughened(plain)
-            if scalars or made.special or made.degenerate or made.case.distribution is not base.distribution:
-                yield dataclasses.replace(made, scalars=scalars)
-            for number in TELLING if len(made.degenerate) == 1 else ():
-                if number not in made.degenerate:
-                    case = msgspec.structs.replace(plain, name=f"{plain.name}, kind {number}")
-                    yield JudgedCase(case, hidden=True, degenerate=(number,))
+            scalars = tuple(
+                (name, self._share(kind, name) * (1.0 if TINY[0] <= default <= TINY[1] else default))
+                for name, default in self._defaults()
+            )
+            case = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=base.distribution)
+            rough = dataclasses.replace(self._roughened(case), scalars=scalars)
+            if (
+                scalars
+                or rough.special
+                or rough.degenerate
+                or rough.case.distribution is not base.distribution
+            ):
+                made.append(rough)
+        if self._exam or not made:
+            yield from made
+            return
+        crowded = [case for case in made if _first(case.case) >= CROWD]
+        yield self._draw.one_of(crowded or made, self._prefix, "rough values")
 
     def _roughened(self, case: Case) -> JudgedCase:
-        """The case with outliers where the task has them, and with special values and degenerate rows where it allows them and there is room."""
-        several = min(next(iter(each.values())) for each in (case.cpu, case.gpu)) >= CROWD
-        kinds = EVERY_KIND if several else (self._draw.one_of(TELLING, self._prefix, case.name, "kind"),)
-        return JudgedCase(
-            msgspec.structs.replace(case, distribution=self._roughest(case)),
-            hidden=True,
-            special=several and Allowance.SPECIAL_VALUES in self._task.allows and "float" in case.dtype,
-            degenerate=kinds if self._may_degenerate(case) else (),
-        )
-
-    def _may_degenerate(self, case: Case) -> bool:
-        """Whether the task allows degenerate rows, and the case has enough values to make some of."""
-        enough = min(math.prod(each.values()) for each in (case.cpu, case.gpu)) >= CROWD
-        return Allowance.DEGENERATE_ROWS in self._task.allows and "float" in case.dtype and enough
-
-    def _roughest(self, case: Case) -> Distribution:
-        """Outliers, where the task has them in the case's dtype."""
-        outlier = Distribution.OUTLIER
-        return outlier if outlier in self.distributions(case.dtype) else case.distribution
+        """The case with outliers, special values and degenerate rows, as far as the task allows them and rows leave room."""
+        rows, floating = _first(case), "float" in case.dtype
+        elements = min(math.prod(sizes.values()) for sizes in (case.cpu, case.gpu))
+        special = floating and Allowance.SPECIAL_VALUES in self._task.allows
+        kinds: tuple[RowKind, ...] = ()
+        if floating and Allowance.DEGENERATE_ROWS in self._task.allows and elements >= CROWD:
+            kinds = tuple(RowKind)
+        if rows < CROWD:
+            kinds = kinds and (self._draw.one_of(SINGLE, self._prefix, case.name, "kind"),)
+        if rows == 1 and kinds:
+            kinds = (RowKind.OUTWEIGHED,)
+        if rows < FEW[0]:  # a special value hides the rest of its row
+            special = special and not kinds
+        made = msgspec.structs.replace(case, distribution=self._roughest(case))
+        return JudgedCase(made, hidden=True, special=special, degenerate=kinds)
 
     def _edges(self) -> Iterator[JudgedCase]:
-        """One axis at its smallest, each in turn, then all of them."""
+        """One axis at its smallest, each in turn; the exam has all axes at one element, too."""
         for edge in (1, 0):
             axes = [
-                axis
-                for axis, one in self._ranges.items()
-                if one.vary and one.low <= edge and edge % one.step == 0
+                name
+                for name, axis in self.axes.ranges.items()
+                if axis.vary and axis.low <= edge and edge % axis.step == 0
             ]
-            for axis in axes:
-                yield from self._edge(f"{axis}={edge}", [axis], edge)
-            if edge == 1 and len(axes) > 1:
+            for name in axes:
+                yield from self._edge(f"{name}={edge}", [name], edge)
+            if self._exam and edge == 1 and len(axes) > 1:
                 yield from self._edge("all sizes 1", axes, edge)
 
     def _edge(self, kind: str, axes: Sequence[str], size: int) -> Iterator[JudgedCase]:
-        """The axes at one size, in a dtype drawn from those in which the task has no such case; none where it has all."""
+        """The axes at one size, in a dtype in which the task has no such case; none where it has all."""
         edge = dict.fromkeys(axes, size)
         made = []
         for dtype in self.widest:
@@ -275,167 +244,183 @@ class _Making:
             yield self._roughened(self._draw.one_of(made, self._prefix, kind, "dtype"))
 
     def _long(self) -> Iterator[JudgedCase]:
-        """As long along the last axis as a GPU's cases are, which is most often what rows or sums run along, and narrow otherwise.
-
-        None where open cases are about as long, or where the task leaves no choice of sizes.
-        """
-        *others, axis = self._ranges
+        """The last axis as long as on a GPU, up to `LONG`, the others narrow; none where open cases are about as long."""
+        *others, axis = self.axes.ranges
         kind = f"long {axis}"
-        base = self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
-        high = min(LONG, max(case.gpu[axis] for case in self._task.cases))
-        if high <= 2 * max(case.cpu[axis] for case in self._task.cases):
-            return
-        sizes = {other: self._within(base.cpu[other], other, *NARROW, kind) for other in others}
-        sizes[axis] = self._within(base.cpu[axis], axis, high * 7 // 8, high, kind)
-        case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=self._roughest(base))
-        masked = Allowance.SPECIAL_VALUES in self._task.allows and "float" in base.dtype
-        if sizes[axis] != base.cpu[axis] and math.prod(sizes.values()) <= LONG_VOLUME:
+        base = self._drawn_base(kind)
+        most = min(LONG, max(case.gpu[axis] for case in self._task.cases))
+        least = 2 * max(case.cpu[axis] for case in self._task.cases)
+
+        def make(part: int) -> Case | None:
+            high = most // part
+            sizes = {other: self._within(base, other, NARROW, kind) for other in others}
+            sizes[axis] = self._within(base, axis, (high * 7 // 8, high), kind)
+            if high <= least or sizes[axis] == base.cpu[axis]:
+                return None
+            return self._case(base, kind, cpu=sizes, gpu=sizes, distribution=self._roughest(base))
+
+        case = first_fitting(self._work, make, PARTS)
+        if case is not None:
+            masked = Allowance.SPECIAL_VALUES in self._task.allows and "float" in base.dtype
             yield JudgedCase(case, hidden=True, masked=masked)
 
-    def _between(self) -> Iterator[JudgedCase]:
-        """On a GPU anything between small sizes and its own, on `cpu` many rows that are narrow."""
+    def _many_rows(self) -> Iterator[JudgedCase]:
+        """On `cpu` many rows that are narrow; on a GPU sizes anywhere between small ones and its own."""
         kind = "between"
-        base = self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
-        first, *others = self._ranges
-        if base.cpu == base.gpu:
-            made = {axis: self._halfway(base.cpu[axis], axis, kind) for axis in base.cpu}
-        elif others:
-            made = {axis: self._within(base.cpu[axis], axis, *SMALL, kind) for axis in others}
-            made = {first: self._within(base.cpu[first], first, *BETWEEN, kind)} | made
-        else:
-            made = {
-                first: self._within(base.cpu[first], first, 2 * base.cpu[first], 3 * base.cpu[first], kind)
-            }
-        if made != base.cpu and (base.cpu == base.gpu or math.prod(made.values()) <= LONG_VOLUME):
-            case = self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
-            if _distinct(case) not in self._known:
-                yield self._roughened(case)
+        base = self._drawn_base(kind)
+        first, *others = self.axes.ranges
+
+        def make(part: int) -> Case | None:
+            if base.cpu == base.gpu:
+                sizes = {axis: self._halfway(base.cpu[axis], axis, kind) for axis in base.cpu}
+            elif others:
+                low, high = MANY
+                sizes = {first: self._within(base, first, (low // part, high // part), kind)}
+                sizes |= {axis: self._within(base, axis, _shrunk(SMALL, part), kind) for axis in others}
+            else:
+                size = base.cpu[first] // part
+                sizes = {first: self._within(base, first, (2 * size, 3 * size), kind)}
+            case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
+            return None if sizes == base.cpu or _distinct(case) in self._known else case
+
+        yield from map(self._roughened, _any(first_fitting(self._work, make, PARTS)))
 
     def _halfway(self, largest: int, axis: str, kind: str) -> int:
         """A size between small ones and the largest, each power of two as likely as the others."""
         doublings = (largest // SMALL[1]).bit_length()
         if not doublings:
             return largest
-        low = SMALL[1] << self._draw.number(doublings, self._prefix, kind, axis, "doublings")
-        return self._within(largest, axis, low, min(2 * low, largest), kind)
+        low = SMALL[1] << self._number(doublings, kind, axis, "doublings")
+        return self.axes.within(largest, axis, low, min(2 * low, largest), kind)
 
     def _aligned(self) -> Iterator[JudgedCase]:
-        """Few rows, and along the other axes sizes that vectors divide and blocks do not; degenerate rows where the task allows them,
-        then in each dtype with the same sizes: what is kept by shape is to be right in all.
-        """
-        floating = tuple(dtype for dtype in self.widest if "float" in dtype)
-        degenerate = Allowance.DEGENERATE_ROWS in self._task.allows and bool(floating)
-        kind = "degenerate rows" if degenerate else f"multiples of {ALIGNED}"
-        dtypes = floating if degenerate else (self._draw.one_of(tuple(self.widest), self._prefix, kind),)
-        base = self.widest[self._draw.one_of(dtypes, self._prefix, kind)]
-        first, *others = self._ranges
-        made = {axis: self._vectors(base.cpu[axis], axis, kind) for axis in others or (first,)}
-        if others:
-            made = {first: self._within(base.cpu[first], first, *SEVERAL, kind)} | made
-        if not degenerate and not any(size % ALIGNED == 0 and size % BLOCKED for size in made.values()):
-            return
-        for dtype in dtypes:
-            called = f"{kind} {dtype}" if degenerate else kind
-            case = self._case(
-                self.widest[dtype], called, cpu=made, gpu=made, distribution=Distribution.STANDARD
-            )
-            if not degenerate and _distinct(case) in self._known:
-                return
-            yield JudgedCase(case, hidden=True, degenerate=EVERY_KIND if degenerate else ())
+        """Few rows, and along the other axes multiples of 16 and not of 32; every kind of degenerate row, no special values."""
+        kind = f"multiples of {ALIGNED}"
+        base = self._drawn_base(kind)
+        first, *others = self.axes.ranges
+
+        def vectors(axis: str, part: int) -> int:
+            kept = base.cpu[axis] // part
+            low, high = kept * 5 // 8, max(kept * 5 // 4, 3 * ALIGNED)
+            return self.axes.multiple(base.cpu[axis], axis, low, high, kind, of=ALIGNED, not_of=BLOCKED)
+
+        def make(part: int) -> Case | None:
+            aligned = self._aligned_axes(part)
+            sizes = {
+                axis: vectors(axis, part) if axis in aligned else self._within(base, axis, NARROW, kind)
+                for axis in others or (first,)
+            }
+            if others:
+                sizes = {first: self._within(base, first, SEVERAL, kind)} | sizes
+            case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
+            is_aligned = any(size % ALIGNED == 0 and size % BLOCKED for size in sizes.values())
+            return case if is_aligned and _distinct(case) not in self._known else None
+
+        for case in _any(first_fitting(self._work, make, PARTS)):
+            made = self._roughened(case)
+            yield dataclasses.replace(made, special=False, degenerate=made.degenerate and tuple(RowKind))
 
     def _blocked(self) -> Iterator[JudgedCase]:
-        """Rows in eights, and along the other axes multiples of 32, as most people have: blocks divide them."""
+        """Rows in eights, and along the other axes multiples of 32, which blocks divide. None where an axis is not free."""
         kind = f"multiples of {BLOCKED}"
-        base = self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
-        first, *others = self._ranges
-        if not others or any(
-            self._ranges[axis].step > 1 or self._ranges[axis].high is not None for axis in self._ranges
-        ):
+        base = self._drawn_base(kind)
+        first, *others = self.axes.ranges
+        if not others or not self.axes.are_free:
             return
-        made = {axis: BLOCKED * (2 + self._draw.number(BLOCKS, self._prefix, kind, axis)) for axis in others}
-        made = {first: CROWD + VECTOR * self._draw.number(2, self._prefix, kind, first)} | made
-        case = self._case(base, kind, cpu=made, gpu=made, distribution=base.distribution)
-        if all(self._ranges[axis].vary for axis in made) and math.prod(made.values()) <= LONG_VOLUME:
-            yield self._roughened(case)
 
-    def _swapped(self, case: Case, small: Case) -> Case:
-        """The case with the sizes of a small one in reverse, as many elements in another shape, where all axes take any size."""
-        sizes = dict(zip(small.cpu, reversed(small.cpu.values()), strict=True))
-        if any(not one.vary or one.step > 1 or one.low > SMALL[0] for one in self._ranges.values()):
-            return case
-        if any(one.high is not None and one.high < SMALL[1] for one in self._ranges.values()):
-            return case
-        return msgspec.structs.replace(case, cpu=sizes, gpu=sizes)
+        def make(part: int) -> Case:
+            aligned = self._aligned_axes(part)
+            sizes = {first: CROWD + VECTOR * self._number(2, kind, first)}
+            for axis in others:
+                blocks = 2 + self._number(BLOCKS // part, kind, axis)
+                sizes[axis] = BLOCKED * blocks if axis in aligned else self._within(base, axis, NARROW, kind)
+            return self._case(base, kind, cpu=sizes, gpu=sizes, distribution=base.distribution)
 
-    def _vectors(self, kept: int, axis: str, kind: str) -> int:
-        """A size about as large as `kept` that is a multiple of `ALIGNED` and none of `BLOCKED`; `kept` where the axis allows none."""
-        allowed = self._ranges[axis]
-        if not allowed.vary:
-            return kept
-        step = math.lcm(ALIGNED, allowed.step)
-        low, high = max(kept * 5 // 8, allowed.low, step), max(kept * 5 // 4, 3 * step)
-        high = high if allowed.high is None else min(high, allowed.high)
-        low += -low % step
-        for attempt in range(TRIES if high >= low else 0):
-            number = self._draw.number((high - low) // step + 1, self._prefix, kind, axis, str(attempt))
-            size = low + number * step
-            if size % BLOCKED and ("cpu", axis, size) not in self._shown:
-                return size
-        return kept
+        yield from map(self._roughened, _any(first_fitting(self._work, make, PARTS)))
 
-    def _narrow_special(self, dtypes: Sequence[str]) -> Iterator[JudgedCase]:
-        """NaN and Inf where an axis has one element, each in turn: code for that alone may not look at values."""
-        for axis, one in self._ranges.items():
-            if not one.vary or one.low > 1 or one.step > 1:
-                continue
-            case = self._small(f"NaN and Inf, {axis}=1", dtypes, sizes=MARKED)
-            sizes = case.cpu | {axis: 1}
-            yield JudgedCase(msgspec.structs.replace(case, cpu=sizes, gpu=sizes), hidden=True, special=True)
+    def _aligned_axes(self, part: int) -> tuple[str, ...]:
+        """All axes but the first; the last alone in the smallest case."""
+        axes = tuple(self.axes.ranges)
+        return axes[-1:] if part == PARTS[-1] else axes[1:] or axes
 
-    def _small(
+    def _layouts(self) -> Iterator[JudgedCase]:
+        """Small inputs with rough values in each layout; those that begin inside a storage where torch keeps no gradients."""
+        for allowance, layouts in LAYOUTS.items():
+            for layout in layouts if allowance in self._task.allows else ():
+                served = layout is Layout.OFFSET
+                kind = f"{layout}, without gradients" if served else str(layout)
+                for plain in self._plain(kind, sizes=FEW, last=WIDE):
+                    rough = self._roughened(plain.case)
+                    yield dataclasses.replace(rough, layout=layout, no_gradients=served)
+
+    def _probes(self) -> Iterator[JudgedCase]:
+        """The inputs of a quantization's probe in each dtype."""
+        if self._task.quantization is not None and self._task.quantization.probe is not None:
+            for dtype, base in self.widest.items():
+                kind, standard = f"quantization probe {dtype}", Distribution.STANDARD
+                case = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=standard)
+                yield JudgedCase(case, hidden=True, probe=True)
+
+    def _plain(
         self,
         kind: str,
         dtypes: Sequence[str] = (),
         *,
-        sizes: tuple[int, int] = SMALL,
-        last: Sequence[tuple[int, int]] = (),
-    ) -> Case:
-        """Sizes from the first to the second of `sizes`, the last of one of `last`, where it says any; the same on every device."""
+        sizes: Bounds = SMALL,
+        last: Sequence[Bounds] = (),
+        **properties: object,
+    ) -> Iterator[JudgedCase]:
+        """A small case, its last size within one of `last` where there are such; the same on every device."""
         dtype = self._draw.one_of(tuple(dtypes or self.widest), self._prefix, kind)
         base = self.widest[dtype]
-        made = {axis: self._within(base.cpu[axis], axis, *sizes, kind) for axis in base.cpu}
-        if last:
-            *others, final = base.cpu
-            room = LONG_VOLUME // max(math.prod(made[axis] for axis in others), 1)
-            low, high = self._draw.one_of(last, self._prefix, kind, "last")
-            made[final] = self._within(base.cpu[final], final, low, min(high, max(room, low)), kind)
-        return self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
 
-    def _near(self, base: Case, device: str, axis: str, kind: str) -> int:
-        """A size close to the base's: larger on `cpu`, where a kernel made for the open sizes shows; within them on a GPU."""
-        size = _sizes(base, device)[axis]
+        def make(part: int) -> Case:
+            made = {axis: self._within(base, axis, _shrunk(sizes, part), kind) for axis in base.cpu}
+            if last:
+                *_, final = base.cpu
+                bounds = self._draw.one_of(last, self._prefix, kind, "last")
+                made[final] = self._within(base, final, _shrunk(bounds, part), kind)
+            return self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
+
+        case = first_fitting(self._work, make, PARTS) or make(PARTS[-1])
+        yield JudgedCase(case, hidden=True, **properties)  # type: ignore[arg-type]
+
+    def _near(self, base: Case, device: Device, axis: str, kind: str, *, grow: bool) -> int:
+        """A size close to the base's: larger on `cpu` with `grow`, where a kernel made for the open sizes shows; else within them."""
+        size = sizes_on(base, device)[axis]
         low, high = size + 1, size * 5 // 4
-        if device == "gpu" or self._ranges[axis].high is not None:
-            most = max(_sizes(case, device)[axis] for case in self._task.cases)
-            low, high = size * 5 // 8, min(high, most)
+        if device == "gpu" or not grow or self.axes.ranges[axis].high is not None:
+            most = max(sizes_on(case, device)[axis] for case in self._task.cases)
+            low, high = size * 5 // 8, min(high if grow else size, most)
         if size < SMALL[0] + 1:
-            low, high = SMALL[0], SMALL[1] if device == "cpu" else SMALL[0] + 1
-        return self._within(size, axis, low, high, f"{kind} {device}", device)
+            low, high = SMALL[0], SMALL[1] if device == "cpu" and grow else SMALL[0] + 1
+        return self.axes.within(size, axis, low, high, f"{kind} {device}", device)
 
-    def _within(self, kept: int, axis: str, low: int, high: int, kind: str, device: str = "cpu") -> int:
-        """A size from `low` to `high` as the axis allows; `kept` where it allows no other."""
-        allowed = self._ranges[axis]
-        low = max(low, allowed.low, 2)
-        high = high if allowed.high is None else min(high, allowed.high)
-        if not allowed.vary or high < low:
-            return kept
-        for attempt in range(TRIES):
-            size = low + self._draw.number(high - low + 1, self._prefix, kind, axis, str(attempt))
-            size -= size % allowed.step
-            ragged = allowed.step % VECTOR == 0 or size % VECTOR or high - low < VECTOR
-            if size >= low and ragged and (device, axis, size) not in self._shown:
-                return size
-        return kept
+    def _within(self, base: Case, axis: str, bounds: Bounds, kind: str) -> int:
+        return self.axes.within(base.cpu[axis], axis, *bounds, kind)
+
+    def _drawn_base(self, kind: str) -> Case:
+        return self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
+
+    def _roughest(self, case: Case) -> Distribution:
+        """Outliers, where the task has them in the case's dtype."""
+        outlier = Distribution.OUTLIER
+        return outlier if outlier in self.distributions(case.dtype) else case.distribution
+
+    def _defaults(self) -> Iterator[tuple[str, float]]:
+        """Parameters of the entry point whose default is a positive number with a fraction, and that default."""
+        for name, text in self._signature.defaults.items():
+            default = ast.literal_eval(text)
+            if isinstance(default, float) and 0 < default < math.inf:
+                yield name, default
+
+    def _share(self, kind: str, name: str) -> float:
+        """The part of its default that a parameter gets, from 0.25 to 0.5."""
+        least, whole = SHARES
+        return (least + self._number(least, kind, name)) / whole
+
+    def _number(self, below: int, *purpose: str) -> int:
+        return self._draw.number(below, self._prefix, *purpose)
 
     def _case(
         self, base: Case, kind: str, *, cpu: dict[str, int], gpu: dict[str, int], distribution: Distribution
@@ -450,26 +435,18 @@ class _Making:
         )
 
 
-def _ranges(task: Task) -> dict[str, _Range]:
-    """Of each axis: what `task.toml` says, else what its open cases show.
-
-    They show that an axis varies freely when no number divides all its sizes; an axis that is always a multiple of
-    something may stand in a relation to others, or be a power of two, and is left as the cases have it.
-    """
-    found = {}
-    for axis in task.cases[0].cpu:
-        said = task.axes.get(axis)
-        if said is not None:
-            found[axis] = _Range(low=said.min, high=None, step=said.multiple_of, vary=said.vary)
-            continue
-        shown = {_sizes(case, device)[axis] for case in task.open_cases for device in ("cpu", "gpu")}
-        free = math.gcd(*(size for size in shown if size > 1)) == 1
-        found[axis] = _Range(low=min(shown), high=max(shown), step=1, vary=free)
-    return found
+def _shrunk(bounds: Bounds, part: int) -> Bounds:
+    low, high = bounds
+    return low, max(low, high // part)
 
 
-def _sizes(case: Case, device: str) -> Mapping[str, int]:
-    return case.cpu if device == "cpu" else case.gpu
+def _any(case: Case | None) -> tuple[Case, ...]:
+    return () if case is None else (case,)
+
+
+def _first(case: Case) -> int:
+    """The first size, where inputs most often have their rows."""
+    return min(next(iter(sizes.values())) for sizes in (case.cpu, case.gpu))
 
 
 def _distinct(case: Case) -> tuple[object, ...]:

@@ -15,7 +15,6 @@ from harness.worker.serving import linux, place
 from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
-    Abandon,
     Alive,
     Begin,
     Entered,
@@ -57,7 +56,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         request = JUDGE_REQUESTS.decode(frame.payload)
         judge.part()
         match request:
-            case Proceed() | Abandon() | Leased() | Timer():
+            case Proceed() | Leased() | Timer():
                 continue  # for a trial that is over
             case Weigh():
                 judge.weigh(request)
@@ -164,7 +163,7 @@ class Judge:
         self.tell(Alive())
 
     def wait_for_go(self) -> bool:
-        """Whether the engine wants the trial to go on; `False` when it abandons it or hung up."""
+        """Whether the engine wants the trial to go on; `False` when it hung up."""
         try:
             return isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Proceed)
         except ChannelClosed:

@@ -15,7 +15,7 @@ from .seeds import POOL, Draw
 PATIENCE = 3
 """A replay may take this many times as long as the call itself may."""
 MANY = 8
-"""Calls of the smallest case in a row: state that grows or wears out shows."""
+"""Calls of a small case in a row in an exam: state that grows or wears out shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,9 @@ class Step:
     again: bool = False
     """The tensors of the step before, where that is possible."""
     config: int = 0
-    """Of autotuned kernels: declared cases are judged with the first, and so is one tensor twice, which may not come about; each other call
-    with the next."""
+    """Which config of autotuned kernels runs. Declared cases run the first one, and so does one tensor twice, which may be left out."""
+    poison: int = 0
+    """Drawn for each call: what fresh memory holds in it, see `harness/worker/serving/poison.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,42 +70,58 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
         begin = draw.number(declared, "first case")
         cases = (*cases[begin:declared], *cases[:begin], *cases[declared:])
     first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
-    numbered = [case.name for case in cases if case.hidden and not case.twice]
-    configs = dict(zip(numbered, _shuffled(1, len(numbered), draw, "configs"), strict=True))
-    execution = tuple(Step(case, first[case.name], config=configs.get(case.name, 0)) for case in cases)
-    repeats = _repeats(cases, first, draw)
-    further = _shuffled(1 + len(numbered), len(repeats), draw, "further configs")
-    return Plan(
-        execution,
-        tuple(
-            dataclasses.replace(step, config=config) for step, config in zip(repeats, further, strict=True)
-        ),
+    repeats = _repeats(cases, first, draw, exam=exam)
+    # Small cases show little of a config: large ones get the low numbers, which every autotuned kernel has.
+    numbered = sorted((case for case in cases if case.hidden and not case.twice), key=_elements, reverse=True)
+    half = -(-len(numbered) // 2)
+    large, small = ([case.name for case in part] for part in (numbered[:half], numbered[half:]))
+    numbers = _shuffled(1, half, draw, "large cases")
+    numbers += _shuffled(1 + half + len(repeats), len(small), draw, "small cases")
+    configs = dict(zip((*large, *small), numbers, strict=True))
+    further = _shuffled(1 + half, len(repeats), draw, "repeats")
+    execution = [Step(case, first[case.name], config=configs.get(case.name, 0)) for case in cases]
+    repeated = [
+        dataclasses.replace(step, config=number) for step, number in zip(repeats, further, strict=True)
+    ]
+    steps = tuple(
+        dataclasses.replace(step, poison=draw.number(1 << 16, "poison", str(at)))
+        for at, step in enumerate((*execution, *repeated))
     )
+    return Plan(steps[: len(cases)], steps[len(cases) :])
 
 
 def _shuffled(begin: int, count: int, draw: Draw, purpose: str) -> list[int]:
-    """So many numbers from `begin` on, in an order that the guest cannot know: whose cases are small, a text would know otherwise."""
+    """The numbers from `begin` on, as many as `count`, in an order that the guest cannot know."""
     return sorted(range(begin, begin + count), key=lambda number: draw.number(1 << 32, purpose, str(number)))
 
 
-def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -> tuple[Step, ...]:
-    """A as before; A twice in the same tensors; B; A as before once more, then changed in its middle alone; then a small
-    case many times.
+def _repeats(
+    cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw, *, exam: bool
+) -> tuple[Step, ...]:
+    """
+    A declared case with the inputs of before, then with other values in the very same tensors, then with values that differ from
+    the first ones in the middle alone; another case; and the first inputs once more.
+
+    An exam goes on with a small case many times.
     """
     declared = [case for case in cases if not case.hidden]
-    one = draw.one_of(declared, "repeated case")
-    others = [case for case in cases if case.case.cpu != one.case.cpu and not case.twice]
-    other = draw.one_of(others, "case between") if others else one
-    again, new, newer, *_ = _others(first[one.name], draw, one.name)
+    repeated = draw.one_of(declared, "repeated case")
+    others = [case for case in cases if case.case.cpu != repeated.case.cpu and not case.twice]
+    others = sorted(others, key=_elements, reverse=True)[: -(-len(others) // 2)]
+    other = draw.one_of(others, "case between") if others else repeated
+    place = first[repeated.name]
     steps = [
-        Step(one, first[one.name]),
-        Step(one, again, hold=True),
-        Step(one, new, again=True),
+        Step(repeated, place, hold=True),
+        Step(repeated, _others(place, draw, repeated.name)[0], hold=True, again=True),
+        Step(repeated, POOL + place, again=True),
         Step(other, _others(first[other.name], draw, other.name)[0]),
-        Step(one, newer),
-        Step(one, first[one.name], hold=True),
-        Step(one, POOL + first[one.name], again=True),
+        Step(repeated, place),
     ]
+    return (*steps, *(_many(cases, draw) if exam else ()))
+
+
+def _many(cases: tuple[JudgedCase, ...], draw: Draw) -> tuple[Step, ...]:
+    """The smallest plain case `MANY` times, in tensors of its own and in those of the call before by turns."""
     # A case of one element has too few answers to tell one call's from another's.
     plain = [
         case
@@ -113,11 +130,10 @@ def _repeats(cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw) -
     ]
     small = min(plain, key=lambda case: (_elements(case) < MANY, _elements(case)))
     places = (draw.places("many", small.name) * MANY)[:MANY]
-    steps += [
+    return tuple(
         Step(small, place, hold=at % 2 == 0, again=at % 2 == 1 and places[at - 1] != place)
         for at, place in enumerate(places)
-    ]
-    return tuple(steps)
+    )
 
 
 def _others(place: int, draw: Draw, name: str) -> list[int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import torch
 
 from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec
@@ -17,7 +19,7 @@ from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
 from . import seeds
-from .cases import JudgedCase, Layout
+from .cases import FAR, JudgedCase, Layout, RowKind
 from .distributions import inject_degenerate, inject_extremes, inject_mask, inject_outliers, inject_special
 from .layouts import laid_out, with_free_strides
 from .neighbours import alike, with_other_middle
@@ -41,6 +43,7 @@ class Problem:
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
         settle = getattr(module, "settle_inputs", None)
         self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
+        self._far: dict[str, tuple[RowKind, ...]] = {}
         self._specified: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[ArgumentSpec, ...]] = {}
         self._probe_inputs = self._make_inputs
         if task.quantization is not None and task.quantization.probe is not None:
@@ -82,10 +85,43 @@ class Problem:
             special=case.special,
             extreme=case.extreme,
             masked=case.masked,
-            degenerate=case.degenerate,
+            degenerate=self._answerable(case),
             probe=case.probe,
         )
         return dict(case.scalars) | drawn
+
+    def _answerable(self, case: JudgedCase) -> tuple[RowKind, ...]:
+        """The case's kinds of degenerate row, without those to which the task has no answer."""
+        if not set(case.degenerate) & set(FAR):
+            return case.degenerate
+        dtype = case.case.dtype
+        if dtype not in self._far:
+            self._far[dtype] = tuple(kind for kind in FAR if self._has_answer(kind, dtype))
+        return tuple(kind for kind in case.degenerate if kind not in FAR or kind in self._far[dtype])
+
+    def _has_answer(self, kind: RowKind, dtype: str) -> bool:
+        """
+        Whether the oracle's answer is finite in the output's dtype where each input has such a row.
+
+        Asked in the largest open case of the dtype, at `cpu` sizes. Metrics over a whole output have no answer: one row with
+        large values hides the other rows.
+        """
+        if self._task.quantization is not None:
+            return False
+        cases = [case for case in self._task.cases if case.dtype == dtype]
+        largest = max(cases, key=lambda case: math.prod(case.cpu.values()))
+        standard = Distribution.STANDARD
+        asked = msgspec.structs.replace(largest, gpu=largest.cpu, distribution=standard)
+        try:
+            inputs = self._made(asked, 0, f"answer to {kind}", degenerate=(kind,))
+            outputs = self.oracle(asked, inputs)
+        except BadProblem:
+            return False
+        return all(
+            bool((truth.abs() <= torch.finfo(torch_dtype(dtype_of(output, asked))).max).all())
+            for output, truth in zip(self._task.outputs, outputs, strict=True)
+            if torch_dtype(dtype_of(output, asked)).is_floating_point
+        )
 
     def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
         """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
@@ -116,7 +152,7 @@ class Problem:
         special: bool = False,
         extreme: bool = False,
         masked: bool = False,
-        degenerate: tuple[int, ...] = (),
+        degenerate: tuple[RowKind, ...] = (),
         probe: bool = False,
     ) -> Inputs:
         make = self._probe_inputs if probe else self._make_inputs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,9 +9,8 @@ import msgspec
 import torch
 
 from harness import limits, signatures
-from harness.evaluation import Basis, ErrorReport, Fact, Layer, Verdict
+from harness.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Verdict
 from harness.worker.compiler.compiler import CaseSpec
-from harness.worker.compiler.noted import Launched, entered, launched
 from harness.worker.serving import place
 from harness.worker.serving.messages import (
     Begin,
@@ -25,14 +23,13 @@ from harness.worker.serving.messages import (
     Load,
     Loaded,
 )
-from harness.worker.serving.records import Contents, Launch, Table
 
-from . import findings, wording
+from . import findings, kernel_findings, wording
 from .answers import Answers
 from .caller import Caller, Run
 from .link import CandidateRaised, GuestGone, GuestLied, GuestLink, GuestSlow, VerifierLink
 from .plan import Step, make_plan
-from .problem import BadProblem, Problem, specified
+from .problem import BadProblem, Problem
 from .replays import Replays
 from .seeds import POOL
 from .vault import Given
@@ -67,13 +64,14 @@ class Trial:
         self._case = ""
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
-        self._tables: tuple[Table, ...] = ()
+        self._kept_findings: list[Finding] = []
+        """Findings that are of no one call."""
         self._answers = Answers(begin.task, tf32=place.has_tf32())
-        self._caller = Caller(link, begin.task, begin.limits, self._given)
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
         """Cases and places of the pool where a neighbour, or one tensor for two inputs, is no input of the task's."""
         self._replays = Replays(verifier, begin, self._plan, self._given)
+        self._caller = Caller(link, begin.task, begin.limits, self._given, self._replays.wants)
 
     def run(self) -> Judged:
         """The verdict; whatever the guest does, there is one."""
@@ -85,7 +83,6 @@ class Trial:
                 self._judge.tell(
                     FirstCallPassed(
                         cases=self._specifications(),
-                        once=self._specifications_here(),
                         ahead=self._specifications_ahead(),
                     )
                 )
@@ -139,8 +136,7 @@ class Trial:
             wrong = signatures.difference(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
-        self._tables = loaded.tables
-        self._replays.study(loaded.tables)
+        self._replays.study()
         run = self._run(self._plan.execution[0], first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
         self._judge.leave("call", detail, ok=True)
@@ -194,9 +190,7 @@ class Trial:
             lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
         )
         self._refuse(findings.of_farewell(self._left))
-        unproven = self._replays.unproven()
-        if unproven is not None:
-            raise Stop(Verdict.UNSUPPORTED, unproven)
+        self._refuse(kernel_findings.raised(self._findings(), self._task.strict))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
         self._judge.leave(
             "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True
@@ -248,9 +242,7 @@ class Trial:
             when = ", ".join(filter(None, (_sizes(run), self._config(run))))
             raise Stop(
                 Verdict.WRONG,
-                wording.mismatch(
-                    mismatch, when, run.returned.traffic.bent_promises, tuned=_tuned_without_reset(run)
-                ),
+                wording.mismatch(mismatch, when),
             )
 
     def _repeated(self, run: Run) -> None:
@@ -261,15 +253,15 @@ class Trial:
         before, stale = self._answers.was_right(run), self._answers.is_stale(run)
         mismatch = self._answers.mismatch(run)
         if mismatch is None:
+            if self._begin.exam and self._answers.has_other_bits(run) and not self._tuned(run):
+                self._kept_findings.append(wording.not_deterministic(run.case.name))
             return
         if stale:
             raise Stop(Verdict.REJECTED, wording.stale(run.case.name))
         if before and not self._tuned(run):
             raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
         if self._tuned(run):
-            raise Stop(
-                Verdict.WRONG, wording.mismatch(mismatch, self._config(run), tuned=_tuned_without_reset(run))
-            )
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, self._config(run)))
         raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _tuned(self, run: Run) -> bool:
@@ -288,16 +280,8 @@ class Trial:
     def _specifications(self) -> msgspec.Raw:
         return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
 
-    def _specifications_here(self) -> msgspec.Raw:
-        """Of the declared cases, at the sizes and with the strides that they are called with."""
-        steps = [step for step in self._plan.execution if not step.case.hidden]
-        found = tuple(specified(step.case.name, self._given(step).inputs) for step in steps)
-        return msgspec.Raw(msgspec.msgpack.encode(found))
-
     def _specifications_ahead(self) -> msgspec.Raw:
         """Of the hidden cases that a GPU will run, where one does next."""
-        if self._begin.compiled:
-            return msgspec.Raw(msgspec.msgpack.encode(()))
         plan = make_plan(self._task.at_gpu_sizes, self._begin.seed, self._begin.source, exam=self._begin.exam)
         hidden = [step.case.case for step in plan.execution if step.case.hidden]
         found: list[CaseSpec] = []
@@ -306,15 +290,9 @@ class Trial:
                 found += self._problem.specifications((case,))
         return msgspec.Raw(msgspec.msgpack.encode(found))
 
-    def _launched(self) -> tuple[Launched, ...]:
-        contents: dict[int, Contents | Table] = {one.storage: one for one in self._tables}
-        told: list[Launched | None] = []
-        for run in self._runs:
-            record = run.returned.record
-            contents |= entered(record) if record is not None else {}
-            if not run.step.case.hidden:
-                told.append(launched(run.case.name, record, contents))
-        return tuple(one for one in told if one is not None)
+    def _findings(self) -> tuple[Finding, ...]:
+        called = (finding for run in self._runs for finding in run.returned.traffic.findings)
+        return kernel_findings.each_once((*called, *self._replays.findings, *self._kept_findings))
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure
@@ -336,22 +314,13 @@ class Trial:
                 *known,
             ),
             margins=self._answers.margins,
-            launched=self._launched(),
+            findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
         )
 
 
 def _all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:
     return all(bool(output.isfinite().all()) for output in outputs)
-
-
-def _tuned_without_reset(run: Run) -> bool:
-    """Whether a trial run of an autotuned kernel was followed by the launch itself at once."""
-    record = run.returned.record
-    return record is not None and any(
-        isinstance(one, Launch) and one.trial and isinstance(after, Launch)
-        for one, after in itertools.pairwise(record.steps)
-    )
 
 
 def _sizes(run: Run) -> str:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from harness.evaluation import ErrorReport, Mismatch
+from harness.evaluation import ErrorReport, Finding, Mismatch
 from suites.task import EntryPoint
 
 
-def mismatch(
-    found: Mismatch, when: str = "", bent: Sequence[str] = (), *, tuned: bool = False
-) -> ErrorReport:
-    """A wrong output; `bent` are promises of the kernel's that lanes break, which may be why.
-
-    `tuned`: a kernel was tuned before, with nothing reset, which may be why too.
-    """
+def mismatch(found: Mismatch, when: str = "") -> ErrorReport:
+    """A wrong output."""
     lead = f"case {found.case}{', ' + when if when else ''}: output `{found.output}`"
     if found.dtype != found.expected_dtype:
         return _mismatch("dtype", f"{lead} has dtype {found.dtype}, expected {found.expected_dtype}", found)
@@ -34,12 +27,6 @@ def mismatch(
         parts.append(f"{found.inf_got} Inf where {found.inf_expected} are expected")
     if found.metrics:
         parts.append(", ".join(f"{name} {value:.6g}" for name, value in found.metrics.items()))
-    parts += [f"{one}: a device may give such lanes any value, here their group's first" for one in bent]
-    if tuned:
-        parts.append(
-            "an autotuned kernel ran before on the same tensors, as it does many times while it is tuned: "
-            "what it adds to needs `reset_to_zero` or `restore_value`"
-        )
     return _mismatch("mismatch", "; ".join(parts), found)
 
 
@@ -96,6 +83,12 @@ def not_repeatable(case: str) -> ErrorReport:
             "uninitialised memory or a race"
         ),
     )
+
+
+def not_deterministic(case: str) -> Finding:
+    """Right both times, with other bits."""
+    message = "a second call with the same inputs gave other bits within the tolerance: atomics, a race or state between calls"
+    return Finding(kind="not_deterministic", message=message, case=case)
 
 
 def stale(case: str) -> ErrorReport:

@@ -29,6 +29,7 @@ from harness.worker.serving.channel import Channel
 from harness.worker.serving.messages import ENCODER, Hello, Spawn
 
 from . import sampling
+from .budget import Budget
 from .sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, together
 
 _READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
@@ -47,12 +48,16 @@ def main(channel: Channel, spawn: Spawn) -> None:
     interpreter.prepare(target)
     sampling.install()
     module = import_candidate(scratch / trace.NAME, request.source)
-    for spec in CASES.decode(request.cases):
-        report = sample_case(module, request, spec, hardware(target).dies)
+    specifications = CASES.decode(request.cases)
+    budget = Budget(len(specifications))
+    for spec in specifications:
+        report = sample_case(module, request, spec, hardware(target).dies, budget)
         channel.send(msgspec.msgpack.encode(report))
 
 
-def sample_case(module: ModuleType, request: Sample, spec: CaseSpec, dies: int) -> CaseSampled:
+def sample_case(
+    module: ModuleType, request: Sample, spec: CaseSpec, dies: int, budget: Budget
+) -> CaseSampled:
     """The report on one case: whatever the candidate raises, there is one."""
     began = time.perf_counter()
     sampler = sampling.Sampler(dies)
@@ -61,7 +66,7 @@ def sample_case(module: ModuleType, request: Sample, spec: CaseSpec, dies: int) 
     try:
         arguments = zero_arguments(spec)
         sampler.admit(arguments)
-        with running(sampler), host, _Calls(host):
+        with budget.case(), running(sampler), host, _Calls(host):
             getattr(module, request.entry_point)(**arguments)
     except SystemExit:
         why = "the candidate ended its process"

@@ -4,7 +4,7 @@ Runs a few programs of each launch at `gpu` sizes and counts what they ask memor
 
 Loads answer with made-up values and stores go nowhere, so only addresses and masks are computed. Some programs run
 once more with other values: where they then ask for other bytes, what the kernel does depends on its data and a sample
-says nothing. Touches the internals of Triton's interpreter (3.6 and 3.7); for a process that does nothing else.
+says nothing. Nor does it where the CPU seconds of a sample are spent. Touches the internals of Triton's interpreter (3.6 and 3.7); for a process that does nothing else.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ WAITING = 1024
 """The very same access so many times in a row is a program's that waits for what nobody here writes."""
 CHECKED = 2
 """Programs that run again with other values."""
+STEP, LOADS = 7, 16
+"""Made-up values differ by so much from one load to the next; after so many loads they begin anew, so that they fit into 8 bits."""
 MERGED = 256
 """Parts of a footprint that are kept before they are merged."""
 
@@ -70,6 +72,10 @@ class Sampler(Observation):
         self.flows: list[Flow] = []
         self.remarks: dict[str, None] = {}
         self.other_values = False
+        self.loads = 0
+        """Of the program that runs, so far."""
+        self.falling = False
+        """Whether later loads give smaller values than earlier ones, where values are `other_values`."""
         self.program = Program()
         self._cost = 0.0
         self._alike = 0
@@ -121,7 +127,9 @@ class Sampler(Observation):
         return tuple(self._misses.values())[:MAX_REPORTS]
 
     def run(self, grid: Programs, run_program: RunProgram) -> None:
-        """Run the programs that stand for one launch, and add its flow."""
+        """Run the programs that stand for one launch, and add its flow; none of a case that is left out."""
+        if self.unsupported is not None:
+            raise cannot(self.unsupported)
         programs = {grid.middle: self._one(grid.middle, grid, run_program)}
         # The first one says what they cost: the same kernel at the same sizes always has the same sample.
         chosen = grid.sample(int(AFFORDABLE / max(self._cost, 1)))
@@ -134,19 +142,25 @@ class Sampler(Observation):
         self.flows.append(extrapolation.flow(grid, chosen, programs, sizes, loose))
 
     def _one(self, number: int, grid: Programs, run_program: RunProgram) -> Program:
-        self.program, self._cost = Program(), 0.0
+        self.program, self._cost, self.loads = Program(), 0.0, 0
         run_program(grid.position(number))
         return self.program
 
     def _moved(
         self, programs: Mapping[int, Program], grid: Programs, run_program: RunProgram
     ) -> frozenset[int]:
-        """Run them again with other values: the allocations that are then addressed elsewhere."""
+        """
+        Run them again with other values: the allocations that are then addressed elsewhere.
+
+        Values rise from load to load in one program and fall in the other: the difference of two loaded values, as of the
+        bounds of a row, is more than 0 in one of them.
+        """
         loose: set[int] = set()
-        self.other_values = True
+        self.other_values, self.falling = True, False
         try:
             for number, program in programs.items():
                 before, after = program.trail, self._one(number, grid, run_program).trail
+                self.falling = True
                 pairs = list(zip(before, after, strict=False))
                 differs = next((old for old, new in pairs if not old.asks_as(new)), None)
                 if differs is not None or len(before) != len(after):
@@ -266,9 +280,13 @@ def _touch(kind: str, ptrs: Any, mask: Any) -> None:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros; for the second look small values that differ from lane to lane, of both signs where there are two, the first not 0."""
-    if not _sampler().other_values:
+    """Zeros; for the second look small values that differ from lane to lane and from load to load, the first not 0."""
+    sampler = _sampler()
+    if not sampler.other_values:
         return np.zeros(shape, dtype=dtype)
+    load = sampler.loads % LOADS
+    sampler.loads += 1
+    level = STEP * (LOADS - 1 - load if sampler.falling else load)
     count = int(np.prod(shape))
     least = 0 if np.dtype(dtype).kind in "ub" else -1
-    return (np.arange(2, count + 2) % 5 + least).reshape(shape).astype(dtype)
+    return (np.arange(2, count + 2) % 5 + least + level).reshape(shape).astype(dtype)

@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from harness.device import Device
-from harness.evaluation import ErrorReport, Fact, Layer, Margin, Weakness
+from harness.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
 from harness.limits import TimeLimits
 from harness.signatures import Parameter
-from harness.worker.compiler.noted import Launched
 from suites.task import Task
 
-from .records import Record, Table
+from .records import Record
 
 # Engine and nursery ------------------------------------------------------------------------------------------------
 
@@ -116,16 +115,10 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     limits: TimeLimits
     exam: bool
     """Judge the exam cases in place of the open ones."""
-    compiled: bool
-    """Replays also run kernels as Triton's compiler reads them; needless where a device judges next what the compiler made."""
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
     """The candidate compiled: go on with the execution."""
-
-
-class Abandon(msgspec.Struct, frozen=True, tag="abandon"):
-    """The interpreter refused the candidate meanwhile: the trial ends without an execution."""
 
 
 class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
@@ -184,12 +177,10 @@ class Alive(msgspec.Struct, frozen=True, tag="alive"):
 
 
 class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
-    """The first case ran; the compile stage is next, then `Proceed` or `Abandon`."""
+    """The first case ran; the compile stage is next, then `Proceed`."""
 
     cases: msgspec.Raw
     """Argument specifications of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling guest."""
-    once: msgspec.Raw
-    """Of the same cases in the order of their calls, at the sizes at which they run here."""
     ahead: msgspec.Raw
     """Of hidden cases, where a GPU is to run them next: their kernels are compiled beside the others, if that costs no time."""
 
@@ -209,9 +200,9 @@ class CaseTraffic(msgspec.Struct, frozen=True):
     dot_flops: int
     launches: int
     programs: int
-    out_of_bounds: tuple[str, ...]
-    uninitialised: tuple[str, ...] = ()
-    bent_promises: tuple[str, ...] = ()
+    missed_stores: tuple[str, ...] = ()
+    """The first few stores outside every tensor, each in a line."""
+    findings: tuple[Finding, ...] = ()
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):
@@ -223,15 +214,14 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     sandbox: tuple[Layer, ...]
     facts: tuple[Fact, ...]
     margins: tuple[Margin, ...] = ()
-    launched: tuple[Launched, ...] = ()
-    """What the declared cases launched, of those of which there is a whole record."""
+    findings: tuple[Finding, ...] = ()
     kernels: tuple[str, ...] = ()
     """That any call launched."""
     guest_ended: bool = False
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 
 
-JudgeRequest = Begin | Proceed | Abandon | Weigh | Specify
+JudgeRequest = Begin | Proceed | Weigh | Specify
 JudgeReport = Entered | Left | Alive | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
 
 # Judge and guest ---------------------------------------------------------------------------------------------------
@@ -301,11 +291,15 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """Arguments that are given by their place, in order; the others are by their name."""
     no_gradients: bool = False
     """Make the call where torch keeps no gradients."""
+    poison: int = 0
+    """Which of `poison.KINDS` memory holds that the call allocates."""
     config: int = 0
     """Which config autotuned kernels run with, of those that their pruning leaves, beginning anew beyond the last."""
     memory: SharedAt | None = None
     answers_at: int = 0
     """From here on outputs may be put into `memory`."""
+    record: bool = False
+    """Record the call, so that it can be replayed."""
 
 
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
@@ -324,8 +318,6 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     target: str
     allowed: tuple[str, ...]
     """Operators that may compute on the host."""
-    once: msgspec.Raw
-    """Specifications at the sizes at which the cases are run elsewhere, for their launches to be noted."""
     ahead: msgspec.Raw
     """Of further cases, which nobody reports of: what they launch is compiled where there are cores for it."""
     side_by_side: bool = True
@@ -334,7 +326,8 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
 
 GPU_FAULT = "gpu_fault"
 OUT_OF_MEMORY = "out_of_memory"
-"""Kinds of `Failed` that only a GPU has: it lost the process's work, or has no room for it."""
+NOT_COMPILED = "compile"
+"""Kinds of `Failed` that only a GPU has: it lost the process's work, has no room for it, or Triton does not compile the kernel for it."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -359,8 +352,6 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
 
     nonce: str
     parameters: dict[str, tuple[Parameter, ...]]
-    tables: tuple[Table, ...] = ()
-    """Tensors that the import left: made before there were inputs, so they hold no answers."""
     not_reached: str = ""
     """Why the judge's memory cannot be opened; empty when it can, or when that was not asked."""
 
@@ -408,12 +399,16 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unsupported: str
     changed_output: bool
     """Whether this call wrote into what the call before had returned."""
+    changed_state: tuple[str, ...] = ()
+    """Global settings that the call left changed, as `global_state.py` names them."""
     unfinished: str = ""
     """What of the call's work still ran when it returned, in words; empty when nothing did."""
+    copies: int = 0
+    """Copies of tensors that the host made."""
     record: Record | None = None
-    """What the call did to memory, for a clean process to do again."""
+    """What the call did to memory, for a clean process to do again; `None` where that was not asked for."""
     unrecorded: str = ""
-    """Why there is no record."""
+    """Why there is no record; empty where none was asked for."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
@@ -448,7 +443,6 @@ class Study(msgspec.Struct, frozen=True, tag="study"):
     target: str
     allowed: tuple[str, ...]
     """Tensor operators that the task allows."""
-    tables: tuple[Table, ...]
 
 
 class Replay(msgspec.Struct, frozen=True, tag="replay"):
@@ -458,20 +452,9 @@ class Replay(msgspec.Struct, frozen=True, tag="replay"):
     record: Record
     arguments: tuple[Argument, ...]
     arena_bytes: int
-    again: bool
-    """The call is the one replayed last: memory that outlives calls goes back to what it was before it."""
-    gap: bool
-    """Calls between this one and the one replayed last were not replayed: memory that they left is not known."""
     backwards: bool = False
-    """The programs of each launch are run from the last to the first, and all else that has no order goes another way than forwards."""
-    in_order: bool = False
-    """All else alone: programs wait for those before them."""
-    elsewhere: int = 0
-    """Whose arithmetic it is, of many devices, which must make no difference; 0 for the interpreter's own."""
-    reads: bool = True
-    """What Python read of the inputs must be what it would read now; what it read of other memory must be in any case."""
-    compiled: bool = False
-    """Kernels are run as Triton's compiler reads them, by their IR."""
+    """The programs of each launch run from the last to the first."""
+    find_races: bool = False
 
 
 class ReplayedOutput(msgspec.Struct, frozen=True):
@@ -502,10 +485,10 @@ class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
     """The record did not run to its end."""
 
     kind: str
-    """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unknown` (it cannot be told),
-    `in_order` (not backwards, as programs wait for others), `unread` (a kernel's IR holds what is not known here)."""
+    """`refused` (no honest call makes such a record), `diverged` (Python had read other values), `unable` (the verifier cannot run it),
+    `waits` (not backwards, as programs wait for others)."""
     message: str
-    finding: str = ""
+    error_kind: str = ""
     """Of a refused record, the kind of the error report."""
     line: int | None = None
 

@@ -21,7 +21,6 @@ from harness import limits
 from harness.environment import INTERPRET
 
 from . import linux, server
-from .high_heap import python_command
 from .messages import NURSERY_REQUESTS, Bear, Kill
 
 
@@ -97,8 +96,8 @@ class Nursery:
         os.set_inheritable(end, True)
         mode = "fork" if bear.forks else "exec"
         return os.posix_spawn(
-            python_command()[0],
-            [*python_command(), "-m", server.__name__, str(end), mode],
+            sys.executable,
+            [sys.executable, "-m", server.__name__, str(end), mode],
             self._environment | _interpreting(bear),
             file_actions=[(os.POSIX_SPAWN_DUP2, complaints, 2)],
             setsid=True,

@@ -9,17 +9,17 @@ from typing import TypeAlias
 
 import msgspec
 
+LOWEST_ADDRESS = 1 << 32
+"""Integers from here on may be addresses; those below are numbers."""
 MAX_STEPS = 16384
 """Of one call; a longer record is not replayed."""
-MAX_DEPTH = 32
-"""Of values that hold values: who reads a record goes down into them."""
 
 
 class View(msgspec.Struct, frozen=True, tag="view"):
     """A tensor: where it lies in which storage."""
 
     storage: int
-    """Number that the guest gave the storage, for as long as it lives."""
+    """Number of the storage in this record."""
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -40,23 +40,17 @@ class Constant(msgspec.Struct, frozen=True, tag="constant"):
 
 
 class Items(msgspec.Struct, frozen=True, tag="items"):
-    """A tuple or list of values; `ValueError` where they hold others too deeply."""
+    """A tuple or list of values."""
 
     items: tuple[Value, ...]
     fields: tuple[str, ...] = ()
     """Names of the items, where they have some."""
 
-    def __post_init__(self) -> None:
-        _hold_depth(self)
-
 
 class Constexpr(msgspec.Struct, frozen=True, tag="constexpr"):
-    """A value in `tl.constexpr`; `ValueError` where it holds others too deeply."""
+    """A value in `tl.constexpr`."""
 
     value: Value
-
-    def __post_init__(self) -> None:
-        _hold_depth(self)
 
 
 class Language(msgspec.Struct, frozen=True, tag="language"):
@@ -107,22 +101,8 @@ Value: TypeAlias = (
 """What an argument can be; `Items` and `Constexpr` hold values again."""
 
 
-def _hold_depth(value: Items | Constexpr) -> None:
-    level: list[Value] = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, (Items, Constexpr))
-            for inner in (one.items if isinstance(one, Items) else (one.value,))
-        ]
-        if not level:
-            return
-    raise ValueError(f"values hold values more than {MAX_DEPTH} deep")
-
-
 class Contents(msgspec.Struct, frozen=True, tag="contents"):
-    """Memory whose contents entered from the host, or that was there before: bytes, or poison where there are none."""
+    """Memory that was there before the call: its bytes, or poison where there are none."""
 
     storage: int
     size_bytes: int
@@ -182,10 +162,6 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     """Of parameters whose annotation fixes it, as `i8` and `*fp16`."""
     computes_constants: bool = False
     """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
-    debug: bool = False
-    """Its checks are compiled unless a launch says otherwise: `tl.device_assert`, and of integers that wrap around."""
-    noinline: bool = False
-    """It stays a function of its own in the compiled code."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -196,21 +172,8 @@ class Record(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     functions: tuple[FunctionNotes, ...]
     returned: tuple[View, ...]
-    forgotten: tuple[int, ...] = ()
-    """Storages that were gone when the call began."""
     excess: str = ""
     """What the call did more of than a record holds, so that the record ends there; empty when it is whole."""
-
-
-class Table(msgspec.Struct, frozen=True):
-    """A tensor that the import of the candidate left, before there were inputs."""
-
-    storage: int
-    data: bytes
-    addresses: tuple[tuple[int, Address], ...] = ()
-    """Places (in bytes) that hold the address of other memory."""
-    made: str = ""
-    """How it was made, where a kernel was given it, so that its bytes are others where none runs; else empty."""
 
 
 def trials(record: Record) -> frozenset[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from harness.worker.compiler import compiling, recompiling
+from harness.worker.compiler import compiling
 from harness.worker.guest import guest
 from harness.worker.health import health
 from harness.worker.judge import judge
@@ -32,7 +32,6 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "guest": guest.main,
     "verifier": verifier.main,
     "compiler": compiling.main,
-    "recompiler": recompiling.main,
     "sampler": sampler.main,
     "timer": timer.main,
     "health": health.main,

@@ -32,7 +32,6 @@ from harness.removal import remove
 
 from . import linux, warden
 from .channel import Channel
-from .high_heap import python_command
 from .messages import (
     ENCODER,
     SERVER_REPORTS,
@@ -172,14 +171,14 @@ class Server:
             os.close(descriptor)
 
     def _keep_spares(self) -> None:
-        python = python_command()
         while not self._forks and sum(slot.worker is None for slot in self._slots.values()) < _SPARES:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
             def become_spare(end: socket.socket = theirs) -> NoReturn:
                 os.set_inheritable(end.fileno(), True)
                 os.execv(
-                    python[0], [*python, "-m", "harness.worker.serving.server", str(end.fileno()), "spare"]
+                    sys.executable,
+                    [sys.executable, "-m", "harness.worker.serving.server", str(end.fileno()), "spare"],
                 )
 
             self._start(None, become_spare, control=ours)
@@ -371,8 +370,6 @@ def _warm_up(*, compiling: bool) -> None:
         warm.specialise_once()
         if compiling:
             warm.compile_once()
-        else:
-            warm.lower_once()
     except Exception:  # noqa: BLE001 -- whatever a triton without this back end raises
         traceback.print_exc()
 

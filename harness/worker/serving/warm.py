@@ -38,12 +38,3 @@ def compile_once() -> None:
     with tempfile.TemporaryDirectory(prefix="wavedeck-warm-") as folder, triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder
         triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
-
-
-def lower_once() -> None:
-    """What every lowering in an interpreting process begins with (`ttir`): the compiler's own library, read from its files."""
-    from triton.compiler import code_generator  # noqa: F401 -- the compiler imports it only when it is asked
-
-    from harness.worker.ttir import lowering
-
-    lowering.library()

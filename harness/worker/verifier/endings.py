@@ -15,9 +15,5 @@ class Diverged(Exception):
     """Python read other values when the record was made: with these inputs it might have gone another way."""
 
 
-class InOrder(Exception):
-    """Programs wait for others of their launch, which they take to be run before them."""
-
-
-class NotKnown(Exception):
-    """The record names memory of a call that was not replayed."""
+class ProgramsWait(Exception):
+    """Programs wait for programs of their launch that have lower numbers, so that they cannot run from the last to the first."""

@@ -13,7 +13,6 @@ from harness.worker.serving.records import Items, Operator, Value, View
 
 from . import shadow
 from .endings import Refused
-from .host_copies import PART_COPIES
 from .memory import Memory, dtype_named
 
 
@@ -35,7 +34,7 @@ class HostOperators:
             raise Refused(f"there is no tensor operator `{step.name}.{step.overload}`")
         named = {name: self._value(value) for name, value in step.named.items()}
         if any(one.name == "device" for one in function._schema.arguments):
-            named["device"] = self._memory.device
+            named["device"] = torch.device("cpu")
         try:
             result = function(*(self._value(value) for value in step.arguments), **named)
         except (RuntimeError, TypeError, ValueError) as error:
@@ -75,31 +74,13 @@ class HostOperators:
             memory.poison(tensor)
             return
         sources = _values_of(step) if step.name in operators.FREE else _views_of(step)
-        if step.name not in operators.FREE and any(map(memory.is_left, sources)):
-            raise Refused(
-                f"line {step.line}: `{step.name}` reads what an earlier call left; no answer may hang on the calls before",
-                kind="kept_state",
-            )
-        memory.lasting.write(view, item_bytes, sources, memory.contents(view.storage))
         if step.name in operators.MOVING or (step.name in operators.SETTING and sources):
-            self._moved(step, view, item_bytes, sources[-1])
+            source = sources[-1]
+            memory.shadows.copy(view, item_bytes, source, dtype_named(source.dtype).itemsize)
         elif step.name in operators.FILLING:
             memory.shadows.fill(view, item_bytes, shadow.FILLED)
         else:
             memory.shadows.fill(view, item_bytes, shadow.OPERATED)
-
-    def _moved(self, step: Operator, view: View, item_bytes: int, source: View) -> None:
-        memory = self._memory
-        source_bytes = dtype_named(source.dtype).itemsize
-        memory.lasting.copy(view, item_bytes, source, source_bytes)
-        memory.shadows.copy(view, item_bytes, source, source_bytes)
-        if memory.copies.add(view.storage, part=memory.is_part(view) or memory.is_part(source)):
-            raise Refused(
-                f"more than {PART_COPIES} copies by `{step.name}` into or out of parts of tensors move elements outside the "
-                "Triton kernels; move them in a kernel",
-                kind="moved_by_host",
-                line=step.line,
-            )
 
 
 def _values_of(step: Operator) -> list[View]:

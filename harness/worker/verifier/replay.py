@@ -6,19 +6,18 @@ Nothing of the candidate's host code takes part, so outputs that are right here 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
 
-import numpy as np
 import torch
 import triton
-from triton.runtime import interpreter
+from triton.runtime import interpreter as triton_interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.guest.record import digest
-from harness.worker.interpreter import launches, tuning
+from harness.worker.interpreter import interpreter, launches, tuning
+from harness.worker.interpreter.races import Races
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.records import (
     Address,
@@ -26,29 +25,22 @@ from harness.worker.serving.records import (
     Contents,
     Descriptor,
     Function,
-    FunctionNotes,
     HostRead,
     Language,
     Launch,
     Operator,
     Record,
     Reinterpreted,
-    Table,
     Value,
     View,
     trials,
 )
-from harness.worker.ttir import launch as compiled
-from harness.worker.ttir import lowering
-from harness.worker.ttir.endings import Wrong
 
 from . import shadow
-from .endings import Diverged, InOrder, Refused
-from .host_copies import HostCopies, elements_of
+from .endings import Diverged, ProgramsWait, Refused
 from .host_operators import HostOperators
 from .kernels_only import Kernels, NotAKernel, language
 from .memory import Memory, dtype_named
-from .same_key import LaunchKeys
 from .values import constant
 
 _CONSTANTS = frozenset(
@@ -56,134 +48,57 @@ _CONSTANTS = frozenset(
 )
 
 
-class Device(Protocol):
-    """Where records are run again."""
-
-    name: str
-    """As torch calls it."""
-
-    def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
-        """Watches what kernels do until the block ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One that was run with another device's arithmetic, to be run once more."""
-
-    record: Record
-    inputs: dict[str, torch.Tensor]
-    gap: bool
-    reads: bool
-
-
 class Replayer:
-    """One candidate's kernels, and the memory that lives from call to call."""
+    """One candidate's kernels, and the memory of the last replay."""
 
-    def __init__(
-        self, source: str, file: str, device: Device, allowed: tuple[str, ...], tables: Iterable[Table]
-    ) -> None:
+    def __init__(self, source: str, file: str, allowed: tuple[str, ...]) -> None:
+        """`allowed`: tensor operators that the task lets the host compute with."""
         self._kernels = Kernels(source, file, self.value)
-        self._device = device
-        self._memory = Memory(device.name)
-        self._operators = HostOperators(self._memory, allowed, self.value)
+        self._allowed = allowed
+        self._memory = Memory(Observation())
         self._inputs: tuple[int, ...] = ()
-        self._reads = True
-        self._last: _Call | None = None
-        self._compiled = False
         self._functions: dict[Function, Any] = {}
-        self._keys = LaunchKeys()
-        self._notes: tuple[FunctionNotes, ...] = ()
-        for table in tables:
-            self._memory.fill(table.storage, len(table.data), table.data)
 
     def run(
         self,
         record: Record,
         inputs: Mapping[str, torch.Tensor],
         *,
-        again: bool,
-        gap: bool,
         backwards: bool = False,
-        in_order: bool = False,
-        elsewhere: int = 0,
-        reads: bool = True,
-        compiled: bool = False,
+        find_races: bool = False,
     ) -> Observation:
         """
-        What the kernels did; the outputs are then to be had by `output`.
+        Replays a record on these inputs; the outputs are then to be had by `output`.
 
-        `again`: the same call as before, so memory that outlives calls goes back to what it was. `gap`: calls before it were
-        not replayed, so memory of theirs is not known (`NotKnown`). `backwards`: the programs of each launch are run from the
-        last to the first, which must make no difference; `InOrder` where one waits for a program that was to come before it, unless
-        they are run `in_order`.
-        `elsewhere`: whose arithmetic it is, of many devices, which must make none either; what it leaves in memory that outlives calls is made
-        once more as it is here before the next call.
-        `compiled`: kernels are run as Triton's compiler reads them, by their IR; `Unread` where it holds what is not known here.
-        `Diverged` where Python would read something else now, be it of an input, where `reads` says that this counts.
+        `backwards`: the programs of each launch run from the last to the first; `ProgramsWait` where one waits for a
+        program that then comes later. `Diverged` where Python would read other values now. `Refused` where the record is
+        no honest call's, `NotAKernel` where a kernel cannot be built from the text alone.
         """
-        memory = self._memory
-        if again:
-            memory.restore()
-        else:
-            self._settle(record)
-        self._last = None
-        leaves_other = bool(elsewhere) or compiled
-        given = {name: _copied(tensor) for name, tensor in inputs.items()} if leaves_other else {}
-        self._compiled, self._reads = compiled, reads
-        memory.gap, memory.elsewhere = gap, elsewhere
-        memory.forget((*record.forgotten, *self._inputs))
-        self._inputs = tuple(record.inputs.values())
-        memory.copies = HostCopies(tuple(elements_of(tensor.contiguous()) for tensor in inputs.values()))
-        memory.keep()
-        if not again:
-            memory.lasting.begin(memory.held)
-        for name, number in record.inputs.items():
-            if name not in inputs:
-                raise Refused(f"the record names an input `{name}` that there is not")
-            memory.bind(number, inputs[name].untyped_storage(), shadow.ORIGINAL)
-        self._notes = record.functions
-        self._functions = self._kernels.build(record.functions, readable=compiled)
-        with self._device.observe(inputs) as observation:
-            observation.programs.backwards, observation.programs.in_order = backwards, in_order
-            observation.programs.elsewhere = elsewhere
-            memory.observe(observation, self._inputs)
-            totals: dict[int, np.ndarray[Any, Any]] = {}
+        self._functions = self._kernels.build(record.functions)
+        with interpreter.observe(inputs) as observation:
+            observation.backwards = backwards
+            observation.race_finder = Races() if find_races else None
+            memory = self._memory = Memory(observation)
+            operators = HostOperators(memory, self._allowed, self.value)
+            self._inputs = tuple(record.inputs.values())
+            for name, number in record.inputs.items():
+                if name not in inputs:
+                    raise Refused(f"the record names an input `{name}` that there is not")
+                memory.bind(number, inputs[name].untyped_storage(), shadow.ORIGINAL)
             tried = trials(record)
             for at, step in enumerate(record.steps):
                 with tuning.uncounted(observation) if at in tried else nullcontext():
-                    self._step(step, observation, totals)
-            for address, written in totals.items():
-                observation.allocations[address].writes[:] = written
-        if leaves_other:
-            self._last = _Call(record, given, gap, reads)
+                    self._step(step, observation, operators)
+            memory.restore_counts()
         return observation
 
-    def _settle(self, following: Record) -> None:
-        """Memory that outlives the last call is what this device's arithmetic makes of it, not another's; what was returned is the
-        caller's, and no later call's to read.
-        """
-        last, self._last = self._last, None
-        if last is None:
-            return
-        passing = {*following.forgotten, *self._inputs, *(view.storage for view in last.record.returned)}
-        if not self._memory.is_as_held(passing):
-            self.run(last.record, last.inputs, again=True, gap=last.gap, reads=last.reads)
-
     def output(self, view: View) -> tuple[torch.Tensor, dict[str, int]]:
-        """The elements of a returned tensor, and how many of them came from where.
-
-        Kernels that copy what host operators had put in its place add nothing: such elements count as moved.
-        """
+        """The elements of a returned tensor, and how many of them have which mark."""
         tensor = self._memory.tensor(view).contiguous()
-        if self._memory.is_left(view):
-            raise Refused("an output holds what an earlier call left there", kind="kept_state")
-        origins = self._memory.shadows.count(view, tensor.element_size())
-        if origins.get("stored") and self._memory.copies.held(elements_of(tensor)):
-            origins["moved"] = origins.get("moved", 0) + origins.pop("stored")
-        return tensor, origins
+        return tensor, self._memory.shadows.count(view, tensor.element_size())
 
     def touched(self) -> tuple[int, ...]:
-        """Inputs that anything was written to, be it what stood there before."""
+        """Inputs that anything was written to, even if the same bytes stand there again."""
         return tuple(
             number for number in self._inputs if not self._memory.shadows.is_all(number, shadow.ORIGINAL)
         )
@@ -194,13 +109,13 @@ class Replayer:
             case View():
                 return self._memory.tensor(value)
             case Constant(name="device"):
-                return torch.device(self._device.name)
+                return torch.device("cpu")
             case Constant(name=name) if name in _CONSTANTS:
                 return getattr(torch, name)
             case Language(member=""):
                 raise NotAKernel(f"a kernel is handed the module {value.module}", None)
             case Language():
-                return lowering.compiled(language(value)) if self._compiled else language(value)
+                return language(value)
             case Function():
                 if value not in self._functions:
                     raise Refused(f"the record names a kernel `{value.name}` that it does not describe")
@@ -220,69 +135,31 @@ class Replayer:
             case _:
                 return constant(value, self.value)
 
-    def _step(self, step: Any, observation: Observation, totals: dict[int, Any]) -> None:
+    def _step(self, step: Any, observation: Observation, operators: HostOperators) -> None:
         match step:
             case Contents():
                 self._memory.fill(step.storage, step.size_bytes, step.data, step.addresses)
             case Operator():
-                self._operators.run(step)
+                operators.run(step)
             case Launch():
                 self._launch(step, observation)
-                self._memory.note_stores(totals)
+                self._memory.note_stores()
             case HostRead():
-                if not self._reads and step.view.storage in self._inputs:
-                    return
                 if digest(self._memory.tensor(step.view).contiguous()) != step.digest:
                     raise Diverged
             case _:
                 raise Refused("the record holds a step of no known kind")
 
     def _launch(self, step: Launch, observation: Observation) -> None:
-        memory = self._memory
-        memory.copies.look(memory.storages, memory.shadows)
         kernel = self.value(step.kernel)
         if min(step.grid) < 0:
             raise Refused(f"kernel `{step.kernel.name}` is launched on the grid {step.grid}")
-        mixed = self._keys.mixes(step, self._notes)
-        if mixed is not None:
-            raise Refused(mixed, kind="mixed_constants", line=step.kernel.line)
         arguments = {name: self.value(value) for name, value in step.arguments.items()}
         options = {name: self.value(value) for name, value in step.options.items()}
-        if self._compiled:
-            _launch_compiled(step, kernel, arguments, options, observation)
-            return
         try:
             with launches.options(options):
                 kernel[step.grid](**arguments, **{name: options[name] for name in options.keys() - arguments})
-        except interpreter.InterpreterError as error:
-            if observation.programs.waits:
-                raise InOrder from error
+        except triton_interpreter.InterpreterError as error:
+            if observation.waits:
+                raise ProgramsWait from error
             raise
-        if observation.races:
-            raise Refused(observation.races[0], kind="race")
-        if observation.false_promises:
-            raise Refused(observation.false_promises[0], kind="false_promise")
-        if observation.quotients:
-            raise Refused(observation.quotients[0], kind="division_by_zero")
-        if observation.left_reads:
-            raise Refused(observation.left_reads[0], kind="kept_state")
-
-
-def _launch_compiled(
-    step: Launch, kernel: Any, arguments: dict[str, Any], options: dict[str, Any], observation: Observation
-) -> None:
-    try:
-        compiled.launch(kernel, step.grid, arguments, options, observation)
-    except Wrong as wrong:
-        where = f"line {wrong.line}: " if wrong.line is not None else ""
-        raise Refused(f"{where}{wrong}", kind="read_otherwise", line=wrong.line) from wrong
-    except lowering.NotLowered as error:
-        told = f"Triton's compiler refuses `{step.kernel.name}`: {error}"
-        raise Refused(told, kind="read_otherwise", line=step.kernel.line) from error
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    """In memory of its own that is laid out alike."""
-    storage: torch.UntypedStorage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
-    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    return empty.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())

@@ -29,43 +29,20 @@ class Shadows:
 
     def __init__(self) -> None:
         self._marks: dict[int, torch.Tensor] = {}
-        self._shared: set[int] = set()
-        """Storages whose marks a snapshot holds too: they are copied before they change."""
 
     def add(self, storage: int, size_bytes: int, mark: int) -> None:
         """A storage appears, all of it marked alike."""
         self._marks[storage] = torch.full((size_bytes,), mark, dtype=torch.uint8)
-        self._shared.discard(storage)
-
-    def forget(self, storage: int) -> None:
-        """A storage is gone."""
-        self._marks.pop(storage, None)
-
-    def snapshot(self) -> dict[int, torch.Tensor]:
-        """All marks, for `restore`."""
-        self._shared = set(self._marks)
-        return dict(self._marks)
-
-    def restore(self, marks: dict[int, torch.Tensor]) -> None:
-        """Back to a snapshot."""
-        self._marks, self._shared = dict(marks), set(marks)
-
-    def _own(self, storage: int) -> torch.Tensor:
-        """The marks of a storage, to be changed."""
-        if storage in self._shared:
-            self._shared.remove(storage)
-            self._marks[storage] = self._marks[storage].clone()
-        return self._marks[storage]
 
     def store(self, storage: int, first_byte: int, written: torch.Tensor) -> None:
         """A kernel stored the bytes from `first_byte` on for which `written` is not zero."""
-        here = self._own(storage)[first_byte : first_byte + written.numel()]
+        here = self._marks[storage][first_byte : first_byte + written.numel()]
         here[written != 0] = STORED
 
     def fill(self, view: View, item_bytes: int, mark: int) -> None:
         """Every element of a view has this mark now."""
         if 0 not in view.shape:
-            bytes_of(self._own(view.storage), view, item_bytes).fill_(mark)
+            bytes_of(self._marks[view.storage], view, item_bytes).fill_(mark)
 
     def copy(self, target: View, target_bytes: int, source: View, source_bytes: int) -> None:
         """A host operator copied `source` to `target`, broadcast as torch does."""
@@ -73,7 +50,7 @@ class Shadows:
             return
         marks = self.elements(source, source_bytes)
         marks = torch.where(marks == ORIGINAL, MOVED, marks)
-        found = bytes_of(self._own(target.storage), target, target_bytes)
+        found = bytes_of(self._marks[target.storage], target, target_bytes)
         found[...] = marks.expand(target.shape).unsqueeze(-1)
 
     def elements(self, view: View, item_bytes: int) -> torch.Tensor:
@@ -86,10 +63,6 @@ class Shadows:
         """How many elements have which mark, by its name."""
         found = torch.bincount(self.elements(view, item_bytes).reshape(-1), minlength=len(NAMES)).tolist()
         return {name: found[mark] for mark, name in NAMES.items() if found[mark]}
-
-    def where(self, storage: int, mark: int) -> torch.Tensor:
-        """Whether each byte of a storage has a mark."""
-        return self._marks[storage] == mark
 
     def is_all(self, storage: int, mark: int) -> bool:
         """Whether every byte of a storage has a mark."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import torch
@@ -15,7 +13,6 @@ from harness.targets import target
 from harness.worker.guest.candidate import close_doors
 from harness.worker.guest.guest import traffic_of
 from harness.worker.interpreter import interpreter
-from harness.worker.interpreter.traffic import Observation
 from harness.worker.sandbox import sandbox
 from harness.worker.serving import arena, linux, trace
 from harness.worker.serving.channel import Channel, ChannelClosed
@@ -32,21 +29,10 @@ from harness.worker.serving.messages import (
     VerifierReport,
 )
 from harness.worker.serving.records import View
-from harness.worker.ttir.endings import Unread
 
-from .endings import Diverged, InOrder, NotKnown, Refused
+from .endings import Diverged, ProgramsWait, Refused
 from .kernels_only import NotAKernel
 from .replay import Replayer
-
-
-class Interpreting:
-    """Records run again in Triton's interpreter."""
-
-    name = "cpu"
-
-    def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
-        """See `replay.Device`."""
-        return interpreter.observe(inputs)
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
@@ -67,7 +53,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         if isinstance(request, Study):
             interpreter.prepare(target(request.target))
             file = str(scratch / trace.NAME)
-            replayer = Replayer(request.source, file, Interpreting(), request.allowed, request.tables)
+            replayer = Replayer(request.source, file, request.allowed)
         else:
             assert replayer is not None
             channel.send(ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
@@ -79,33 +65,21 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
     try:
         observation = replayer.run(
-            request.record,
-            inputs,
-            again=request.again,
-            gap=request.gap,
-            backwards=request.backwards,
-            in_order=request.in_order,
-            elsewhere=request.elsewhere,
-            reads=request.reads,
-            compiled=request.compiled,
+            request.record, inputs, backwards=request.backwards, find_races=request.find_races
         )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
         return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")
-    except InOrder:
-        return NotReplayed(kind="in_order", message="programs wait for others that come before them")
-    except Unread as unread:
-        return NotReplayed(kind="unread", message=str(unread))
-    except NotKnown as unknown:
-        return NotReplayed(kind="unknown", message=str(unknown))
-    except NotAKernel as refused:
-        return NotReplayed(kind="refused", message=str(refused), finding="not_a_kernel", line=refused.line)
+    except ProgramsWait:
+        return NotReplayed(kind="waits", message="programs wait for others that come before them")
+    except NotAKernel as reason:
+        return NotReplayed(kind="unable", message=str(reason), line=reason.line)
     except Refused as refused:
-        return NotReplayed(kind="refused", message=str(refused), finding=refused.kind, line=refused.line)
+        return NotReplayed(kind="refused", message=str(refused), error_kind=refused.kind, line=refused.line)
     except Exception as error:  # noqa: BLE001 (whatever a kernel raises here that it did not raise in the guest)
         traceback.print_exc()
         explained = trace.explain(error, Path(trace.NAME))
-        return NotReplayed(kind="refused", message=explained.message, finding="not_replayed")
+        return NotReplayed(kind="unable", message=explained.message, line=explained.line)
     return Replayed(
         outputs=outputs,
         kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),

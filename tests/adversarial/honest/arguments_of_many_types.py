@@ -1,11 +1,10 @@
-"""Arguments of many types: sizes beyond 31 bits, flags, fractions, and what annotations make narrower or wider."""
+"""Arguments are sizes beyond 31 bits, flags, floats, and integers that annotations make narrower or wider."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ("correct", "")
 
 
 @triton.jit

@@ -1,11 +1,10 @@
-"""Autotune with pruning, a hook before each run and outputs that are reset, over a split of k."""
+"""Autotuning prunes configs, runs a hook before each run and resets its output, over a split of k."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "matmul"
-EXPECT = ("correct", "")
 
 
 def prune(configs, named_args, **kwargs):
@@ -47,9 +46,7 @@ def matmul_kernel(
         )
         total = tl.dot(a, b, total)
     tl.atomic_add(
-        c_ptr + rows[:, None] * N + columns[None, :],
-        total,
-        mask=(rows[:, None] < M) & (columns[None, :] < N),
+        c_ptr + rows[:, None] * N + columns[None, :], total, mask=(rows[:, None] < M) & (columns[None, :] < N)
     )
 
 

@@ -1,15 +1,15 @@
-"""A variable of the author's own turns messages on."""
+"""An environment variable of the author's own turns messages on."""
 
 import torch
 import triton
 import triton.language as tl
 
-TASK = "vector_add"
-EXPECT = ("correct", "")
 
 import logging
 import os
 import time
+
+TASK = "vector_add"
 
 
 @triton.jit

@@ -1,13 +1,13 @@
-"""A decorator of the author's own checks arguments; torch's turns gradients off."""
+"""A decorator of the author's own checks arguments, and torch's turns gradients off."""
 
 import torch
 import triton
 import triton.language as tl
 
-TASK = "vector_add"
-EXPECT = ("correct", "")
 
 import functools
+
+TASK = "vector_add"
 
 
 @triton.jit

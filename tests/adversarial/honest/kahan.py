@@ -1,11 +1,10 @@
-"""Kahan's compensated sum over blocks; the result does not change between calls."""
+"""Kahan's compensated sum runs over blocks."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "rms_norm_residual"
-EXPECT = ("correct", "")
 
 
 @triton.jit
@@ -21,7 +20,7 @@ def rms_kernel(x_ptr, residual_ptr, weight_ptr, normed_ptr, sum_ptr, columns, ep
         tl.store(sum_ptr + row * columns + offsets, total.to(sum_ptr.dtype.element_ty), mask=mask)
         term = total * total - lost
         higher = lanes + term
-        lost = (higher - lanes) - term
+        lost = tl.where(tl.abs(higher) < float("inf"), (higher - lanes) - term, 0.0)
         lanes = higher
     scale = 1.0 / tl.sqrt(tl.sum(lanes, axis=0) / columns + eps)
     for start in range(0, columns, BLOCK):

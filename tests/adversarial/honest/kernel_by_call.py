@@ -1,11 +1,10 @@
-"""Kernels made by calling triton.jit on plain functions, one in a dictionary."""
+"""`triton.jit` is called on plain functions, and a dictionary holds a kernel."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ("correct", "")
 
 
 def _body(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):

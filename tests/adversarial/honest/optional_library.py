@@ -1,11 +1,11 @@
-"""A function of the vendor's library where it can be imported, the plain one elsewhere."""
+"""A function of the vendor's library is used where it can be imported, the plain one elsewhere."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "vector_add"
-EXPECT = ("correct", "")
+
 
 try:
     from triton.language.extra import libdevice

@@ -4,10 +4,10 @@ import torch
 import triton
 import triton.language as tl
 
-TASK = "vector_add"
-EXPECT = ("correct", "")
 
 import functools
+
+TASK = "vector_add"
 
 
 @triton.jit

@@ -1,11 +1,10 @@
-"""A persistent product with a pipelined loop in another, whose tiles of the sum are kept in memory between parts of the inner axis."""
+"""A persistent product has a pipelined loop in another and keeps sums in memory between parts of k."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "matmul"
-EXPECT = ("correct", "")
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""Annotations, postponed, keyword-only options, `__all__`, overloads by `Optional`."""
+"""Annotations are postponed, options are keyword-only, and the module has `__all__`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import torch
 import triton
 import triton.language as tl
 
-TASK = "vector_add"
-EXPECT = ("correct", "")
 
 from typing import Optional, Union
+
+TASK = "vector_add"
+
 
 __all__ = ["vector_add"]
 

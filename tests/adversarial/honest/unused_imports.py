@@ -1,4 +1,4 @@
-"""os, sys, math and numpy are imported, as models like to do, and hardly used."""
+"""os, sys, math and numpy are imported and hardly used."""
 
 import math
 import os
@@ -10,7 +10,6 @@ import triton
 import triton.language as tl
 
 TASK = "softmax"
-EXPECT = ("correct", "")
 
 
 @triton.jit

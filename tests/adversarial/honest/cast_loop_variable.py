@@ -1,0 +1,26 @@
+"""A loop's variable is cast like a tensor, as it is one on a device."""
+
+import torch
+import triton
+import triton.language as tl
+
+TASK = "flip"
+
+
+@triton.jit
+def flip_kernel(x_ptr, out_ptr, rows, columns, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    for row in range(tl.program_id(0), rows, PROGRAMS):
+        start_of_row = row.to(tl.int64) * columns
+        for start in tl.range(0, columns, BLOCK, num_stages=2):
+            offsets = start + tl.arange(0, BLOCK)
+            mask = offsets < columns
+            x = tl.load(x_ptr + start_of_row + (columns - 1 - offsets), mask=mask)
+            tl.store(out_ptr + start_of_row + offsets, x, mask=mask)
+
+
+def flip(x):
+    rows, columns = x.shape
+    out = torch.empty_like(x)
+    programs = min(rows, 304)
+    flip_kernel[(programs,)](x, out, rows, columns, PROGRAMS=programs, BLOCK=1024)
+    return out

@@ -1,0 +1,34 @@
+"""Builtins of the language are imported by name; the kernel writes `tl` only for types."""
+
+import torch
+import triton.language as tl
+from triton import jit, next_power_of_2
+from triton.language import arange, exp, load, log, maximum, program_id, store, where
+
+TASK = "cross_entropy"
+
+
+@jit
+def loss_kernel(logits_ptr, labels_ptr, loss_ptr, classes, BLOCK: tl.constexpr):
+    row = program_id(0).to(tl.int64)
+    top = -float("inf")
+    total = 0.0
+    for start in range(0, classes, BLOCK):
+        offsets = start + arange(0, BLOCK)
+        x = load(logits_ptr + row * classes + offsets, mask=offsets < classes, other=-float("inf")).to(
+            tl.float32
+        )
+        new_top = maximum(top, tl.max(x, axis=0))
+        safe = where(new_top == -float("inf"), 0.0, new_top)
+        total = total * exp(top - safe) + tl.sum(exp(x - safe), axis=0)
+        top = new_top
+    label = load(labels_ptr + row)
+    picked = load(logits_ptr + row * classes + label).to(tl.float32)
+    store(loss_ptr + row, log(total) + top - picked)
+
+
+def cross_entropy(logits, labels):
+    rows, classes = logits.shape
+    loss = torch.empty((rows,), dtype=torch.float32, device=logits.device)
+    loss_kernel[(rows,)](logits, labels, loss, classes, BLOCK=min(1024, next_power_of_2(classes)))
+    return loss

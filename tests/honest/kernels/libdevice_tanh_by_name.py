@@ -1,0 +1,28 @@
+"""The kernel calls `tanh`, imported by name from the device library."""
+
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra.libdevice import tanh
+
+TASK = "gelu_tanh"
+
+
+@triton.jit
+def gelu_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    idx = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = idx < n_elements
+    x = tl.load(x_ptr + idx, mask=mask, other=0).to(tl.float32)
+    sqrt_2_over_pi = 0.7978845608028654
+    cubed = x * x * x
+    t = tanh(sqrt_2_over_pi * (x + 0.044715 * cubed))
+    tl.store(out_ptr + idx, 0.5 * x * (1 + t), mask=mask)
+
+
+def gelu_tanh(x):
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    n = x.numel()
+    BLOCK_SIZE = 1024
+    gelu_kernel[(triton.cdiv(n, BLOCK_SIZE),)](x, y, n, BLOCK_SIZE=BLOCK_SIZE, num_warps=8)
+    return y

@@ -1,0 +1,129 @@
+"""Right kernels of our own, one file for each feature that a judge once refused falsely; every one must be judged correct.
+
+A file in `kernels/` is a candidate as a library's author or a model writes it. Its docstring names the feature; `TASK` names a starter
+task or a task of `tasks/`, where the starter tasks cannot show the feature. The baselines of `tasks/` are judged with them.
+
+Without `WAVEDECK_SOAK=1` only `SAMPLE` is judged, one kernel for each frequent cause. `pytest -m gpu` judges all on a GPU.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from suites import Task, load_task
+from suites.folder import read_task
+from tests.conftest import SOAK
+from tests.support.gpu import gpu_pool, missing, needs_gpu, small
+from tests.support.judging import pool
+
+__all__ = ["gpu_pool", "pool"]
+pytestmark = [pytest.mark.judge, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="session")]
+FOLDER = Path(__file__).parent
+KERNELS = sorted(FOLDER.glob("kernels/*.py"))
+BASELINES = sorted(FOLDER.glob("tasks/*/baseline.py"))
+SAMPLE = {
+    "add_into_flat_views",
+    "aliased_builtins",
+    "autotunes_past_an_assertion",
+    "constant_on_the_left",
+    "device_guard_class",
+    "hidden_from_the_compiler",
+    "libdevice_tanh_by_name",
+    "loops_bounded_by_memory",
+    "string_annotations",
+    "tl_math_sine",
+}
+"""Judged by `make test`; the others wait for `make soak`."""
+ROWS = 6
+
+
+def name_of(file: Path) -> str:
+    return f"{file.parent.name}/baseline" if file in BASELINES else file.stem
+
+
+def task_of(file: Path) -> Task:
+    """The kernel's task with few open cases: all of a task of `tasks/`, and the first of a starter task, with few rows."""
+    name = file.parent.name if file in BASELINES else declared_task(file)
+    if (FOLDER / "tasks" / name).is_dir():
+        return read_task(FOLDER / "tasks" / name, suite="honest")
+    task = load_task(name)
+    case = task.open_cases[0]
+    cpu = case.cpu | {"rows": min(case.cpu["rows"], ROWS)} if "rows" in case.cpu else case.cpu
+    return msgspec.structs.replace(task, cases=(msgspec.structs.replace(case, cpu=cpu),))
+
+
+def declared_task(file: Path) -> str:
+    for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name("TASK")], value=ast.Constant(str(name))):
+                return name
+    raise AssertionError(f"{file.name} names no TASK")
+
+
+Evaluations = dict[Path, Evaluation]
+
+
+async def judge_selected(
+    pool: DevicePool, request: pytest.FixtureRequest, test: str, tasks: dict[Path, Task]
+) -> Evaluations:
+    """Evaluations of the files that `test` will ask for, judged side by side in one pool."""
+    files = [
+        item.callspec.params["file"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == test
+    ]
+    targets = [target(pool.devices[0].target or "gfx942")]
+    async with asyncio.TaskGroup() as group:
+        judging = {
+            file: group.create_task(
+                evaluate(file.read_text(encoding="utf-8"), tasks[file], pool=pool, targets=targets, seed=1),
+                name=name_of(file),
+            )
+            for file in files
+        }
+    return {file: evaluation.result() for file, evaluation in judging.items()}
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def evaluations(pool: DevicePool, request: pytest.FixtureRequest) -> Evaluations:
+    tasks = {file: task_of(file) for file in [*KERNELS, *BASELINES]}
+    return await judge_selected(pool, request, "test_kernel_is_correct", tasks)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def gpu_evaluations(gpu_pool: DevicePool, request: pytest.FixtureRequest) -> Evaluations:
+    tasks = {file: small(task_of(file)) for file in [*KERNELS, *BASELINES]}
+    return await judge_selected(gpu_pool, request, "test_kernel_is_correct_on_a_gpu", tasks)
+
+
+def assert_correct(evaluation: Evaluation) -> None:
+    error = evaluation.error
+    refusal = f"{error.kind}, line {error.line}: {error.message}\n{error.trace}" if error else "no error"
+    assert evaluation.verdict is Verdict.CORRECT, f"{evaluation.verdict} ({refusal})"
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in [*KERNELS, *BASELINES] if SOAK or file.stem in SAMPLE], ids=name_of
+)
+async def test_kernel_is_correct(evaluations: Evaluations, file: Path) -> None:
+    assert_correct(evaluations[file])
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("file", [] if missing() else [*KERNELS, *BASELINES], ids=name_of)
+async def test_kernel_is_correct_on_a_gpu(gpu_evaluations: Evaluations, file: Path) -> None:
+    assert_correct(gpu_evaluations[file])
+
+
+async def test_sample_names_kernels_and_each_task_has_one() -> None:
+    assert {file.stem for file in KERNELS} >= SAMPLE
+    names = {file.parent.name for file in BASELINES}
+    assert names <= {declared_task(file) for file in KERNELS}
