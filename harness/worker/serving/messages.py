@@ -202,6 +202,8 @@ class CaseTraffic(msgspec.Struct, frozen=True):
     programs: int
     missed_stores: tuple[str, ...] = ()
     """The first few stores outside every tensor, each in a line."""
+    undefined_lanes: tuple[int, ...] = ()
+    """Lines of masked loads without `other`, whose lanes that the mask leaves out hold NaN or a large integer here."""
     findings: tuple[Finding, ...] = ()
 
 
