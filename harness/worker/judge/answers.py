@@ -23,6 +23,7 @@ class Answers:
         self._margins: dict[tuple[str, str, str], Margin] = {}
         self._seen: dict[tuple[str, bytes], set[int]] = {}
         self._right: set[tuple[str, int]] = set()
+        self._first: dict[tuple[str, int], bytes] = {}
         self.elements = 0
         """How many were compared."""
         self.calls = 0
@@ -62,12 +63,21 @@ class Answers:
                 return compared.mismatch
         self.calls += 1
         self._right.add((run.case.name, run.step.place))
+        self._first.setdefault((run.case.name, run.step.place), run.answer)
         self._seen.setdefault((run.case.name, run.answer), set()).add(run.step.place)
         return None
 
     def was_right(self, run: Run) -> bool:
         """Whether the same inputs were answered rightly before."""
         return (run.case.name, run.step.place) in self._right
+
+    def is_as_before(self, run: Run) -> bool:
+        """
+        Whether a right answer is, bit for bit, the first right answer to the same inputs; also true of the first one itself.
+
+        Kernels that add by atomics in any order, or that were tuned to another config, may be right and differ.
+        """
+        return self._first.get((run.case.name, run.step.place), run.answer) == run.answer
 
     def is_stale(self, run: Run) -> bool:
         """Whether the answer is, bit for bit, one that other inputs of the case got before."""
