@@ -33,6 +33,8 @@ class TimeLimits(msgspec.Struct, frozen=True):
         )
 
 
+OVERHEAD = 0.5
+"""CPU seconds that the judge's own recording and copying in a process may add to each of the candidate's; 0.1 to 0.3 were measured."""
 ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
 """A guest on a GPU compiles in its calls, every config of an autotuned kernel for each kind of input, and waits by turning."""
