@@ -108,20 +108,6 @@ def waits(x):
     return x
 
 
-@triton.jit
-def beyond_kernel(x_ptr, out_ptr, n, turns):
-    total = 0.0
-    for _ in range(turns):
-        total += tl.load(x_ptr + n, mask=tl.program_id(0) < 0, other=0.0)
-    tl.store(out_ptr + tl.program_id(0), total)
-
-
-def loops_beyond_the_end(x):
-    """Every turn asks the same, which is nothing."""
-    beyond_kernel[(1,)](x, x, x.numel(), 1500)
-    return x
-
-
 def looks_at_values(x):
     return one_pass(x) if x.max().item() > 0 else three_pass(x)
 
@@ -136,20 +122,6 @@ def overflowing_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
 def overflows(x):
     out = torch.empty_like(x)
     overflowing_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
-    return out
-
-
-@triton.jit
-def turning_kernel(x_ptr, out_ptr, blocks, BLOCK: tl.constexpr):
-    turn = (tl.load(x_ptr) > 0).to(tl.int32)
-    offsets = ((tl.program_id(0) + turn) % blocks) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * 2)
-
-
-def turns_by_a_value(x):
-    out = torch.empty_like(x)
-    blocks = triton.cdiv(x.numel(), 1024)
-    turning_kernel[(blocks,)](x, out, blocks, BLOCK=1024)
     return out
 
 

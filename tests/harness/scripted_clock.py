@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -45,10 +43,6 @@ class Server:
     def __init__(self) -> None:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
         self.ended: list[int] = []
-        self.starts = 1 << 30
-        """How many it starts; the next ones hang."""
-        self.hangs = asyncio.Event()
-        self.asked = 0
         self._waiting: set[asyncio.Task[None]] = set()
 
     @property
@@ -57,10 +51,6 @@ class Server:
 
     async def spawn_for_another(self, role: str, **_: Any) -> tuple[Child, int, socket.socket]:
         assert role == "timer"
-        self.asked += 1
-        if self.asked > self.starts:
-            self.hangs.set()
-            await asyncio.Event().wait()
         started = await asyncio.create_subprocess_exec("sleep", "600")
         worker = len(self.processes)
         self.processes[worker] = started
@@ -178,11 +168,6 @@ class ScriptedClock:
 
 
 Script = Callable[[ScriptedClock, Pool], Coroutine[Any, Any, None]]
-
-
-def descriptors() -> int:
-    gc.collect()  # what tests before let go must not be counted
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def timed(

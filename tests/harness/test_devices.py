@@ -118,22 +118,6 @@ def test_a_partition_of_a_package_is_recognised_by_bus_units_and_mode(
     assert product.name == "MI300X CPX/NPS4"
 
 
-def test_a_bus_that_cannot_be_read_leaves_the_name_and_the_units(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_PCI", tmp_path)
-    answering(monkeypatch, msgspec.structs.replace(H200, compute_units=132))
-    one = module.discover_devices()[1]
-    assert one.identity == Identity("NVIDIA H200", None, None, 132, 140 << 30)
-    product, why = product_of(one)
-    assert product is not None, why
-    assert product.name == "H200 SXM"
-
-
-def test_cpu_is_no_product() -> None:
-    assert product_of(module.CPU) == (None, "")
-
-
 def test_a_target_that_nothing_compiles_for_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, msgspec.structs.replace(H200, target="sm_61"))
     with pytest.raises(UnknownDevice, match="is a sm_61, which this version does not compile for"):
@@ -213,12 +197,6 @@ def test_the_two_dies_of_an_mi250x_are_one_package_and_its_neighbours_are_others
     kfd_node(node, 7, 0xCE, 0x7408, {6: wide, 5: narrow})
     packages = [module.package_at(f"0000:{bus:02x}:00.0") for bus in (0xC1, 0xC6, 0xC9, 0xCE)]
     assert packages == ["0000:c1:00", "0000:c1:00", "0000:c9:00", "0000:c9:00"]
-
-
-def test_an_mi210_is_its_own_package_however_it_is_linked(node: Path) -> None:
-    kfd_node(node, 4, 0xC1, 0x740F, {5: 200_000})
-    kfd_node(node, 5, 0xC6, 0x740F, {4: 200_000})
-    assert module.package_at("0000:c6:00.0") == "0000:c6:00"
 
 
 def test_partitions_are_one_package(monkeypatch: pytest.MonkeyPatch) -> None:

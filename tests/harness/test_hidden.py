@@ -56,74 +56,37 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
     assert (await judged(pool, launching, task)).verdict is Verdict.CORRECT
 
 
+MASK, VALUE, SHAPE = "mask = offsets < columns", "2 * x, mask=mask", "rows, columns = x.shape\n"
+STRIDES = "x.stride(0), x.stride(1)"
+
+
 @pytest.mark.parametrize(
-    ("edits", "case"),
+    ("right", "wrong", "case"),
     [
-        ([("mask = offsets < columns", "mask = offsets < (columns // 8) * 8")], "hidden: ragged"),
-        ([("[(rows,)]", "[(rows // 4 * 4,)]")], "hidden: "),
-        ([("[(rows,)]", "[(min(rows, 16),)]")], "hidden: "),
-        ([(LAUNCH, LAUNCH.replace("(rows,)", "(max(rows, 2) // 2 * 2,)"))], "hidden: "),
-        ([("x.stride(0), x.stride(1)", "columns, 1")], "hidden: transposed"),
-        ([("x.stride(0)", "columns * x.stride(1)")], "hidden: transposed"),
-        ([("x.stride(0), x.stride(1)", "x.stride(0), 1")], "hidden: transposed"),
-        (
-            [("rows, columns = x.shape\n", "rows, columns = x.shape\n    assert not x.requires_grad\n")],
-            "hidden: small, of parameters",
-        ),
-        (
-            [("rows, columns = x.shape\n", "rows, columns = x.shape\n    assert torch.is_grad_enabled()\n")],
-            "hidden: offset, without gradients",
-        ),
-        (
-            [
-                (
-                    "mask = offsets < columns",
-                    "mask = offsets < tl.where(columns % 16 == 0, columns // 64 * 64, columns)",
-                )
-            ],
-            "hidden: multiples of 16",
-        ),
-        (
-            [(LAUNCH, LAUNCH.replace("(x, out", "(x.as_strided(x.shape, x.stride(), 0), out"))],
-            "hidden: offset, without gradients",
-        ),
-        ([("2 * x, mask=mask", "tl.where(x == x, 2 * x, 0), mask=mask")], "hidden: rough values"),
-        (
-            [
-                (
-                    "2 * x, mask=mask",
-                    "tl.where((x == x) | (columns > 200) | (columns == 1) | (rows > 20), 2 * x, 0), mask=mask",
-                )
-            ],
-            "hidden: ",
-        ),
-        (
-            [("2 * x, mask=mask", "tl.where((tl.abs(x) < 1e30) | (columns < 2000), 2 * x, 6e38), mask=mask")],
-            "hidden: long columns",
-        ),
-        (
-            [("2 * x, mask=mask", "tl.where((x > 1000) & (x < float('inf')), 1000, 2 * x), mask=mask")],
-            "hidden: large values",
-        ),
-        (
-            [("rows, columns = x.shape\n", "rows, columns = x.shape\n    assert columns > 1\n")],
-            "hidden: columns=1",
-        ),
-        (
-            [("rows, columns = x.shape\n", "rows, columns = x.shape\n    blocks = 1024 // columns\n")],
-            "columns=0",
-        ),
-        (
-            [("    out = torch", "    if not rows:\n        return x.new_empty(1)\n    out = torch")],
-            "hidden: rows=0",
-        ),
-        ([("2 * x, mask=mask", "(3 if columns < 64 else 2) * x, mask=mask")], "hidden: "),
+        (MASK, "mask = offsets < (columns // 8) * 8", "hidden: ragged"),
+        (MASK, "mask = offsets < tl.where(columns % 16 == 0, columns // 64 * 64, columns)", "hidden: multiples of 16"),
+        ("[(rows,)]", "[(rows // 4 * 4,)]", "hidden: "),
+        ("[(rows,)]", "[(min(rows, 16),)]", "hidden: "),
+        ("[(rows,)]", "[(max(rows, 2) // 2 * 2,)]", "hidden: "),
+        (STRIDES, "columns, 1", "hidden: transposed"),
+        (STRIDES, "columns * x.stride(1), x.stride(1)", "hidden: transposed"),
+        (STRIDES, "x.stride(0), 1", "hidden: transposed"),
+        ("(x, out", "(x.as_strided(x.shape, x.stride(), 0), out", "hidden: offset, without gradients"),
+        (SHAPE, SHAPE + "    assert not x.requires_grad\n", "hidden: small, of parameters"),
+        (SHAPE, SHAPE + "    assert torch.is_grad_enabled()\n", "hidden: offset, without gradients"),
+        (SHAPE, SHAPE + "    assert columns > 1\n", "hidden: columns=1"),
+        (SHAPE, SHAPE + "    blocks = 1024 // columns\n", "columns=0"),
+        ("    out = torch", "    if not rows:\n        return x.new_empty(1)\n    out = torch", "hidden: rows=0"),
+        (VALUE, "tl.where(x == x, 2 * x, 0), mask=mask", "hidden: rough values"),
+        (VALUE, "tl.where((tl.abs(x) < 1e30) | (columns < 2000), 2 * x, 6e38), mask=mask", "hidden: long columns"),
+        (VALUE, "tl.where((x > 1000) & (x < float('inf')), 1000, 2 * x), mask=mask", "hidden: large values"),
+        (VALUE, "(3 if columns < 64 else 2) * x, mask=mask", "hidden: "),
     ],
-)
+)  # fmt: skip
 async def test_what_is_wrong_in_one_kind_alone_is_found_there(
-    pool: DevicePool, task: Task, edits: list[tuple[str, str]], case: str
+    pool: DevicePool, task: Task, right: str, wrong: str, case: str
 ) -> None:
-    found = await judged(pool, changed(*edits), task)
+    found = await judged(pool, changed((right, wrong)), task)
     assert found.verdict in (Verdict.WRONG, Verdict.CALL_ERROR), found.error
     assert found.error is not None
     assert case in found.error.message

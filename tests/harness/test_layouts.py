@@ -2,70 +2,131 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
+import torch
+
+from harness.worker.judge.cases import JudgedCase, Layout
+from harness.worker.judge.distributions import inject_special
+from harness.worker.judge.layouts import laid_out
+from harness.worker.judge.problem import Problem
+from harness.worker.judge.vault import Given, Vault
+from harness.worker.serving import place
+from harness.worker.serving.arena import Arena, open_arguments
+from tests.harness.doubling import PROBLEM, write_doubled
 
 pytestmark = pytest.mark.judge
 
-
-@pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.layouts"],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+SHAPES = ((5,), (4, 6), (1, 1), (2, 3, 4), (0, 3), ())
+DTYPES = (torch.float32, torch.float16, torch.int8, torch.int64)
 
 
-def test_values_stay_whatever_the_layout_and_the_guest_gets_the_same_strides(told: dict[str, Any]) -> None:
-    assert len(told["layouts"]) == 6 * 6 * 4
-    assert all(row["equal"] and row["same strides"] and row["unused"] for row in told["layouts"])
+def unused_is_poison(tensor: torch.Tensor) -> bool:
+    """Whether all bytes of the storage that are no element are 0xFF."""
+    if tensor.numel() == 0:
+        return True
+    storage = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
+    rest = torch.ones(storage.numel(), dtype=torch.bool)
+    rest.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).fill_(0)
+    return bool((storage[rest].view(torch.uint8) == 0xFF).all())
 
 
-def test_each_layout_is_what_its_name_says(told: dict[str, Any]) -> None:
-    for row in told["layouts"]:
-        layout, plural = row["layout"], row["elements"] > 1
-        if row["dim"] == 0 or row["elements"] == 0:
-            assert row["contiguous"]
-            continue
-        assert (row["offset"] > 0) is (layout in ("offset", "unaligned"))
-        assert row["aligned"] is (layout != "unaligned")
-        strided = {"transposed": row["dim"] > 1, "padded rows": row["dim"] > 1, "every second element": True}
-        assert row["contiguous"] is not (strided.get(layout, False) and plural)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", Layout)
+def test_each_layout_is_what_its_name_says_and_keeps_the_values(
+    layout: Layout, shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    tensor = torch.arange(torch.Size(shape).numel(), dtype=dtype).reshape(shape)
+    made = laid_out(tensor, layout)
+    arena = Arena({"x": made})
+    opened = open_arguments(arena.descriptor, arena.size_bytes, arena.arguments)["x"]
+    assert torch.equal(made, tensor)
+    assert torch.equal(opened, tensor)
+    assert opened.stride() == made.stride()
+    assert unused_is_poison(opened)
+    if not shape or not made.numel():
+        assert made.is_contiguous()
+    else:
+        assert (opened.storage_offset() > 0) is (layout in ("offset", "unaligned"))
+        assert (opened.data_ptr() % 16 == 0) is (layout != "unaligned")
+        plural = len(shape) > 1
+        strided = {"transposed": plural, "padded rows": plural, "every second element": True}
+        assert made.is_contiguous() is not (strided.get(layout, False) and made.numel() > 1)
+    del opened
+    arena.close()
 
 
-def test_special_values_are_one_of_each(told: dict[str, Any]) -> None:
-    assert all((row["nan"], row["inf"], row["low"]) == (1, 1, 1) for row in told["special"])
+@pytest.mark.parametrize("shape", [(7,), (1, 5), (6, 4), (2, 3, 4), (3,)])
+def test_special_values_are_one_of_each_and_a_row_of_minus_infinity(shape: tuple[int, ...]) -> None:
+    for seed in range(20):
+        x = torch.zeros(shape)
+        inject_special({"x": x, "n": 3}, ("x", "n"), torch.Generator().manual_seed(seed))
+        low = x.reshape(-1, shape[-1]) == -torch.inf
+        whole = low.all(dim=1)
+        assert (int(x.isnan().sum()), int((x == torch.inf).sum()), int(low[~whole].sum())) == (1, 1, 1)
+        assert int(whole.sum()) == (len(shape) > 1 and len(low) > 3)
 
 
-def test_where_there_is_a_fourth_row_it_is_minus_infinity_throughout(told: dict[str, Any]) -> None:
-    assert all(row["whole"] == (row["rows"] > 3) for row in told["special"])
-    assert any(row["whole"] for row in told["special"])
+def test_memory_that_is_kept_takes_other_values_under_the_same_tensors_alone() -> None:
+    first, second = torch.arange(6.0).reshape(2, 3), torch.arange(6.0, 12.0).reshape(2, 3)
+    arena = Arena({"x": first})
+    opened = open_arguments(arena.descriptor, arena.size_bytes, arena.arguments)["x"]
+    version = opened._version
+    assert arena.refilled({"x": second})
+    assert torch.equal(opened, second)
+    assert opened._version == version
+    assert arena.changed() == ()
+    assert not arena.refilled({"x": torch.zeros(3, 3)})
+    assert not arena.refilled({"x": second.double()})
+    opened[0, 0] = 7
+    assert arena.changed() == ("x",)
+    del opened
+    arena.close()
 
 
-def test_held_memory_takes_other_values_under_the_same_tensors_alone(told: dict[str, Any]) -> None:
-    assert told["refilled"] == {
-        "taken": True,
-        "seen": True,
-        "unchanged": True,
-        "other shape": False,
-        "other dtype": False,
-        "change seen": True,
-    }
+def tensor_of(given: Given) -> torch.Tensor:
+    x = given.inputs["x"]
+    assert isinstance(x, torch.Tensor)
+    return x
 
 
-def test_oracles_run_once_a_place_and_what_is_kept_is_bounded(told: dict[str, Any]) -> None:
-    vault = dict(told["vault"])
-    assert vault.pop("oracle calls") == 4 + 4
-    assert all(vault.values()), vault
+def test_oracles_run_once_a_place_and_what_is_kept_is_bounded(tmp_path: Path) -> None:
+    counting = PROBLEM.replace("def oracle(x):", "calls = []\n\n\ndef oracle(x):\n    calls.append(1)")
+    task = write_doubled(tmp_path, problem=counting)
+    problem, case, vault = Problem(task), JudgedCase(task.cases[0]), Vault()
+    for _ in range(3):
+        for number in range(4):
+            _ = vault.given(problem, case, 1, number).expected
+    assert len(problem._oracle.__globals__["calls"]) == 4
+    draws = [tensor_of(vault.given(problem, case, seed, number)) for seed, number in ((1, 0), (1, 1), (2, 0))]
+    assert not any(torch.equal(one, other) for number, one in enumerate(draws) for other in draws[:number])
+    exam = JudgedCase(msgspec.structs.replace(case.case, exam=True))
+    assert not torch.equal(problem.given(exam, 1, 0)["x"], draws[0])
+    size_bytes = vault.given(problem, case, 1, 0).size_bytes
+    small = Vault(capacity_bytes=3 * size_bytes)
+    for number in range(4):
+        _ = small.given(problem, case, 1, number).expected
+    newest = small.given(problem, case, 1, 3)
+    assert torch.equal(tensor_of(small.given(problem, case, 1, 0)), draws[0])
+    assert small.size_bytes <= 3 * size_bytes
+    assert small.given(problem, case, 1, 3) is newest
+
+
+def test_what_was_drawn_for_one_candidate_is_forgotten_and_the_tasks_cases_are_kept(tmp_path: Path) -> None:
+    task = write_doubled(tmp_path)
+    problem, vault = Problem(task), Vault()
+    own = vault.given(problem, JudgedCase(task.cases[0]), 1, 0)
+    hidden = JudgedCase(task.cases[0], hidden=True)
+    drawn = vault.given(problem, hidden, 1, 1)
+    vault.forget_drawn()
+    assert vault.given(problem, JudgedCase(task.cases[0]), 1, 0) is own
+    assert vault.given(problem, hidden, 1, 1) is not drawn
+
+
+def test_two_judges_leave_a_small_gpu_to_its_guests_and_a_large_one_keeps_whole_cases() -> None:
+    small = 24 << 30
+    assert 2 * (place.vault_bytes_of(small) + place.kept_bytes(small)) < small / 3
+    assert place.vault_bytes_of(140 << 30) > 8 << 30

@@ -81,6 +81,27 @@ def test_a_correct_kernel_ends_with_0_and_one_document(correct: Done) -> None:
 
 
 @pytest.mark.judge
+def test_the_exam_judges_the_exam_cases_and_replays_every_call() -> None:
+    task = load_task("vector_add")
+    done = run_script(
+        "eval", "-", "--task", "vector_add", "--seed", "3", "--exam", "--json", stdin=baseline_source(task)
+    )
+    assert done.code == ExitCode.DONE
+    evaluation = json.loads(done.out)
+    assert (evaluation["verdict"], evaluation["exam"]) == ("correct", True)
+    assert [traffic["case"] for traffic in evaluation["traffic"]] == [case.name for case in task.exam_cases]
+    (replay,) = [fact["value"] for fact in evaluation["facts"] if fact["name"] == "replay"]
+    assert "calls were repeated by their kernels alone with right answers" in replay
+
+
+def test_the_exam_is_on_one_device(shell: Shell) -> None:
+    Path("kernel.py").write_text("import triton\n")
+    done = shell("eval", "kernel.py", "--task", "vector_add", "--device", "cpu", "--exam", "--spread")
+    assert done.code == ExitCode.USAGE
+    assert "--exam judges on one device" in done.err
+
+
+@pytest.mark.judge
 @pytest.mark.parametrize(
     ("source", "verdict", "line"),
     [

@@ -84,12 +84,12 @@ def eval_command(
     found = load_task(task, registry=home_from(os.environ).suites)
     source = read_candidate(file)
     chosen = select_devices(settings.devices)
+    if exam and spread:
+        raise Complaint("--exam judges on one device; leave --spread out")
     if spread and chosen[0].kind == "cpu":
         raise Complaint(
             "--spread compares GPUs, and none was chosen; name them, as --device 0,1 or --device all"
         )
-    if exam and spread:
-        raise Complaint("--exam judges on one device; leave --spread out")
     used = chosen if spread else chosen[:1]
     devices = tuple(one.name for one in used)
     compiled_for = targets_for(used, settings.targets)
