@@ -44,4 +44,4 @@ def test_a_right_answer_with_other_bits_is_not_as_before() -> None:
     for place, error, as_before in ((0, 0.0, True), (1, 2e-7, True), (0, 0.0, True), (0, 2e-7, False)):
         run = answered(problem, place, error)
         assert answers.mismatch(run) is None
-        assert not answers.has_other_bits(run) is as_before
+        assert answers.has_other_bits(run) is not as_before
