@@ -33,6 +33,8 @@ class TimeLimits(msgspec.Struct, frozen=True):
         )
 
 
+OVERHEAD = 0.5
+"""CPU seconds that the judge's own recording and copying in a process may add to each of the candidate's; 0.1 to 0.3 were measured."""
 ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
 """A guest on a GPU compiles in its calls, every config of an autotuned kernel for each kind of input, and waits by turning."""
@@ -78,7 +80,7 @@ GPU_ANSWER_BYTES = (4 << 30) - 1
 """All outputs of one call."""
 SOURCE_BYTES = 1 << 20
 COPIES = 64
-"""Copies of tensors that the host may make in one call: more of them move elements."""
+"""Copies that the host may make into parts of tensors in one call: more of them move elements."""
 HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: sizes and offsets, not the work."""
 

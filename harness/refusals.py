@@ -14,6 +14,8 @@ class Refusal(NamedTuple):
 
     line: int
     why: str
+    unsupported: bool = False
+    """It may be honest, but the judge cannot watch what it does."""
 
 
 _MODULES = {
@@ -43,7 +45,7 @@ _MEMBERS = {
 
 _TORCH = (
     "torch._C", "torch.utils._python_dispatch", "torch.utils.cpp_extension", "torch.utils.dlpack", "torch.overrides",
-    "torch.library", "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._inductor",
+    "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._inductor",
     "torch._dynamo.optimize", "torch._dynamo.export", "torch._dynamo.eval_frame", "torch._dynamo.convert_frame",
     "torch.multiprocessing", "torch.ops.load_library", "torch.from_file",
     "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime.interpret",
@@ -55,6 +57,8 @@ _HARMLESS = (
     "torch._inductor.config", "torch._inductor.runtime.triton_helpers",
 )  # fmt: skip
 """Members of these that compile nothing: marks, questions and settings."""
+
+_OPERATORS_OF_ITS_OWN = "torch.library"
 
 _INSIDE_LIBRARIES = frozenset({
     "os", "sys", "subprocess", "ctypes", "ctypeslib", "socket", "importlib", "builtins", "inspect", "gc", "threading",
@@ -236,6 +240,9 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
     inside = _INSIDE_LIBRARIES | _MODES_OFF
     if top in ("torch", "triton", "numpy") and not inside.isdisjoint(path.split(".")[1:]):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
+    if path.startswith(_OPERATORS_OF_ITS_OWN):
+        why = f"`{path}` registers an operator, and the judge cannot watch what runs inside it; call the kernel directly"
+        yield Refusal(line, why, unsupported=True)
     for refused in _TORCH:
         if any(_leads_to(path, harmless) for harmless in _HARMLESS):
             break

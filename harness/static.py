@@ -67,10 +67,13 @@ def inspect_source(source: str, task: Task) -> StaticReport:
     entries = {entry.name for entry in task.entry_points}
     refused = next(refusals.refusals(tree, module.own_names, entries), None)
     if refused is not None:
-        error_report = ErrorReport(
-            kind="refused", message=f"line {refused.line}: {refused.why}", line=refused.line
+        verdict, kind = (
+            (Verdict.UNSUPPORTED, "unsupported") if refused.unsupported else (Verdict.REJECTED, "refused")
         )
-        return StaticReport(Verdict.REJECTED, error_report, (), module.kernels, ())
+        error_report = ErrorReport(
+            kind=kind, message=f"line {refused.line}: {refused.why}", line=refused.line
+        )
+        return StaticReport(verdict, error_report, (), module.kernels, ())
     fallback = next(fallbacks.fallbacks(tree, task), None)
     if fallback is not None:
         error_report = ErrorReport(kind="operator", message=fallback.message, line=fallback.line)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 import torch
-from triton.compiler.errors import CompilationError
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
@@ -279,6 +279,8 @@ def _front_end(error: CompilationError, module: ModuleType) -> tuple[str, int | 
     said = [link.error_message for link in chain if isinstance(link, CompilationError) and link.error_message]
     reason = chain[-1]
     message = said[-1] if said else str(reason) or type(reason).__name__
+    if isinstance(reason, CompileTimeAssertionFailure) and not said:
+        message = "tl.static_assert failed"
     lines = [_own_line(link, module) for link in chain if isinstance(link, CompilationError)]
     line = next((line for line in reversed(lines) if line is not None), None)
     return _short(message), line

@@ -248,6 +248,7 @@ def traffic_of(case: str, observation: Observation) -> CaseTraffic:
         launches=len(observation.launches),
         programs=sum(launch.programs for launch in observation.launches),
         missed_stores=tuple(observation.missed_stores),
+        undefined_lanes=tuple(observation.undefined_lanes),
         findings=tuple(
             Finding(kind=kind, message=message, case=case, line=line_in(message))
             for kind, messages in (

@@ -22,6 +22,8 @@ from .unrecorded import Recording
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
 
+_INTO_PARTS = operators.SETTING | {"copy_"}
+
 _reading: list[OperatorWatch] = []
 """The watch of the call that runs; a list so that the patched readers find it."""
 
@@ -41,7 +43,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._derived: dict[int, torch.UntypedStorage] = {}
         self.host_elements = 0
         self.copies = 0
-        """Copies, and fills from a tensor."""
+        """Copies and fills from a tensor that write a part of another tensor."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -76,7 +78,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name not in operators.LOOKING:
                 for made in tensors((result, args, named) if func._schema.is_mutable else result):
                     self._observation.filled(made)
-            if name in operators.MOVING or (name in operators.SETTING and len(sources) > 1):
+            if len(sources) > 1 and name in _INTO_PARTS and _is_part(sources[0]):
                 self.copies += 1
             if name not in operators.FREE:
                 self._counts[name, self._line()] += 1
@@ -106,6 +108,10 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return frame.f_lineno
             frame = frame.f_back  # type: ignore[assignment]
         return None
+
+
+def _is_part(tensor: torch.Tensor) -> bool:
+    return tensor.nbytes < tensor.untyped_storage().nbytes()
 
 
 def count_host_elements() -> None:

@@ -50,6 +50,8 @@ def install() -> None:
     ) -> Any:
         if other is None and not getattr(ptrs, "bounded", False):
             other = _undefined(ptrs, mask)
+            if other is not None:
+                _note_undefined()
         _note_waiting(cache_modifier, volatile=bool(is_volatile))
         return load(
             self, ptrs, _guard("load", ptrs, mask), other, cache_modifier, eviction_policy, is_volatile
@@ -203,6 +205,12 @@ def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, operands)
 
     return made
+
+
+def _note_undefined() -> None:
+    observation = current()
+    if observation is not None:
+        observation.note_undefined_lanes()
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:

@@ -88,6 +88,8 @@ class Observation:
     """The first such access, in a line."""
     false_promises: list[str] = field(default_factory=list)
     """The first divisor that a kernel told a compiler of and that does not hold, in a line."""
+    undefined_lanes: dict[int, None] = field(default_factory=dict)
+    """Lines of masked loads without `other`, which left lanes undefined."""
     launching: bool = False
     """Whether a launch is under way: what torch does meanwhile is the interpreter's, not the candidate's."""
     unsupported: str | None = None
@@ -140,6 +142,11 @@ class Observation:
         """A value is not what the kernel's author told a compiler."""
         if not self.false_promises:
             self.false_promises.append(self._told(what))
+
+    def note_undefined_lanes(self) -> None:
+        """A masked load got no `other` for lanes that its mask leaves out."""
+        _, line = candidate_line()
+        self.undefined_lanes.setdefault(line)
 
     def _told(self, what: str) -> str:
         _, line = candidate_line()

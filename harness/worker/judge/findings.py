@@ -79,7 +79,7 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     if returned.copies > limits.COPIES:
         return ErrorReport(
             kind="moved_by_host",
-            message=f"{lead}{returned.copies} copies move elements outside the Triton kernels; move them in a kernel",
+            message=f"{lead}{returned.copies} copies into parts of tensors move elements outside the Triton kernels; move them in a kernel",
         )
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:

@@ -172,12 +172,13 @@ class VerifierLink:
 
 
 def cpu_limit(pid: int, seconds: float) -> Callable[[], None]:
-    """What raises `GuestSlow` when a process has used more CPU time than that since now."""
+    """What raises `GuestSlow` when a candidate has used more CPU time than that since now; the judge's `OVERHEAD` is not the candidate's."""
+    allowed = seconds * (1 + limits.OVERHEAD)
     spent = linux.cpu_seconds(pid)
 
     def check() -> None:
         now = linux.cpu_seconds(pid)
-        if spent is not None and now is not None and now - spent > seconds:
+        if spent is not None and now is not None and now - spent > allowed:
             raise GuestSlow(seconds, cpu=True)
 
     return check

@@ -240,10 +240,7 @@ class Trial:
         mismatch = self._answers.mismatch(run)
         if mismatch is not None:
             when = ", ".join(filter(None, (_sizes(run), self._config(run))))
-            raise Stop(
-                Verdict.WRONG,
-                wording.mismatch(mismatch, when),
-            )
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, when, run.returned.traffic.undefined_lanes))
 
     def _repeated(self, run: Run) -> None:
         """`Stop` when a call is wrong whose case was right before."""
@@ -261,7 +258,9 @@ class Trial:
         if before and not self._tuned(run):
             raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
         if self._tuned(run):
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, self._config(run)))
+            undefined = run.returned.traffic.undefined_lanes
+            config = "" if undefined else self._config(run)
+            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, config, undefined))
         raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _tuned(self, run: Run) -> bool:

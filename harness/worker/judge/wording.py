@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.evaluation import ErrorReport, Finding, Mismatch
 from suites.task import EntryPoint
 
 
-def mismatch(found: Mismatch, when: str = "") -> ErrorReport:
-    """A wrong output."""
+def mismatch(found: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> ErrorReport:
+    """A wrong output. `undefined` are the lines of masked loads without `other`, which are named where they may be the cause."""
     lead = f"case {found.case}{', ' + when if when else ''}: output `{found.output}`"
     if found.dtype != found.expected_dtype:
         return _mismatch("dtype", f"{lead} has dtype {found.dtype}, expected {found.expected_dtype}", found)
@@ -27,6 +29,13 @@ def mismatch(found: Mismatch, when: str = "") -> ErrorReport:
         parts.append(f"{found.inf_got} Inf where {found.inf_expected} are expected")
     if found.metrics:
         parts.append(", ".join(f"{name} {value:.6g}" for name, value in found.metrics.items()))
+    more_nan = found.nan_got > found.nan_expected
+    if undefined and (more_nan or not found.dtype.startswith(("float", "bfloat"))):
+        lines = f"line{'s' if len(undefined) > 1 else ''} {', '.join(map(str, undefined))}"
+        parts.append(
+            f"the masked load in {lines} has no `other`: lanes that its mask leaves out may hold anything "
+            f"({'NaN' if more_nan else 'a large integer'} here), so give it a value"
+        )
     return _mismatch("mismatch", "; ".join(parts), found)
 
 

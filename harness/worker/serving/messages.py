@@ -202,6 +202,8 @@ class CaseTraffic(msgspec.Struct, frozen=True):
     programs: int
     missed_stores: tuple[str, ...] = ()
     """The first few stores outside every tensor, each in a line."""
+    undefined_lanes: tuple[int, ...] = ()
+    """Lines of masked loads without `other`, whose lanes that the mask leaves out hold NaN or a large integer here."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -404,7 +406,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unfinished: str = ""
     """What of the call's work still ran when it returned, in words; empty when nothing did."""
     copies: int = 0
-    """Copies of tensors that the host made."""
+    """Copies that the host made into parts of tensors."""
     record: Record | None = None
     """What the call did to memory, for a clean process to do again; `None` where that was not asked for."""
     unrecorded: str = ""

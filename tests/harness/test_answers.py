@@ -1,0 +1,47 @@
+"""Whether equal inputs get equal bits: what an exam reports as a finding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.worker.judge.answers import Answers
+from harness.worker.judge.caller import Run
+from harness.worker.judge.cases import JudgedCase
+from harness.worker.judge.plan import Step
+from harness.worker.judge.problem import Problem
+from harness.worker.judge.vault import Given
+from harness.worker.serving.messages import CaseTraffic, OutputData, Returned
+from suites import load_task
+
+pytestmark = pytest.mark.judge
+TASK = load_task("vector_add")
+CASE = JudgedCase(next(case for case in TASK.open_cases if case.cpu["n"] == 5003))
+
+
+def answered(problem: Problem, place: int, error: float) -> Run:
+    """A call whose answer is off by a share of each value."""
+    given = Given(problem, CASE, problem.given(CASE, 1, place))
+    data = (given.expected[0] * (1 + error)).float().numpy().tobytes()
+    output = OutputData(type="torch.Tensor", dtype="float32", shape=given.expected[0].shape, data=data)
+    returned = Returned(
+        nonce="",
+        structure="tensor",
+        outputs=(output,),
+        operators=(),
+        host_elements=0,
+        kernels=("kernel",),
+        traffic=CaseTraffic(CASE.name, 0, 0, 0, 0, 0, 1, 1, ()),
+        unsupported="",
+        changed_output=False,
+    )
+    return Run(Step(CASE, place), given, returned, (), ())
+
+
+def test_a_right_answer_with_other_bits_is_not_as_before() -> None:
+    torch.manual_seed(0)
+    problem, answers = Problem(TASK), Answers(TASK)
+    for place, error, as_before in ((0, 0.0, True), (1, 2e-7, True), (0, 0.0, True), (0, 2e-7, False)):
+        run = answered(problem, place, error)
+        assert answers.mismatch(run) is None
+        assert answers.has_other_bits(run) is not as_before
