@@ -86,8 +86,11 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         return changed_input(lead, changed[0])
     if shared := aliased(lead, returned, task):
         return shared
+    operated = any(
+        operators.is_named(operator.name, task.allowed_operators) for operator in returned.operators
+    )
     for output, data in zip(task.outputs, returned.outputs, strict=False):
-        if not data.from_kernel and not run.given.empty:
+        if not data.from_kernel and not run.given.empty and not operated:
             return ErrorReport(
                 kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
             )
