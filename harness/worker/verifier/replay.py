@@ -98,10 +98,8 @@ class Replayer:
         return tensor, self._memory.shadows.count(view, tensor.element_size())
 
     def touched(self) -> tuple[int, ...]:
-        """Inputs that anything was written to, even if the same bytes stand there again."""
-        return tuple(
-            number for number in self._inputs if not self._memory.shadows.is_all(number, shadow.ORIGINAL)
-        )
+        """Inputs that kernels stored to, even if the same bytes stand there again."""
+        return tuple(number for number in self._inputs if self._memory.shadows.has(number, shadow.STORED))
 
     def value(self, value: Value) -> Any:
         """What a record's value stands for."""

@@ -64,9 +64,9 @@ class Shadows:
         found = torch.bincount(self.elements(view, item_bytes).reshape(-1), minlength=len(NAMES)).tolist()
         return {name: found[mark] for mark, name in NAMES.items() if found[mark]}
 
-    def is_all(self, storage: int, mark: int) -> bool:
-        """Whether every byte of a storage has a mark."""
-        return bool((self._marks[storage] == mark).all())
+    def has(self, storage: int, mark: int) -> bool:
+        """Whether any byte of a storage has a mark."""
+        return bool((self._marks[storage] == mark).any())
 
 
 def bytes_of(marks: torch.Tensor, view: View, item_bytes: int) -> torch.Tensor:
