@@ -6,6 +6,7 @@
     source    the public harness or report that shows the trick; left out: found while this judge was written
     task      a starter task
     expect    { verdict = "wrong", error = "mismatch" }; a list where more than one check may refuse it first
+              "no_gain" as an error: accepted by a GPU, and not faster than the baseline there
     level     "default" (every attempt, the default) or "exam" (an instance's winner): the level that must see the trick
     base      kernels of `bases/` or the task's name for its baseline, joined; [] for none; else the baseline
     edits     [[text of the base, its replacement], ...]; each text occurs once in the base

@@ -11,7 +11,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness import DevicePool, Evaluation, Outcome, Verdict, evaluate, target
 from tests.conftest import SOAK
 from tests.support.gpu import gpu_pool, missing, needs_gpu, small
 
@@ -87,6 +87,8 @@ async def gpu_evaluations(gpu_pool: DevicePool, request: pytest.FixtureRequest) 
 def assert_expected(entry: Entry, evaluation: Evaluation) -> None:
     findings = {finding.kind for finding in getattr(evaluation, "findings", ())}
     kinds = {evaluation.error.kind} if evaluation.error is not None else findings or {""}
+    if evaluation.latency and all(latency.outcome is not Outcome.FASTER for latency in evaluation.latency):
+        kinds.add("no_gain")
     assert str(evaluation.verdict) in entry.expected("verdict"), evaluation.error
     assert kinds & set(entry.expected("error")), evaluation.error
 

@@ -155,6 +155,10 @@ def compile_candidate(
                         f"case {case.case} was compiled in part: the host code reads tensors, which hold zeros here, and raised "
                         f"{type(reason).__name__}: {_short(str(reason))}"
                     )
+                elif isinstance(reason, torch.AcceleratorError):
+                    unread.append(
+                        f"case {case.case} was compiled in part: the host code needs a device, and there is none while kernels are compiled"
+                    )
                 else:
                     error = _explain(reason, module, made, case.case, target)
         launches.extend((case.case, launch) for launch in made)
