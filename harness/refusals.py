@@ -82,9 +82,7 @@ _CONFIGURATION = (
     "torch.backends", "torch.set_", "torch._dynamo.config", "torch._inductor.config",
     "triton.knobs.autotuning", "triton.knobs.compilation", "triton.knobs.amd", "triton.knobs.nvidia",
 )  # fmt: skip
-"""What exists to be assigned."""
 MODULE = "kernel"
-"""What a candidate is imported as."""
 _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 

@@ -36,7 +36,6 @@ BUILTINS = {
 }  # fmt: skip
 """Python's own functions that kernels and functions of constants may call: none that opens a file or imports."""
 MOST_BUILT = 64
-"""Records whose functions are kept."""
 _TENSORS = frozenset({"torch.Tensor", "Tensor"})
 """Annotations of assignments that say what is so anyway, of a module that no kernel may use."""
 
