@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from harness.worker.compiler.report import CompileReport
 from harness.worker.judge.findings import patched
 from harness.worker.serving.channel import BadFrame, decoded
 from harness.worker.serving.messages import (
@@ -41,28 +42,11 @@ NOTHING = msgspec.Raw(msgspec.msgpack.encode(()))
 """The specifications of no case."""
 
 
-class HostWorkFound(msgspec.Struct, frozen=True):
-    """See `harness.worker.compiler.compiler`."""
+class TargetReport(CompileReport, frozen=True):
+    """The report of one target, with what only the engine knows."""
 
-    case: str
-    operator: str = ""
-    line: int | None = None
-    reads: bool = False
-
-
-class TargetReport(msgspec.Struct, frozen=True):
-    """`harness.worker.compiler.compiler.CompileReport` as the engine reads it, without importing what imports torch."""
-
-    resources: tuple[KernelResources, ...] = ()
-    error: str | None = None
-    line: int | None = None
-    unsupported: str | None = None
-    notes: tuple[str, ...] = ()
     trace: str = ""
     timed_out: bool = False
-    patched: str = ""
-    host_work: HostWorkFound | None = None
-    argument_types: tuple[tuple[str, ...], ...] = ()
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
         """The verdict where it was not compiled for the target of this report; `None` where it was."""

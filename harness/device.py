@@ -12,7 +12,6 @@ class Identity(msgspec.Struct, frozen=True):
     """As the driver names it; names lie ("AMD Radeon Graphics", "MI300X VF")."""
     vendor_id: int | None = None
     device_id: int | None = None
-    """On the PCI bus."""
     compute_units: int | None = None
     """Compute units or multiprocessors of this device, or of the partition that it is."""
     memory_bytes: int | None = None

@@ -67,7 +67,6 @@ class Mismatch(msgspec.Struct, frozen=True):
     case: str
     output: str
     index: tuple[int, ...]
-    """Of the first wrong element."""
     expected: str
     got: str
     """Printed with enough digits to tell them apart; text, so that NaN and Inf survive JSON."""
@@ -380,7 +379,6 @@ class Evaluation(msgspec.Struct, frozen=True):
     sandbox: tuple[Layer, ...] = ()
     versions: dict[str, str] = {}
     findings: tuple[Finding, ...] = ()
-    """Possible harm, each kind and line once."""
     notes: tuple[str, ...] = ()
     """Merely odd things, for people."""
     facts: tuple[Fact, ...] = ()

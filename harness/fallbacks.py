@@ -74,7 +74,6 @@ class Fallback(NamedTuple):
 def fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
     """Each fallback that an entry point reaches, in no particular order."""
     entries = {entry.name for entry in task.entry_points}
-    foreign = frozenset(_imported_elsewhere(tree))
     bodies: dict[str, _Body] = {}
     for definition in Reachable(tree.body, entries).definitions:
         for function in ast.walk(definition):
@@ -83,7 +82,7 @@ def fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
                 and function.name not in _GRADIENTS
                 and not _is_kernel(function)
             ):
-                bodies[function.name] = _Body(function, foreign, is_entry=function.name in entries)
+                bodies[function.name] = _Body(function, is_entry=function.name in entries)
                 if function.name == "forward":
                     bodies[f"{definition.name}.apply"] = bodies["forward"]
     for name in entries & bodies.keys():
@@ -93,8 +92,7 @@ def fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
 class _Body:
     """A host function: what it returns, what it puts into names, and which of its nodes are conditional."""
 
-    def __init__(self, function: Function, foreign: frozenset[str], *, is_entry: bool) -> None:
-        self._foreign = foreign
+    def __init__(self, function: Function, *, is_entry: bool) -> None:
         arguments = function.args
         given = arguments.args[: len(arguments.args) - len(arguments.defaults)] if is_entry else []
         self._tensors = {one.arg for one in given}
@@ -174,16 +172,6 @@ class _Body:
         assigned = [one for name in names for one in self._assigned.get(name, ())]
         calls = [node for one in assigned for node in ast.walk(one) if isinstance(node, ast.Call)]
         return any(map(_is_made, calls)) or any(self._is_of_kernels(one, seen | names) for one in assigned)
-
-
-def _imported_elsewhere(tree: ast.Module) -> Iterator[str]:
-    """Names of modules, and of members of modules, that are not torch's: `math.sqrt` is a number's."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for one in node.names:
-                module = one.name if isinstance(node, ast.Import) else node.module or ""
-                if module.partition(".")[0] != "torch":
-                    yield (one.asname or one.name).partition(".")[0]
 
 
 def _computes(name: str) -> bool:

@@ -51,7 +51,6 @@ class NodeBack(msgspec.Struct, frozen=True):
     """At least one passes again."""
 
     seconds: float
-    """That nothing was judged."""
 
 
 DeviceTold = LeaseAwaited | Quarantined | NodeDown | NodeBack

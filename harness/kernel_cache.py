@@ -25,7 +25,6 @@ FOLDER = "triton"
 """Of the compiled kernels in a process's scratch folder, two levels deep."""
 MOST_BYTES = 64 << 20
 MOST_FILES = 4096
-"""Of one source."""
 MOST_SOURCES = 32
 GROUP = "__grp__"
 """Begins the name of the file that names all files of a kernel: without it Triton compiles again."""

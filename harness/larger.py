@@ -25,7 +25,6 @@ class Larger(msgspec.Struct, frozen=True):
     """A case with its leading size multiplied."""
 
     of: str
-    """The case by name."""
     case: Case
     words: str
     """`rows 32768 instead of 8192`."""

@@ -69,7 +69,6 @@ class Efficiency(msgspec.Struct, frozen=True):
     io_utilisation: float | None
     """Of peak bandwidth; KernelBench-X calls it IOU."""
     mfu: float | None
-    """Of peak FLOP/s."""
     io_achievable: float | None = None
     """Of the bandwidth that the vendor publishes as achieved, where it does."""
     mfu_achievable: float | None = None
@@ -96,7 +95,6 @@ class Window(msgspec.Struct, frozen=True):
     hotspot_c: float | None = None
     memory_c: float | None = None
     power_w: float | None = None
-    """Mean."""
     energy_j: float | None = None
     throttled: dict[str, float] = {}
     """What held the clock back, with the share of the window or the growth of the driver's counter."""
@@ -109,7 +107,6 @@ class DeviceState(msgspec.Struct, frozen=True):
 
     product: str = ""
     address: str = ""
-    """On the PCI bus."""
     driver: str = ""
     partition: str = ""
     """Compute and memory partition mode (`SPX/NPS1`) or MIG profile; empty where there is none."""
@@ -132,7 +129,6 @@ class Latency(msgspec.Struct, frozen=True):
     case: str
     baseline_ms: float
     candidate_ms: float
-    """Medians."""
     speedup: float | None
     """Baseline over candidate; `None` where the kernels are too short for a ratio."""
     ci: tuple[float, float] | None
@@ -154,7 +150,6 @@ class Latency(msgspec.Struct, frozen=True):
     rival_ms: float | None = None
     """The best so far of the same instance, timed in the same run."""
     rival_speedup: float | None = None
-    """Rival over candidate."""
     rival_ci: tuple[float, float] | None = None
     efficiency: Efficiency | None = None
     window: Window | None = None

@@ -28,7 +28,6 @@ class Born(NamedTuple):
     control: socket.socket
     """Ours; closed by whoever asked for the server, which ends it."""
     said: Tail
-    """What it complains of."""
 
 
 class Nursery:

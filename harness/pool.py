@@ -41,7 +41,6 @@ class Slot:
         self.interpreter = interpreter
         """Beside a GPU: where candidates are judged on `cpu` before they meet it."""
         self.lease: Lease | None = None
-        """Of a GPU, while something runs on it."""
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None
 
@@ -105,7 +104,6 @@ class DevicePool:
         self.spares = Spares(self.compiling)
         self.kernels = KernelCache()
         self._filling: dict[str, asyncio.Task[None]] = {}
-        """Of each GPU."""
         self._releasing: dict[asyncio.Task[None], str] = {}
         """Leases that are given back once timers are gone, with the name of the GPU."""
         self._telemetry: dict[str, Telemetry] = {}

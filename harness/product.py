@@ -62,7 +62,6 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     matrix_flops: dict[str, float]
     """Peak of the matrix units by the dtype of the operands, FLOPs (or integer operations) a second."""
     vector_flops: dict[str, float]
-    """Peak of the vector units by dtype."""
     half_accumulation: float = 1.0
     """How many times faster float16 and float8 products run when they are summed in float16."""
     achievable_flops: dict[str, float] = {}

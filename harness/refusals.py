@@ -48,7 +48,7 @@ _TORCH = (
     "torch.hub", "torch.load", "torch.save", "torch.compile", "torch.jit", "torch._inductor",
     "torch._dynamo.optimize", "torch._dynamo.export", "torch._dynamo.eval_frame", "torch._dynamo.convert_frame",
     "torch.multiprocessing", "torch.ops.load_library", "torch.from_file",
-    "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime.interpret",
+    "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime",
     "triton.runtime.driver.set_active", "torch.utils._mode_utils", "triton.knobs.compilation.listener",
 )  # fmt: skip
 """Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
@@ -66,13 +66,6 @@ _INSIDE_LIBRARIES = frozenset({
 })  # fmt: skip
 """What torch, triton and numpy import for themselves, and their file access: `torch.os` is `os` all the same."""
 
-_MODES_OFF = frozenset({
-    "_disable_current_modes", "_python_dispatch", "_mode_utils", "no_dispatch", "_pop_mode", "_pop_mode_temporarily",
-    "_unset_dispatch_mode", "_unset_infra_mode", "_disable_infra_mode", "_push_mode", "_DisableTorchDispatch",
-    "temporarily_pop_interpreter_stack", "fake_class_registry",
-})  # fmt: skip
-"""Ways to work unseen by a dispatch mode, by whatever module they are reached."""
-
 _BUILTINS = frozenset({
     "exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "locals", "vars", "__builtins__",
     "__loader__", "__spec__", "memoryview",
@@ -82,34 +75,14 @@ _ATTRIBUTES = frozenset({
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
     "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "get_objects", "get_referrers", "_current_frames",
     "settrace", "setprofile", "_unsafe_update_src", "modules", "meta_path", "path_hooks", "_C",
-}) | _MODES_OFF  # fmt: skip
-_INSIDE_STORAGES = frozenset({
-    "resizable", "_cdata", "_weak_ref", "_set_cdata", "_swap_data_ptr_", "_resize_with_addr_", "_share_fd_cpu_",
-    "_share_filename_cpu_", "_share_cuda_", "_new_with_weak_ptr", "_new_with_file", "_new_shared_fd_cpu",
-    "_new_shared_filename_cpu", "_set_from_file", "_write_file", "_get_filename", "_get_shared_fd",
 })  # fmt: skip
-"""Whose memory a tensor lies in, and ways to put it elsewhere."""
-_INSIDE_KERNELS = frozenset({
-    "used_global_vals", "device_caches", "create_binder", "_do_compile", "_pack_args", "_repr", "_fn_name", "_hash_lock", "raw_src",
-})  # fmt: skip
-"""What Triton keeps of a jit function, which the interpreter's has not."""
-_HOOKS = frozenset({
-    "launch_enter_hook", "launch_exit_hook", "kernel_load_start_hook", "kernel_load_end_hook", "jit_cache_hook",
-    "jit_post_compile_hook", "add_stages_inspection_hook", "cache_hook", "compiled_hook",
-})  # fmt: skip
-"""Triton calls them on a device alone, where it compiles and launches."""
-_ATTRIBUTES |= _INSIDE_STORAGES | _INSIDE_KERNELS | _HOOKS
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
-_RAW_MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
-"""With these a library works on any address, unseen by the judge. Refused wherever they stand, as text too."""
 _CONFIGURATION = (
     "torch.backends", "torch.set_", "torch._dynamo.config", "torch._inductor.config",
     "triton.knobs.autotuning", "triton.knobs.compilation", "triton.knobs.amd", "triton.knobs.nvidia",
 )  # fmt: skip
-"""What exists to be assigned."""
 MODULE = "kernel"
-"""What a candidate is imported as."""
 _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 
@@ -117,8 +90,13 @@ def refusals(tree: ast.Module, own_names: frozenset[str], entry_points: Collecti
     """Each place that is refused and may run, in no particular order. `own_names` are bound by the module itself."""
     imported = _imports(tree)
     parameters = _parameters_read(tree)
-    for node in Reachable(_body(tree), entry_points).nodes():
-        yield from _of_raw_memory(node)
+    # The author's own trial at the end never runs: the module is imported.
+    body = (
+        part
+        for statement in tree.body
+        for part in (statement.orelse if _is_main_block(statement) else [statement])
+    )
+    for node in Reachable(body, entry_points).nodes():
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if node not in parameters:
                 yield from _of_name(node, name, imported, own_names)
@@ -139,25 +117,6 @@ def refusals(tree: ast.Module, own_names: frozenset[str], entry_points: Collecti
                 yield Refusal(
                     node.lineno, f"{_INTERPRETER_VARIABLE}: a kernel must not behave differently when judged"
                 )
-
-
-def _body(tree: ast.Module) -> Iterator[ast.stmt]:
-    """All statements but those of `if __name__ == "__main__":`, which a candidate may end with: its author's own trial.
-
-    The module is imported, so they never run, unless it calls itself by that name.
-    """
-    renamed = any(
-        value == "__name__"
-        for node in ast.walk(tree)
-        if not isinstance(node, ast.Constant)
-        and not (isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load))
-        for value in vars(node).values()
-    )
-    for statement in tree.body:
-        if not renamed and _is_main_block(statement):
-            yield from statement.orelse
-        else:
-            yield statement
 
 
 def _is_main_block(statement: ast.stmt) -> TypeGuard[ast.If]:
@@ -237,8 +196,7 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
     top, _, member = path.partition(".")
     if member and not any(_leads_to(member, allowed) for allowed in _MEMBERS.get(top, (member,))):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
-    inside = _INSIDE_LIBRARIES | _MODES_OFF
-    if top in ("torch", "triton", "numpy") and not inside.isdisjoint(path.split(".")[1:]):
+    if top in ("torch", "triton", "numpy") and not _INSIDE_LIBRARIES.isdisjoint(path.split(".")[1:]):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
     if path.startswith(_OPERATORS_OF_ITS_OWN):
         why = f"`{path}` registers an operator, and the judge cannot watch what runs inside it; call the kernel directly"
@@ -253,12 +211,6 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
 def _leads_to(member: str, allowed: str) -> bool:
     """Whether `member` is on the way to what is allowed, is it, or lies within it."""
     return f"{allowed}.".startswith(f"{member}.") or member.startswith(f"{allowed}.")
-
-
-def _of_raw_memory(node: ast.AST) -> Iterator[Refusal]:
-    for word in vars(node).values():
-        if isinstance(word, str) and word in _RAW_MEMORY:
-            yield Refusal(getattr(node, "lineno", 1), f"`{word}` has no use in a kernel module")
 
 
 def _of_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
@@ -289,12 +241,10 @@ def _of_reflection(
     library = path is not None and path.partition(".")[0] in ("torch", "triton", *_MEMBERS, *_MODULES)
     if node.func.id != "getattr" and library:
         yield Refusal(node.lineno, f"`{path}` is changed; leave libraries as they are")
-    if attribute in _ATTRIBUTES or (attribute == "__name__" and node.func.id != "getattr"):
+    if attribute in _ATTRIBUTES:
         yield Refusal(node.lineno, f"`{attribute}` has no use in a kernel module")
     if library and attribute is not None:
         yield from _of_path(node.lineno, f"{path}.{attribute}")
-    if attribute is None and _is_put_together(name):
-        yield Refusal(node.lineno, "the name of a special attribute is put together; name it plainly")
     if library and attribute is None and node.func.id == "getattr" and _hides(path or "", name):
         yield Refusal(node.lineno, f"a member of `{path}` is named by an expression; name it plainly")
 
@@ -307,12 +257,6 @@ def _hides(path: str, name: ast.expr) -> bool:
     if path.partition(".")[0] not in ("torch", "triton"):
         return True
     return not any(isinstance(node, (ast.Name, ast.Attribute)) for node in ast.walk(name))
-
-
-def _is_put_together(name: ast.expr) -> bool:
-    """Whether an expression for a name holds two underscores at once, or nothing but one, as those of Python's own attributes are made."""
-    texts = [_constant(node) for node in ast.walk(name) if isinstance(node, ast.expr)]
-    return any(text is not None and ("__" in text or text == "_") for text in texts)
 
 
 def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:

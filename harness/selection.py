@@ -29,7 +29,6 @@ class Standing(msgspec.Struct, frozen=True):
     busy: str
     """Why it is not idle, in words; empty when it is, as far as can be told."""
     unseen: str = ""
-    """What could not be told."""
 
 
 def select_devices(

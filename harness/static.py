@@ -29,7 +29,6 @@ class StaticReport(NamedTuple):
     error: ErrorReport | None
     notes: tuple[str, ...]
     kernels: tuple[str, ...]
-    """Names of the `@triton.jit` functions."""
     slow: tuple[str, ...]
     """Calls that may be too slow for the interpreter, as `tl.sort`."""
 

@@ -51,7 +51,6 @@ class Hardware(msgspec.Struct, frozen=True):
     boost_mhz: int
     memory_bytes: int
     memory_bytes_per_s: float
-    """Peak bandwidth of device memory."""
     l2_bytes: int
     """Second-level cache, all dies together."""
     last_level_bytes: int
@@ -59,7 +58,6 @@ class Hardware(msgspec.Struct, frozen=True):
     matrix_flops: dict[str, float]
     """Peak of the matrix units by the dtype of the operands, FLOPs (or integer operations) a second."""
     vector_flops: dict[str, float]
-    """Peak of the vector units by dtype."""
     sources: dict[str, str]
     """Where the numbers come from, by field."""
 

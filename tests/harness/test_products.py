@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.product_sheet import sheet
 from harness.product import GIB, Product, numbers
-from harness.product_sheet import sheet
 from harness.products import PRODUCTS, find_product, identify, recognise
 from harness.targets import hardware, target, targets
 
@@ -119,5 +119,5 @@ def test_a_mig_slice_has_the_share_of_its_units_and_its_memory() -> None:
 def test_the_page_of_the_documentation_is_the_table() -> None:
     page = Path(__file__).parents[2] / "docs" / "hardware.md"
     assert page.read_text(encoding="utf-8") == sheet(), (
-        "write it anew: python -m harness.product_sheet > docs/hardware.md"
+        "write it anew: python -m benchmarks.product_sheet > docs/hardware.md"
     )

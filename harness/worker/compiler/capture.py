@@ -56,7 +56,6 @@ class Launch:
     """Triton's `CompiledKernel`; also there when the device has too little for it."""
     failure: Exception | None = None
     log: str = ""
-    """What the compiler printed."""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
 

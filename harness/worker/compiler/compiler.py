@@ -21,12 +21,12 @@ from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from harness.device import Target
-from harness.evaluation import KernelResources
 from harness.worker.interpreter import configs
 
 from . import ahead, capture
 from .capture import ForeignOption, Launch
 from .host_work import Computes, HostWork
+from .report import CompileReport, HostWorkFound
 from .resource_table import table
 
 MESSAGE_CHARACTERS = 600
@@ -52,37 +52,6 @@ class CaseSpec(msgspec.Struct, frozen=True):
 
     case: str
     arguments: tuple[ArgumentSpec, ...]
-
-
-class HostWorkFound(msgspec.Struct, frozen=True):
-    """A call at `gpu` sizes that did not leave the work to kernels."""
-
-    case: str
-    operator: str = ""
-    """That computed on the host; empty where no kernel was launched at all."""
-    line: int | None = None
-    reads: bool = False
-    """Python read tensors' elements in that call, which are none of a case's here."""
-
-
-class CompileReport(msgspec.Struct, frozen=True):
-    """What compiling said. At most one of `error` and `unsupported` is set."""
-
-    resources: tuple[KernelResources, ...]
-    """One for each distinct binary and config, in order of launching; configs that do not compile or fit included."""
-    error: str | None = None
-    """Why the candidate would fail on the target, in a few lines."""
-    line: int | None = None
-    """The candidate's own line, 1-based."""
-    unsupported: str | None = None
-    """Why nothing can be said for this target; says nothing of the candidate."""
-    notes: tuple[str, ...] = ()
-    patched: str = ""
-    """What of Triton, or of the settings that its compiler heeds, the candidate changed; nothing was compiled from then on."""
-    host_work: HostWorkFound | None = None
-    """Of the first case in which the host did the kernels' work at `gpu` sizes."""
-    argument_types: tuple[tuple[str, ...], ...] = ()
-    """Of the kernels, each sequence once, where all are plain."""
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:

@@ -6,13 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import torch
 
 from harness import limits
 from harness.targets import target as find_target
-from harness.worker.guest.candidate import broken, close_doors, failed, import_candidate
-from harness.worker.sandbox import sandbox
-from harness.worker.serving import linux, trace
+from harness.worker.guest.candidate import broken, confine, failed, import_candidate
+from harness.worker.serving import trace
 from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
@@ -32,17 +30,13 @@ CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(t
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Answers one `Compile`, after a `Compiling` for each config of an autotuned kernel, and ends."""
-    linux.keep_undumpable()
-    torch.set_num_threads(1)
-    scratch = Path(spawn.scratch)
-    close_doors()
-    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True)
+    layers = confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     request = GUEST_REQUESTS.decode(channel.receive().payload)
     assert isinstance(request, Compile)
     report: GuestReport
     try:
-        report = _compile(request, scratch / trace.NAME, channel)
+        report = _compile(request, Path(spawn.scratch) / trace.NAME, channel)
     except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
         report = broken(request.nonce, error)
     channel.send(ENCODER.encode(report))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.worker.guest import operators
+from harness.worker.serving.trace import calling_line
 
 
 class Computes(BaseException):
@@ -39,14 +39,6 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name == "_local_scalar_dense":
             self.reads = True
         elif not func.is_view and not self.operator and not operators.is_allowed(name, self._allowed):
-            self.operator, self.line = name, self._own_line()
+            self.operator, self.line = name, calling_line(self._module)
             raise Computes
         return func(*args, **(kwargs or {}))
-
-    def _own_line(self) -> int | None:
-        frame = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code.co_filename == self._module:
-                return frame.f_lineno
-            frame = frame.f_back  # type: ignore[assignment]
-        return None

@@ -11,10 +11,27 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import torch
+
+from harness.evaluation import Layer
 from harness.signatures import Parameter
 from harness.worker.sandbox import sandbox
-from harness.worker.serving import trace
-from harness.worker.serving.messages import Broken, Failed
+from harness.worker.serving import linux, trace
+from harness.worker.serving.messages import Broken, Failed, Spawn
+
+
+def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = False) -> tuple[Layer, ...]:
+    """Lock this process in before any foreign code runs; the layers of its sandbox."""
+    linux.keep_undumpable()
+    torch.set_num_threads(1)
+    close_doors()
+    return sandbox.apply(
+        Path(spawn.scratch),
+        spawn.cpu_limit_s,
+        address_space_bytes,
+        run_programs=run_programs,
+        gpu=spawn.device is not None,
+    )
 
 
 def close_doors() -> None:

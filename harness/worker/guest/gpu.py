@@ -34,7 +34,6 @@ from harness.worker.serving.warm import launch_once
 
 from . import gpu_launches, storages
 from .gpu_launches import GpuObservation
-from .unrecorded import Recording, Unrecorded
 
 HERE = torch.device("cuda", 0)
 POISON = 0xFF
@@ -85,10 +84,6 @@ class GpuRunner:
         self._last_inputs: torch.Tensor | None = None
         self._arguments: dict[str, Any] = {}
         self._streams: dict[int, torch.cuda.Stream] = {}
-
-    def recording(self, file: str) -> Recording:
-        """See `Runner`."""
-        return Unrecorded()
 
     def prepare(self, load: Load) -> None:
         """See `Runner`."""

@@ -13,8 +13,7 @@ import torch
 from harness import limits
 from harness.evaluation import Finding, line_in
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.sandbox import sandbox
-from harness.worker.serving import arena, linux, trace
+from harness.worker.serving import arena, trace
 from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
@@ -37,29 +36,22 @@ from harness.worker.serving.messages import (
 from harness.worker.serving.poison import KINDS
 
 from . import global_state, gpu, outputs, watch
-from .candidate import broken, close_doors, failed, import_candidate, parameters_of
+from .candidate import broken, confine, failed, import_candidate, parameters_of
 from .gpu import GpuRunner
 from .integrity import Snapshot
+from .record import Recorder
 from .runner import InterpreterRunner, Runner
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Serves one judge until it hangs up."""
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    torch.set_num_threads(1)
-    scratch = Path(spawn.scratch)
-    close_doors()
-    layers = sandbox.apply(
-        scratch,
-        spawn.cpu_limit_s,
-        limits.ADDRESS_SPACE_BYTES,
-        run_programs=False,
-        gpu=spawn.device is not None,
-    )
+    layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
         gpu.warm(spawn.device)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
-    guest = Guest(scratch, InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device))
+    guest = Guest(
+        Path(spawn.scratch), InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device)
+    )
     while True:
         try:
             frame = channel.receive()
@@ -90,7 +82,7 @@ class Guest:
     def __init__(self, scratch: Path, runner: Runner) -> None:
         self._file = scratch / trace.NAME
         self._runner = runner
-        self._recorder = runner.recording(str(self._file))
+        self._recorder = Recorder(str(self._file))
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
         self._kept = outputs.Kept()

@@ -17,14 +17,10 @@ from harness.worker.serving import arena, linux
 from harness.worker.serving.messages import Call, Load, SharedAt
 
 from . import record
-from .unrecorded import Recording
 
 
 class Runner(Protocol):
     """One guest's device. The methods are called in the order in which they stand, the middle ones once a call."""
-
-    def recording(self, file: str) -> Recording:
-        """What writes down the calls of the candidate in `file`, for them to be replayed."""
 
     def prepare(self, load: Load) -> None:
         """Makes the process ready, once, before the candidate's module is imported."""
@@ -65,10 +61,6 @@ class InterpreterRunner:
 
     def __init__(self) -> None:
         self._held: dict[str, Any] = {}
-
-    def recording(self, file: str) -> Recording:
-        """See `Runner`."""
-        return record.Recorder(file)
 
     def prepare(self, load: Load) -> None:
         """See `Runner`."""

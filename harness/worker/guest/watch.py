@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,10 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.serving.messages import Operator
 from harness.worker.serving.poison import Poison, poison
+from harness.worker.serving.trace import calling_line
 
 from . import operators
-from .record import tensors
-from .unrecorded import Recording
+from .record import Recorder, tensors
 
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
@@ -32,7 +31,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
 
     def __init__(
-        self, observation: Observation, module: str, recorder: Recording, kind: Poison = Poison.NAN
+        self, observation: Observation, module: str, recorder: Recorder, kind: Poison = Poison.NAN
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._observation = observation
@@ -81,14 +80,14 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if len(sources) > 1 and name in _INTO_PARTS and _is_part(sources[0]):
                 self.copies += 1
             if name not in operators.FREE:
-                self._counts[name, self._line()] += 1
+                self._counts[name, calling_line(self._module)] += 1
             if name == "_local_scalar_dense":
                 self.host_elements += 1
             if derived:
                 for made in tensors(result):
                     storage = made.untyped_storage()
                     self._derived[storage.data_ptr()] = storage
-        self.recorder.operator(func, args, named, result, self._line())
+        self.recorder.operator(func, args, named, result, calling_line(self._module))
         return result
 
     def from_kernel(self, tensor: torch.Tensor) -> bool:
@@ -100,14 +99,6 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return tuple(
             Operator(name=name, line=line, count=count) for (name, line), count in self._counts.items()
         )
-
-    def _line(self) -> int | None:
-        frame = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code.co_filename == self._module:
-                return frame.f_lineno
-            frame = frame.f_back  # type: ignore[assignment]
-        return None
 
 
 def _is_part(tensor: torch.Tensor) -> bool:

@@ -8,8 +8,10 @@ Touches the internals of Triton's interpreter (3.6 and 3.7).
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -23,7 +25,6 @@ from triton.runtime.interpreter import TensorHandle
 from . import constants, tape, tracing
 
 KEPT = 64
-"""Tapes."""
 PATIENCE = 4
 """Programs that may go on in Python before a tape must serve more than that."""
 _PLAIN = (int, float, bool, str, type(None), tl.dtype, tl.pointer_type)
@@ -131,31 +132,38 @@ def _serves() -> bool:
     return result.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
-def _launch(self: Any, *given: Any, **named: Any) -> None:
-    """As the interpreter launches; tensors stay where they are, as there is no other device to bring them from."""
-    parameters = inspect.getfullargspec(self.fn).args
+@contextmanager
+def launched(
+    executor: Any, given: tuple[Any, ...], named: Mapping[str, Any]
+) -> Iterator[tuple[dict[str, Any], tuple[int, int, int]]]:
+    """The arguments and the grid of a launch, as the interpreter makes them; tensors stay where they are."""
+    parameters = inspect.getfullargspec(executor.fn).args
     named = {name: value for name, value in named.items() if name in parameters}
-    for hook in self.pre_run_hooks:
+    for hook in executor.pre_run_hooks:
         hook(*given, **named)
-    scope = interpreter._patch_lang(self.fn)
+    scope = interpreter._patch_lang(executor.fn)
     try:
-        bound = inspect.getcallargs(self.fn, *given, **named)
-        arguments = constants.arguments(self, bound)
-        asked = self.grid(arguments) if callable(self.grid) else self.grid
-        if len(asked) > 3:
+        arguments = constants.arguments(executor, inspect.getcallargs(executor.fn, *given, **named))
+        sizes = executor.grid(arguments) if callable(executor.grid) else executor.grid
+        if len(sizes) > 3:
             raise ValueError("a grid has at most 3 dimensions")
-        x, y, z = (*asked, 1, 1, 1)[:3]
+        x, y, z = (*map(int, sizes), 1, 1, 1)[:3]
         interpreter.interpreter_builder.set_grid_dim(x, y, z)
+        yield arguments, (x, y, z)
+    finally:
+        scope.restore()
+
+
+def _launch(self: Any, *given: Any, **named: Any) -> None:
+    with launched(self, given, named) as (arguments, (x, y, z)):
         try:
             programs = Programs(self.fn, arguments, several=x * y * z > 1)
-            for place in ((i, j, k) for i in range(x) for j in range(y) for k in range(z)):
+            for place in itertools.product(range(x), range(y), range(z)):
                 programs.run(place)
         except Exception as error:
             if triton.knobs.compilation.front_end_debugging:
                 raise
             raise InterpreterError(repr(error)) from error
-    finally:
-        scope.restore()
 
 
 def _signature(value: Any, inputs: list[Any]) -> Any:

@@ -24,7 +24,6 @@ class Operation(NamedTuple):
     call: Callable[..., Any]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    """Places of values."""
     pure: bool
     """It does nothing but give its outputs, the same ones for the same inputs."""
     repeated: bool

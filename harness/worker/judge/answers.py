@@ -25,9 +25,7 @@ class Answers:
         self._first: dict[tuple[str, int], bytes] = {}
         """The first right answer to the inputs at a place of a case."""
         self.elements = 0
-        """How many were compared."""
         self.calls = 0
-        """How many calls were right."""
 
     @property
     def margins(self) -> tuple[Margin, ...]:

@@ -31,7 +31,6 @@ class Range:
 
     low: int
     high: int | None
-    """`None`: bounded by work alone."""
     step: int
     vary: bool
 

@@ -26,7 +26,6 @@ class Comparison:
     margins: tuple[Margin, ...]
     """How much of each tolerance is used; none where that has no figure: another kind, NaN, Inf, inexact integers."""
     elements: int
-    """How many were compared."""
 
 
 def compare(

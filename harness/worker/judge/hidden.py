@@ -22,7 +22,6 @@ from .cases import JudgedCase, Layout, RowKind
 from .seeds import Draw
 
 Bounds = tuple[int, int]
-"""The smallest and the largest size."""
 
 SMALL: Bounds = (2, 17)
 """Sizes below any block."""
@@ -36,7 +35,6 @@ WIDE: tuple[Bounds, ...] = ((18, 40), (41, 130), (131, 400), (401, 1200))
 STEADY = WIDE[2:]
 """Last sizes for a tiny parameter: so long that no variance vanishes by chance."""
 LONG = 1 << 13
-"""Largest size of the long axis."""
 ALIGNED, BLOCKED = 16, 32
 """Kernels take multiples of the first for whole vectors, and multiples of the second for whole blocks."""
 BLOCKS = 24
@@ -103,7 +101,6 @@ class _Maker:
         self._work = Work(task)
         self.axes = Axes(task, bases, draw, prefix)
         self.widest: dict[str, Case] = {}
-        """The largest case of each dtype."""
         for case in bases:
             known = self.widest.setdefault(case.dtype, case)
             if math.prod(case.cpu.values()) > math.prod(known.cpu.values()):

@@ -6,7 +6,9 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 from harness import limits
 from harness.worker.serving import linux
@@ -100,15 +102,7 @@ class GuestLink:
     def _receive(
         self, wanted: type[Report], nonce: str, deadline: float, poll: Callable[[], None] | None
     ) -> Report:
-        try:
-            frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=self._answer_bytes)
-            for descriptor in frame.descriptors:
-                os.close(descriptor)
-            report = decoded(GUEST_REPORTS, frame.payload)
-        except BadFrame as error:
-            raise GuestLied(str(error)) from error
-        except ChannelClosed as error:
-            raise GuestGone("it ended") from error
+        report = _receive(self._channel, GUEST_REPORTS, deadline, poll, self._answer_bytes)
         if not isinstance(report, Hello) and report.nonce != nonce:
             raise GuestLied("the nonce is not the request's")
         if isinstance(report, Failed):
@@ -150,25 +144,37 @@ class VerifierLink:
 
     def receive(self, *, wall_s: float, cpu_s: float) -> VerifierReport:
         """The answer that is due."""
+        deadline, held = time.monotonic() + wall_s, cpu_limit(self._pid, cpu_s)
         try:
-            frame = self._channel.receive(
-                deadline=time.monotonic() + wall_s,
-                poll=cpu_limit(self._pid, cpu_s),
-                limit_bytes=limits.ANSWER_BYTES,
+            report: VerifierReport = _receive(
+                self._channel, VERIFIER_REPORTS, deadline, held, limits.ANSWER_BYTES
             )
-            for descriptor in frame.descriptors:
-                os.close(descriptor)
-            return decoded(VERIFIER_REPORTS, frame.payload)
         except ChannelTimeout as error:
             raise GuestSlow(wall_s, cpu=False) from error
-        except ChannelClosed as error:
-            raise GuestGone("it ended") from error
-        except BadFrame as error:
-            raise GuestLied(str(error)) from error
+        return report
 
     def close(self) -> None:
         """Hangs up; it then ends by itself."""
         self._channel.close()
+
+
+def _receive(
+    channel: Channel,
+    decoder: msgspec.msgpack.Decoder[Any],
+    deadline: float,
+    poll: Callable[[], None] | None,
+    limit_bytes: int,
+) -> Any:
+    """The next report; descriptors beside it are closed."""
+    try:
+        frame = channel.receive(deadline=deadline, poll=poll, limit_bytes=limit_bytes)
+        for descriptor in frame.descriptors:
+            os.close(descriptor)
+        return decoded(decoder, frame.payload)
+    except BadFrame as error:
+        raise GuestLied(str(error)) from error
+    except ChannelClosed as error:
+        raise GuestGone("it ended") from error
 
 
 def cpu_limit(pid: int, seconds: float) -> Callable[[], None]:

@@ -44,9 +44,7 @@ class Outcome:
     in_order: bool = False
     """Programs ran from the first to the last: some of them wait for others."""
     why_not: str = ""
-    """Why there was no replay."""
     seconds: float = 0.0
-    """That the judge waited for it."""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,6 @@ from .compare import compare
 from .problem import BadProblem, Inputs, Problem, torch_dtype
 
 DRAWN, OTHER = "strength", "strength, other values"
-"""Purposes of seeds."""
 
 Outputs = tuple[torch.Tensor, ...]
 
@@ -34,7 +33,6 @@ class Strength:
         self._task = task
         self._seed = seed
         self.tried = 0
-        """Wrong answers that were compared."""
 
     def weaknesses(self, cases: tuple[Case, ...]) -> tuple[Weakness, ...]:
         """What is wrong with the oracle in these cases; `BadProblem` where nothing can be judged by it."""

@@ -19,12 +19,11 @@ from harness.targets import target as find_target
 from harness.worker.compiler.compiler import CaseSpec, zero_arguments
 from harness.worker.compiler.compiling import CASES
 from harness.worker.guest import operators
-from harness.worker.guest.candidate import close_doors, import_candidate
+from harness.worker.guest.candidate import confine, import_candidate
 from harness.worker.guest.record import tensors
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.observing import running
-from harness.worker.sandbox import sandbox
-from harness.worker.serving import linux, trace
+from harness.worker.serving import trace
 from harness.worker.serving.channel import Channel
 from harness.worker.serving.messages import ENCODER, Hello, Spawn
 
@@ -37,17 +36,12 @@ _READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Answers one `Sample`, a report a case, and ends."""
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    torch.set_num_threads(1)
-    scratch = Path(spawn.scratch)
-    close_doors()
-    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=False)
-    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES))))
     request = SAMPLE_REQUESTS.decode(channel.receive().payload)
     target = find_target(request.target)
     interpreter.prepare(target)
     sampling.install()
-    module = import_candidate(scratch / trace.NAME, request.source)
+    module = import_candidate(Path(spawn.scratch) / trace.NAME, request.source)
     specifications = CASES.decode(request.cases)
     budget = Budget(len(specifications))
     for spec in specifications:

@@ -10,7 +10,7 @@ says nothing. Nor does it where the CPU seconds of a sample are spent. Touches t
 from __future__ import annotations
 
 import dataclasses
-import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,16 +18,11 @@ import numpy as np
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from harness.worker.interpreter import constants
 from harness.worker.interpreter import programs as interpreted
 from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
-from harness.worker.interpreter.traffic import (
-    MAX_REPORTS,
-    Observation,
-    Origin,
-)
+from harness.worker.interpreter.traffic import MAX_REPORTS, Observation, Origin
 
 from . import extrapolation, footprint
 from .extrapolation import Access, Program, Touched
@@ -244,26 +239,12 @@ def install() -> None:
 
 
 def _launch(self: Any, *given: Any, **named: Any) -> None:
-    """As the interpreter launches, for the programs of the sample; tensors stay where they are."""
-    parameters = inspect.getfullargspec(self.fn).args
-    named = {name: value for name, value in named.items() if name in parameters}
-    for hook in self.pre_run_hooks:
-        hook(*given, **named)
-    scope = interpreter._patch_lang(self.fn)
-    builder = interpreter.interpreter_builder
-    try:
-        bound = inspect.getcallargs(self.fn, *given, **named)
-        args = constants.arguments(self, bound)
-        asked = self.grid(args) if callable(self.grid) else self.grid
-        x, y, z = (*(int(size) for size in asked), 1, 1, 1)[:3]
-        builder.set_grid_dim(x, y, z)
-
-        if x * y * z > 0:
+    """As the interpreter launches, for the programs of the sample."""
+    with interpreted.launched(self, given, named) as (arguments, grid):
+        if math.prod(grid) > 0:
             sampler = _sampler()
-            run = interpreted.Programs(self.fn, args, several=True, unused=_UNUSED, idle=_IDLE).run
-            sampler.run(Programs((x, y, z), sampler.dies), run)
-    finally:
-        scope.restore()
+            run = interpreted.Programs(self.fn, arguments, several=True, unused=_UNUSED, idle=_IDLE).run
+            sampler.run(Programs(grid, sampler.dies), run)
 
 
 def _sampler() -> Sampler:

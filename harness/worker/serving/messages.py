@@ -69,7 +69,6 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     problem: str = ""
     """Why forking is not safe here; empty when it is."""
     pid: int = 0
-    """Of the server."""
 
 
 class Started(msgspec.Struct, frozen=True, tag="started"):
@@ -132,7 +131,6 @@ class Weighed(msgspec.Struct, frozen=True, tag="weighed"):
     """How strong a task's oracle is."""
 
     tried: int
-    """Wrong answers that were compared."""
     weaknesses: tuple[Weakness, ...]
     problem: str = ""
     """Why nothing can be judged by the task's own code; empty when something can."""
@@ -148,7 +146,6 @@ class Specified(msgspec.Struct, frozen=True, tag="specified"):
     """The arguments of a task's open cases."""
 
     cases: msgspec.Raw
-    """As in `FirstCallPassed`."""
     problem: str = ""
     """Why the task's own code does not tell them; empty when it does."""
 
@@ -166,7 +163,6 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
 
     stage: str
     at_s: float
-    """As `Entered`'s."""
     ok: bool | None
     """`None`: this device cannot say."""
     detail: str
@@ -218,7 +214,6 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     margins: tuple[Margin, ...] = ()
     findings: tuple[Finding, ...] = ()
     kernels: tuple[str, ...] = ()
-    """That any call launched."""
     guest_ended: bool = False
     """The guest ended when it should have answered: how is for the engine to say, who hears it from the server."""
 
@@ -319,7 +314,6 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     cases: msgspec.Raw
     target: str
     allowed: tuple[str, ...]
-    """Operators that may compute on the host."""
     ahead: msgspec.Raw
     """Of further cases, which nobody reports of: what they launch is compiled where there are cores for it."""
     side_by_side: bool = True
@@ -429,7 +423,7 @@ class Compiling(msgspec.Struct, frozen=True, tag="compiling"):
 
 
 class Compiled(msgspec.Struct, frozen=True, tag="compiled"):
-    """The compile report of one target (`harness.worker.compiler.compiler.CompileReport`, as builtins)."""
+    """The compile report of one target (`harness.worker.compiler.report.CompileReport`)."""
 
     nonce: str
     report: msgspec.Raw
@@ -444,7 +438,6 @@ class Study(msgspec.Struct, frozen=True, tag="study"):
     source: str
     target: str
     allowed: tuple[str, ...]
-    """Tensor operators that the task allows."""
 
 
 class Replay(msgspec.Struct, frozen=True, tag="replay"):

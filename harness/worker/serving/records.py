@@ -19,7 +19,6 @@ class View(msgspec.Struct, frozen=True, tag="view"):
     """A tensor: where it lies in which storage."""
 
     storage: int
-    """Number of the storage in this record."""
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -44,7 +43,6 @@ class Items(msgspec.Struct, frozen=True, tag="items"):
 
     items: tuple[Value, ...]
     fields: tuple[str, ...] = ()
-    """Names of the items, where they have some."""
 
 
 class Constexpr(msgspec.Struct, frozen=True, tag="constexpr"):
@@ -129,7 +127,6 @@ class Launch(msgspec.Struct, frozen=True, tag="launch"):
     kernel: Function
     grid: tuple[int, int, int]
     arguments: dict[str, Value]
-    """Of each parameter, defaults included."""
     options: dict[str, Value]
     """As `num_warps`; a keyword that is a parameter's name too stands in both, as it counts for both."""
     trial: bool = False
@@ -155,7 +152,6 @@ class FunctionNotes(msgspec.Struct, frozen=True):
     constexprs: tuple[str, ...]
     """Parameters that are compile-time constants."""
     defaults: tuple[Value, ...]
-    """Of the last parameters."""
     unspecialised: tuple[str, ...] = ()
     """Parameters that an argument of one makes no constant of."""
     types: dict[str, str] = {}
@@ -168,7 +164,6 @@ class Record(msgspec.Struct, frozen=True):
     """One call of the entry point."""
 
     inputs: dict[str, int]
-    """Storage of each tensor argument."""
     steps: tuple[Step, ...]
     functions: tuple[FunctionNotes, ...]
     returned: tuple[View, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +47,16 @@ def explain(error: BaseException, module: Path) -> Explained:
     shown = traceback.format_list(frames[-_FRAMES:])
     text = "".join(["Traceback (most recent call last):\n", *shown, said, "\n"]) if shown else said + "\n"
     return Explained(said, text, line)
+
+
+def calling_line(file: str) -> int | None:
+    """The innermost line of `file` that runs now."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == file:
+            return frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
 
 
 def _wraps(error: BaseException) -> bool:

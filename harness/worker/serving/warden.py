@@ -33,9 +33,7 @@ class End(NamedTuple):
     status: int
     """As `os.waitpid` gives it."""
     leftover: int
-    """Processes of its tree that still ran."""
     killed: bool
-    """Whether the server asked for it."""
     why: str
     """Of which it had too much, so that its warden ended it; empty when that is not so."""
 

@@ -38,16 +38,14 @@ class Memory:
         self, number: int, size_bytes: int, data: bytes | None, addresses: Iterable[tuple[int, Address]] = ()
     ) -> None:
         """Memory from before the call; without `data` it is poison."""
-        if not 0 <= size_bytes <= MAX_STORAGE_BYTES or (data is not None and len(data) != size_bytes):
-            raise Refused("the record holds memory of another size than it says")
+        if not 0 <= size_bytes <= MAX_STORAGE_BYTES:
+            raise Refused("the record holds memory of an impossible size")
         memory = torch.empty(size_bytes, dtype=torch.uint8)
         if data:
             memory.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
         elif size_bytes:
             memory.fill_(POISON)
         for place, address in addresses:
-            if not 0 <= place <= size_bytes - 8:
-                raise Refused("the record holds an address outside its memory")
             word = torch.tensor([self.address(address)], dtype=torch.int64)
             memory[place : place + 8].copy_(word.view(torch.uint8))
         self.bind(number, memory.untyped_storage(), shadow.UNWRITTEN if data is None else shadow.HOST)
@@ -58,19 +56,14 @@ class Memory:
 
     def address(self, address: Address) -> int:
         """The address of a byte."""
-        storage = self.storages.get(address.storage)
-        if storage is None or not 0 <= address.offset_bytes <= storage.nbytes():
-            raise Refused("the record holds an address of no memory")
+        storage = self.storages[address.storage]
         whole = torch.empty(0, dtype=torch.uint8).set_(storage)
         self._observation.origin(whole)  # no launch argument will name it
         return int(storage.data_ptr()) + address.offset_bytes
 
     def tensor(self, view: View) -> torch.Tensor:
         """The tensor that a record's view describes."""
-        storage = self.storages.get(view.storage)
-        dtype = dtype_named(view.dtype)
-        if storage is None:
-            raise Refused("the record names memory that nothing made")
+        storage, dtype = self.storages[view.storage], dtype_named(view.dtype)
         if not fits(view, dtype.itemsize, storage.nbytes()):
             raise Refused("the record names a tensor that reaches out of its memory")
         return torch.empty(0, dtype=dtype).set_(storage, view.offset, view.shape, view.strides)
@@ -98,8 +91,6 @@ class Memory:
 
 
 def dtype_named(name: str) -> torch.dtype:
-    """`torch.float32` for `float32`; `Refused` where torch has none of that name."""
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
-        raise Refused(f"the record names a dtype {name!r}")
+    """`torch.float32` for `float32`."""
+    dtype: torch.dtype = getattr(torch, name)
     return dtype

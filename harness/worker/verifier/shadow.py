@@ -15,9 +15,7 @@ FILLED = 3
 OPERATED = 4
 """Computed by an operator that the task allows."""
 ORIGINAL = 5
-"""An input's own memory."""
 STORED = 6
-"""A kernel stored it."""
 NAMES = {
     UNWRITTEN: "unwritten", HOST: "host", MOVED: "moved", FILLED: "filled", OPERATED: "operated", ORIGINAL: "original",
     STORED: "stored",

@@ -21,7 +21,7 @@ def constant(value: Value, part: Callable[[Value], Any]) -> Any:
             return dtype_named(name)
         case Items(items=items, fields=fields):
             made = tuple(part(one) for one in items)
-            if fields and len(fields) == len(made) and all(name.isidentifier() for name in fields):
+            if fields:
                 return collections.namedtuple("Named", fields)(*made)
             return made
         case Constexpr(value=inner):

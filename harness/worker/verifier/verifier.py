@@ -10,11 +10,10 @@ import torch
 
 from harness import limits
 from harness.targets import target
-from harness.worker.guest.candidate import close_doors
+from harness.worker.guest.candidate import confine
 from harness.worker.guest.guest import traffic_of
 from harness.worker.interpreter import interpreter
-from harness.worker.sandbox import sandbox
-from harness.worker.serving import arena, linux, trace
+from harness.worker.serving import arena, trace
 from harness.worker.serving.channel import Channel, ChannelClosed
 from harness.worker.serving.messages import (
     ENCODER,
@@ -37,12 +36,7 @@ from .replay import Replayer
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Serves one judge until it hangs up."""
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    torch.set_num_threads(1)
-    scratch = Path(spawn.scratch)
-    close_doors()
-    layers = sandbox.apply(scratch, spawn.cpu_limit_s, limits.ADDRESS_SPACE_BYTES, run_programs=False)
-    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.ADDRESS_SPACE_BYTES))))
     replayer: Replayer | None = None
     while True:
         try:
@@ -52,7 +46,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         request = VERIFIER_REQUESTS.decode(frame.payload)
         if isinstance(request, Study):
             interpreter.prepare(target(request.target))
-            file = str(scratch / trace.NAME)
+            file = str(Path(spawn.scratch) / trace.NAME)
             replayer = Replayer(request.source, file, request.allowed)
         else:
             assert replayer is not None

@@ -1,19 +1,19 @@
-"""The table of products as Markdown: `python -m harness.product_sheet` prints `docs/hardware.md`."""
+"""The table of products as Markdown: `python -m benchmarks.product_sheet` prints `docs/hardware.md`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
 
-from .partitions import NoPart, part
-from .product import Product, numbers
-from .products import PRODUCTS
+from harness.partitions import NoPart, part
+from harness.product import Product, numbers
+from harness.products import PRODUCTS
 
 _DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8", "int8")
 _INTRODUCTION = """\
 # Products and their peaks
 
-Written by `python -m harness.product_sheet`; a test keeps it equal to `harness/products_amd.py` and `products_nvidia.py`.
+Written by `python -m benchmarks.product_sheet`; a test keeps it equal to `harness/products_amd.py` and `products_nvidia.py`.
 
 Efficiency (IO utilisation, MFU) is shown for these products only. A device is recognised by PCI identity, name, units, memory
 and partition mode together (`harness/products.py`); one that does not fit in every respect is unknown, and nothing is
