@@ -21,7 +21,6 @@ from harness import (
     HarnessError,
     StageEntered,
     StageLeft,
-    TimeLimits,
     UnknownDevice,
     Verdict,
     evaluate,
@@ -30,7 +29,7 @@ from harness import (
 from harness.health import ServerProbe
 from harness.servers import ForkServer
 from suites import load_task
-from tests.support.candidates import KERNEL, adding
+from tests.support.candidates import adding
 from tests.support.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -187,44 +186,6 @@ async def test_a_broken_task_is_told_as_such_and_blames_no_candidate(
     assert found.error is not None
     assert "problem.py" in found.error.message
     assert await works(own_pool)
-
-
-SPINNING = KERNEL.replace(
-    "    x = tl.load", "    while tl.load(x_ptr) == tl.load(x_ptr):\n        pass\n    x = tl.load", 1
-)
-SLOW = SPINNING.replace("x + y", "tl.sort(x + y)")
-
-
-@pytest.mark.parametrize(
-    ("kernel", "verdict"), [(SPINNING, Verdict.TIMEOUT), (SLOW, Verdict.UNSUPPORTED)], ids=["spins", "slow"]
-)
-async def test_what_hangs_in_the_interpreter_never_meets_a_gpu(
-    kernel: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    gpu = Device(
-        name="0", kind="hip", target="gfx942", visibility="ROCR_VISIBLE_DEVICES=77", package="0000:ff:00"
-    )
-    monkeypatch.setattr("harness.pool.choose_devices", lambda _names: (gpu,))
-    monkeypatch.setenv("WAVEDECK_LEASES", str(tmp_path / "leases"))
-    met: list[str] = []
-
-    async def probe(device: Device) -> str:
-        met.append(device.name)
-        return ""
-
-    limits = TimeLimits(call_cpu_s=1.0)
-    async with DevicePool(("0",), slots=1, limits=limits, probe=probe) as pool:
-        found = await judge(pool, adding(kernel=kernel))
-        async with pool.slot() as slot:
-            assert slot.judge is None
-    assert (found.verdict, found.device) == (verdict, "0")
-    assert met == []
-    assert leased(tmp_path / "leases") == []
-
-
-def leased(folder: Path) -> list[str]:
-    """Of which GPUs anybody ever asked for a lease."""
-    return [file.name for file in folder.iterdir()]
 
 
 async def test_where_forking_is_unsafe_fresh_processes_judge_alike() -> None:

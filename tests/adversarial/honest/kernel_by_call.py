@@ -1,4 +1,4 @@
-"""`triton.jit` is called on plain functions, and a dictionary holds a kernel."""
+"""`triton.jit` is called on a plain function with names for profilers, a dictionary holds the kernel, and `debug=True` is given."""
 
 import torch
 import triton
@@ -7,21 +7,27 @@ import triton.language as tl
 TASK = "vector_add"
 
 
+def named(specialization):
+    return f"add_{specialization.constants.get('BLOCK', 0)}"
+
+
+def told(grid, kernel, arguments):
+    return {"name": kernel.name}
+
+
 def _body(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
-    tl.store(
-        out_ptr + offsets,
-        tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask),
-        mask=mask,
-    )
+    total = tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, total, mask=mask)
 
 
+KERNELS = {"add": triton.jit(_body, repr=named, launch_metadata=told)}
 add_kernel = triton.jit(_body)
-KERNELS = {"add": add_kernel}
 
 
 def vector_add(x, y):
     out = torch.empty_like(x)
-    KERNELS["add"][(triton.cdiv(x.numel(), 1024), 1, 1)](x, y, out, x.numel(), BLOCK=1024)
+    kernel = KERNELS["add"] if x.numel() > 64 else add_kernel
+    kernel[(triton.cdiv(x.numel(), 1024), 1, 1)](x, y, out, x.numel(), BLOCK=1024, debug=True)
     return out

@@ -1,4 +1,4 @@
-"""The entry point is a lambda over a launcher."""
+"""The entry point is a lambda over a function that makes views and its launcher."""
 
 import torch
 import triton
@@ -17,9 +17,15 @@ def flip_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
         tl.store(out_ptr + row * columns + offsets, x, mask=mask)
 
 
-def _launch(x, out):
-    flip_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=512)
-    return out
+def _flip(x, out):
+    rows = x.unsqueeze(0).flatten(0, 1).narrow(0, 0, x.shape[0])
+    into = out.unsqueeze(0).squeeze(0)
+
+    def launch(block):
+        flip_kernel[(rows.size(0),)](rows, into, rows.size(-1), BLOCK=block)
+
+    launch(1024 if rows.size(-1) > 512 else 64)
+    return into.view_as(x).reshape(x.shape)
 
 
-flip = lambda x: _launch(x, torch.empty_like(x))
+flip = lambda x: _flip(x, torch.empty_like(x))
