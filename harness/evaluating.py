@@ -93,17 +93,8 @@ class Evaluating:
         """The source compiled, and its first case is right."""
         self._pool = pool
         self._slot = slot
+        self._asked = asked
         self._task = asked.task
-        self._as_written = asked.as_written
-        self._source = asked.source
-        self._targets = asked.targets
-        self._product = asked.product
-        self._seed = asked.seed
-        self._static = asked.static
-        self._exam = asked.exam
-        self._rival = asked.rival
-        self._against = asked.against
-        self._effort = asked.effort
         allowed = pool.limits(slot.device)
         self._limits = allowed.for_source(asked.source) if slot.device.kind == "cpu" else allowed
         self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
@@ -129,13 +120,13 @@ class Evaluating:
                     )
                 begin = Begin(
                     task=self._task,
-                    source=self._source,
-                    seed=self._seed,
+                    source=self._asked.source,
+                    seed=self._asked.seed,
                     guest_pid=pid,
                     verifier_pid=None if replaying is None else replaying[1],
-                    target=self._targets[0].name,
+                    target=self._asked.targets[0].name,
                     limits=time_limits,
-                    exam=self._exam,
+                    exam=self._asked.exam,
                 )
                 ends = (end,) if replaying is None else (end, replaying[2])
                 await self._tell(channel, begin, tuple(one.fileno() for one in ends))
@@ -173,7 +164,7 @@ class Evaluating:
             guest = await self._pool.spares.take(GUEST, device)
             try:
                 assert guest.child.scratch is not None
-                await asyncio.to_thread(self._pool.kernels.lay, self._source, guest.child.scratch)
+                await asyncio.to_thread(self._pool.kernels.lay, self._asked.source, guest.child.scratch)
             except BaseException:
                 guest.end.close()
                 guest.child.end()
@@ -225,8 +216,8 @@ class Evaluating:
         }
         on_cpu = self._slot.device.kind == "cpu"
         if verdict is Verdict.CORRECT and not on_cpu and guest.scratch is not None:
-            await asyncio.to_thread(self._pool.kernels.keep, self._source, guest.scratch)
-        compiled = self.compiled.get(self._targets[0].name)
+            await asyncio.to_thread(self._pool.kernels.keep, self._asked.source, guest.scratch)
+        compiled = self.compiled.get(self._asked.targets[0].name)
         refused = compiled.refusal() if verdict is Verdict.CORRECT and compiled is not None else None
         ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
         try:
@@ -240,9 +231,9 @@ class Evaluating:
             leftover = await ending
         if judged.guest_ended:
             verdict, error = self._how_it_ended(guest, judged)
-        if on_cpu and verdict is Verdict.TIMEOUT and self._static.slow and error is not None:
+        if on_cpu and verdict is Verdict.TIMEOUT and self._asked.static.slow and error is not None:
             verdict = Verdict.UNSUPPORTED
-            slow = ", ".join(self._static.slow)
+            slow = ", ".join(self._asked.static.slow)
             message = f"{error.message.partition(' did not')[0]}: {slow} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
         if verdict is Verdict.CORRECT and leftover:
@@ -273,19 +264,19 @@ class Evaluating:
         Nothing is timed before `alone` is done, nor where it found processes.
         """
         performance = Performance(
-            self._pool, self._slot, self._task, self._targets[0], seed=self._timing_seed(), alone=alone
+            self._pool, self._slot, self._task, self._asked.targets[0], seed=self._timing_seed(), alone=alone
         )
         channel = await self._slot.channel()
         try:
-            resources = self._sheet.facts.get("resources", {}).get(self._targets[0].name, ())
+            resources = self._sheet.facts.get("resources", {}).get(self._asked.targets[0].name, ())
             compiled = {one.code_sha256 for one in resources}
             timing = await performance.measure(
                 channel,
-                self._source,
-                rival=self._rival,
-                against=self._against,
+                self._asked.source,
+                rival=self._asked.rival,
+                against=self._asked.against,
                 compiled=compiled,
-                effort=self._effort,
+                effort=self._asked.effort,
             )
         except Crowded:
             self._slot.discard()
@@ -311,7 +302,7 @@ class Evaluating:
 
     def _timing_seed(self) -> int:
         """An exam times the open cases once more, with values of its own: what was *found* is *confirmed* or not."""
-        return derive(self._seed, "confirm") if self._exam else self._seed
+        return derive(self._asked.seed, "confirm") if self._asked.exam else self._asked.seed
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
         """Waits until the guest's tree is gone; how many processes it had left behind."""
@@ -343,7 +334,7 @@ class Evaluating:
         }
         for name, one in reports.items():
             self._sheet.notes += [f"{name}: {note}" for note in one.notes]
-        first = self._targets[0].name
+        first = self._asked.targets[0].name
         judging = reports[first]
         failure = judging.failure(first)
         if failure is not None:
@@ -361,30 +352,32 @@ class Evaluating:
         return None
 
     async def _compile_anew(self, passed: FirstCallPassed) -> dict[str, TargetReport]:
-        compiler = Compiler(self._pool, self._as_written, self._source, self._limits)
+        compiler = Compiler(self._pool, self._asked.as_written, self._asked.source, self._limits)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(compiler.compile(target, passed), name=f"compile/{target.name}")
-                    for target in self._targets
+                    for target in self._asked.targets
                 ]
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         # Until the judge's word: a candidate may fail before it.
         self._sheet.facts["sandbox"] = compiler.layers
-        return {target.name: task.result() for target, task in zip(self._targets, tasks, strict=True)}
+        return {target.name: task.result() for target, task in zip(self._asked.targets, tasks, strict=True)}
 
     async def _sampled(self, judged: Judged, *, correct: bool) -> Sampled:
-        samples = correct and not self._exam and not self._effort.rough
-        sampler = Sampler(self._pool, self._task, self._source, self._targets[0]) if samples else None
+        samples = correct and not self._asked.exam and not self._asked.effort.rough
+        sampler = (
+            Sampler(self._pool, self._task, self._asked.source, self._asked.targets[0]) if samples else None
+        )
         return await sampled(
             sampler,
             self._specifications,
             judged.traffic,
             task=self._task,
             cases=self._cases,
-            targets=self._targets,
-            product=self._product,
+            targets=self._asked.targets,
+            product=self._asked.product,
         )
 
     async def _tell(

@@ -128,13 +128,10 @@ FUNCTIONS: dict[str, Function] = {
         f"fast_{name}f": getattr(np, name)
         for name in ("sin", "cos", "tan", "tanh", "exp", "log", "log2", "log10")
     },
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
+    **{
+        name: getattr(np, f"arc{name[1:]}")
+        for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")
+    },
     "nearbyint": np.rint,
     "llrint": _converted(np.rint, np.int64),
     "round": _half_away,

@@ -21,9 +21,7 @@ from .observing import meet
 
 _ELEMENTWISE = ("binary_op", "unary_op", "ternary_op")
 _CASTS = frozenset(
-    {
-        *("create_si_to_fp", "create_ui_to_fp", "create_fp_ext", "create_fp_trunc", "create_int_cast"),
-    }
+    {"create_si_to_fp", "create_ui_to_fp", "create_fp_ext", "create_fp_trunc", "create_int_cast"}
 )
 """Not from floats to integers: what is out of range has no value."""
 _RESHAPING = frozenset({"create_expand_dims", "create_reshape"})

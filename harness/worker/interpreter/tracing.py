@@ -46,31 +46,12 @@ LONGEST = 1 << 14
 """Operations of a program beyond which it is not written down."""
 MOST_BYTES = 64 << 20
 """Of all values of a program, which a tape keeps until the next program: likewise."""
-_PURE = frozenset(
-    {
-        *(
-            "create_get_num_programs",
-            "create_bitcast",
-            "create_ptr_to_int",
-            "create_fp_to_fp",
-        ),
-        *("create_si_to_fp", "create_ui_to_fp", "create_fp_to_si", "create_fp_to_ui", "create_fp_ext"),
-        *("create_fp_trunc", "create_int_cast", "create_idiv", "create_sdiv", "create_udiv", "create_ashr"),
-        *("create_srem", "create_urem", "create_shl", "create_lshr"),
-        *("create_umulhi", "create_clampf", "create_select", "create_fma", "create_fabs", "create_erf"),
-        "create_extern_elementwise",
-        *("create_rsqrt", "create_reshape", "create_trans", "create_make_range", "create_histogram"),
-        *(
-            "create_gather",
-            "create_addptr",
-            "create_expand_dims",
-            "create_broadcast",
-            "create_cat",
-            "create_join",
-        ),
-        *("create_split", "create_splat", "create_unsplat", "create_make_block_ptr", "create_advance"),
-    }
-)
+_NAMES = """
+get_num_programs bitcast ptr_to_int fp_to_fp si_to_fp ui_to_fp fp_to_si fp_to_ui fp_ext fp_trunc int_cast idiv sdiv udiv ashr
+srem urem shl lshr umulhi clampf select fma fabs erf extern_elementwise rsqrt reshape trans make_range histogram gather addptr
+expand_dims broadcast cat join split splat unsplat make_block_ptr advance
+"""
+_PURE = frozenset(f"create_{name}" for name in _NAMES.split())
 """Builder methods that do nothing but give a value, beside constants and those of one numpy function."""
 
 
@@ -80,6 +61,9 @@ def _is_pure(name: str) -> bool:
 
 class _Asked:
     """Stands in the builder's place while a program's Python runs: each call passes `perform`."""
+
+    perform: Callable[..., Any]
+    """`perform(name, method, args, named, *, pure, changes)` gives what `method` gives."""
 
     def __init__(self) -> None:
         self.inside = False
@@ -97,19 +81,6 @@ class _Asked:
 
         setattr(self, name, asked)
         return asked
-
-    def perform(
-        self,
-        name: str,
-        method: Callable[..., Any],
-        args: Sequence[Any],
-        named: Mapping[str, Any],
-        *,
-        pure: bool,
-        changes: bool,
-    ) -> Any:
-        """What `method` gives."""
-        raise NotImplementedError
 
     def _do(self, method: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         self.inside = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from harness.evaluation import ErrorReport, Margin, Mismatch
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
@@ -9,7 +11,7 @@ from suites.tolerances import dtype_of, tolerance_of
 from . import bounds, findings
 from .caller import Run
 from .cases import JudgedCase
-from .compare import compare
+from .compare import Comparison, compare
 from .problem import torch_dtype
 
 
@@ -42,16 +44,13 @@ class Answers:
     def mismatch(self, run: Run) -> Mismatch | None:
         """The first output that the oracle disagrees with."""
         for number, (output, expected) in enumerate(zip(self._task.outputs, run.given.expected, strict=True)):
-            tolerance, quantization = judged_by(self._task, output, run.step.case)
-            compared = compare(
+            compared = compare_output(
+                self._task,
+                output,
+                run.step.case,
                 run.output(number),
                 expected,
-                case=run.case.name,
-                output=output.name,
-                dtype=torch_dtype(dtype_of(output, run.case)),
-                tolerance=tolerance,
-                quantization=quantization,
-                terms=bounds.terms_of(tolerance, run.given.problem.sizes(run.case)),
+                sizes=run.given.problem.sizes(run.case),
                 tf32=self._tf32,
             )
             for margin in compared.margins:
@@ -81,6 +80,31 @@ class Answers:
         known = self._margins.get(key)
         if known is None or margin.used > known.used:
             self._margins[key] = margin
+
+
+def compare_output(
+    task: Task,
+    output: Output,
+    case: JudgedCase,
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    *,
+    sizes: dict[str, int],
+    tf32: bool = False,
+) -> Comparison:
+    """Compares one output of a case, at these sizes, with the oracle's answer."""
+    tolerance, quantization = judged_by(task, output, case)
+    return compare(
+        got,
+        expected,
+        case=case.name,
+        output=output.name,
+        dtype=torch_dtype(dtype_of(output, case.case)),
+        tolerance=tolerance,
+        quantization=quantization,
+        terms=bounds.terms_of(tolerance, sizes),
+        tf32=tf32,
+    )
 
 
 def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:

@@ -15,7 +15,7 @@ from harness.limits import TimeLimits
 from harness.worker.serving import place
 from harness.worker.serving.arena import Arena, lay_out
 from harness.worker.serving.device_memory import DeviceArena, NotShared, SharedMemory, rounded
-from harness.worker.serving.messages import Call, OutputData, Returned
+from harness.worker.serving.messages import Call, OutputData, ReplayedOutput, Returned
 from suites.dtypes import ITEM_BYTES
 from suites.signature import parse_signature
 from suites.task import Case, Task
@@ -67,7 +67,7 @@ class Run:
         return self.brought[number].view(torch_dtype(data.dtype)).reshape(data.shape)
 
 
-def tensor_of(data: OutputData) -> torch.Tensor:
+def tensor_of(data: OutputData | ReplayedOutput) -> torch.Tensor:
     """The guest's bytes as a tensor of the judge's; bytes that do not fill the shape are a lie."""
     size_bytes = size_of(data)
     if len(data.data) != size_bytes:
@@ -77,7 +77,7 @@ def tensor_of(data: OutputData) -> torch.Tensor:
     return torch.frombuffer(bytearray(data.data), dtype=torch_dtype(data.dtype)).reshape(data.shape)
 
 
-def size_of(data: OutputData) -> int:
+def size_of(data: OutputData | ReplayedOutput) -> int:
     """Bytes of an output by its shape; no shape at all is a lie."""
     if data.dtype not in ITEM_BYTES:
         raise GuestLied(f"no output has the dtype {data.dtype!r}")

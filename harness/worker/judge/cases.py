@@ -77,11 +77,7 @@ class JudgedCase:
         """Equal for cases with equal inputs at the same place of the pool."""
         case = self.case
         sizes = (tuple(case.cpu.items()), tuple(case.gpu.items()))
-        return (
-            case.name,
-            case.dtype,
-            sizes,
-            case.distribution,
+        values = (
             self.layout,
             self.special,
             self.extreme,
@@ -89,8 +85,8 @@ class JudgedCase:
             self.degenerate,
             self.probe,
             self.twice,
-            self.scalars,
         )
+        return (case.name, case.dtype, sizes, case.distribution, *values, self.scalars)
 
     @property
     def sizes(self) -> str:

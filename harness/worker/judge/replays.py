@@ -13,22 +13,18 @@ from harness.worker.serving.messages import (
     Begin,
     CaseTraffic,
     NotReplayed,
-    OutputData,
     Replay,
     Replayed,
     Study,
     VerifierReport,
 )
 from suites.task import Task
-from suites.tolerances import dtype_of
 
-from . import bounds, replay_findings
-from .answers import judged_by
+from . import replay_findings
+from .answers import compare_output
 from .caller import Run, tensor_of
-from .compare import compare
 from .link import GuestGone, GuestLied, GuestSlow, VerifierLink
 from .plan import PATIENCE, Plan, Step
-from .problem import torch_dtype
 from .seeds import POOL, derive
 from .vault import Given
 
@@ -197,23 +193,10 @@ class Replays:
             self.outcomes.append(outcome)
 
     def _mismatch(self, waiting: _Waiting, report: Replayed) -> Mismatch | None:
-        run = waiting.run
-        for output, data, expected in zip(
-            self._task.outputs, report.outputs, waiting.given.expected, strict=True
-        ):
-            tolerance, quantization = judged_by(self._task, output, run.step.case)
-            compared = compare(
-                tensor_of(
-                    OutputData(type="torch.Tensor", dtype=data.dtype, shape=data.shape, data=data.data)
-                ),
-                expected,
-                case=run.case.name,
-                output=output.name,
-                dtype=torch_dtype(dtype_of(output, run.case)),
-                tolerance=tolerance,
-                quantization=quantization,
-                terms=bounds.terms_of(tolerance, run.case.cpu),
-            )
-            if compared.mismatch is not None:
-                return compared.mismatch
-        return None
+        outputs = zip(self._task.outputs, report.outputs, waiting.given.expected, strict=True)
+        case = waiting.run.step.case
+        compared = (
+            compare_output(self._task, output, case, tensor_of(data), expected, sizes=case.case.cpu)
+            for output, data, expected in outputs
+        )
+        return next((one.mismatch for one in compared if one.mismatch is not None), None)

@@ -14,10 +14,10 @@ import torch
 
 from harness.evaluation import Weakness
 from suites.task import Case, Output, Task
-from suites.tolerances import dtype_of, tolerance_of
+from suites.tolerances import dtype_of
 
-from . import bounds
-from .compare import compare
+from .answers import compare_output
+from .cases import JudgedCase
 from .problem import BadProblem, Inputs, Problem, torch_dtype
 
 DRAWN, OTHER = "strength", "strength, other values"
@@ -105,19 +105,9 @@ class Strength:
                 )
 
     def _accepts(self, case: Case, output: Output, answer: torch.Tensor, truth: torch.Tensor) -> bool:
-        dtype = torch_dtype(dtype_of(output, case))
-        tolerance = tolerance_of(self._task, output, case)
-        compared = compare(
-            answer.to(dtype),
-            truth,
-            case=case.name,
-            output=output.name,
-            dtype=dtype,
-            tolerance=tolerance,
-            quantization=self._task.quantization,
-            terms=bounds.terms_of(tolerance, case.cpu),
-        )
-        return compared.mismatch is None
+        answer = answer.to(torch_dtype(dtype_of(output, case)))
+        judged = compare_output(self._task, output, JudgedCase(case), answer, truth, sizes=case.cpu)
+        return judged.mismatch is None
 
 
 def _made_of(truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
