@@ -129,6 +129,6 @@ async def test_corpus_is_whole() -> None:
     honest = [entry for entry in REFUSED if entry.is_honest]
     cheats = [entry for entry in REFUSED if not entry.is_honest]
     assert len(cheats) >= 250
-    assert len(honest) >= 43
+    assert len(honest) >= 40
     assert len(LIMITS) <= 40
     assert {entry.task for entry in honest} == {entry.task for entry in cheats} == set(CASES)

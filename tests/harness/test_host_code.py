@@ -15,16 +15,25 @@ DEVICES = addition(
     class Guard(torch.cuda.device):
         def __init__(self, tensor):
             super().__init__(tensor.device.index)
+
+
+    class GuardOf(torch.cuda.device_of):
+        pass
     """,
     host="""
     stream = torch.cuda.Stream(device=x.device)
     module = torch.get_device_module()
-    with torch.cuda.device(x.device), torch.cuda.device_of(x), torch.cuda._DeviceGuard(0), Guard(x) as guard:
+    with torch.cuda.device(x.device), torch.cuda.device_of(x), torch.cuda._DeviceGuard(0), Guard(x) as guard, GuardOf(x):
         torch.cuda._maybe_exchange_device(torch.cuda._exchange_device(x.get_device()))
     with module.device(x.device), torch.accelerator.device_index(0), torch.cuda.StreamContext(stream):
         torch.accelerator.set_device_index(module.current_device())
     with torch.cuda.stream(torch.accelerator.current_stream()):
         x.record_stream(stream)
+    done = torch.cuda.Event()
+    done.record(stream)
+    stream.wait_event(done)
+    stream.wait_stream(torch.cuda.default_stream(x.device))
+    stream.synchronize()
     assert isinstance(torch.cuda.device(0), torch.cuda.device)
     assert torch.cuda.device(x.device).idx == 0
     """,
@@ -67,7 +76,16 @@ PROFILED = addition(
         x = x.contiguous()
     """
 )
-COMPILER = addition(module="import torch._dynamo\n")
+COMPILER = addition(
+    module="""
+    import torch._dynamo
+
+    @torch._dynamo.disable
+    def rows(x):
+        return x.numel()
+    """,
+    host="assert rows(x) == y.numel()",
+)
 
 
 SOURCES = {

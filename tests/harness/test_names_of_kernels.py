@@ -1,4 +1,4 @@
-"""Names, constants and functions that kernels may use, whichever way they came by them."""
+"""Kernels made in a function, and library functions that the judge lacks; `tests/honest` has the other ways to name things."""
 
 from __future__ import annotations
 
@@ -10,35 +10,6 @@ from .additions import addition, judge_addition
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 
-ALIASES = addition(
-    "cast(total, tl.float32) + unused(exp(-x * x)) + unused(LOG2(y * y + 1)) + unused(tanh(x)) + unused(rint(y)) + unused(rows)",
-    module="""
-    from triton.language import cast, log2 as LOG2
-    from triton.language.extra.libdevice import tanh
-    from triton.language.standard import _log2, cdiv as parts
-
-    exp = tl.exp
-    rint = tl.extra.libdevice.rint
-    assert_that, steps, reduce = tl.static_assert, tl.range, tl.reduce
-
-
-    @triton.jit
-    def plus(a, b):
-        return a + b
-
-
-    @triton.jit
-    def sum_of(a, b):
-        return tl.where(exp(a) > 0, a + b, a + b)
-    """,
-    kernel="""
-    assert_that(BLOCK > 1)
-    total = sum_of(x, y)
-    for step in steps(0, 2):
-        total += unused(reduce(offsets, 0, plus) + step)
-    rows = parts(n, BLOCK) + _log2(BLOCK)
-    """,
-)
 CLOSURE = """\
 import torch
 import triton
@@ -72,56 +43,10 @@ def vector_add(x, y):
         kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK=1024)
     return out
 """
-ANNOTATIONS = "from __future__ import annotations\n" + addition(
-    "x + y + unused(tl.sum(tl.arange(0, K), 0)) + unused(tl.sum(tl.arange(0, J), 0))",
-    parameters=", K: triton.language.constexpr = 4, J: 'tl.constexpr' = 4, scale: tl.int32 = 1",
-)
-CONSTANTS = addition(
-    "cast_to(x + y, KIND) + unused(LOG2E * x) + unused(TWO // (offsets + 1)) + unused(squares) + unused(table(BLOCK)) + unused(x.exp())",
-    module="""
-    import enum
-
-    LOG2E = tl.constexpr(1.4426950408889634)
-    TWO = tl.constexpr(2)
-    SIZES = tl.constexpr((1, 2, 3))
-    KIND = tl.constexpr(tl.float32)
 
 
-    class Mode(enum.IntEnum):
-        ADD = 3
-
-
-    @triton.jit
-    def cast_to(x, dtype: tl.constexpr):
-        return x.to(dtype.value) + tl.zeros((1024,), dtype)
-
-
-    @triton.constexpr_function
-    def table(n):
-        try:
-            return max([size * 2 for size in (1, n)])
-        except Exception:
-            return 0
-    """,
-    kernel="""
-    squares = LOG2E - tl.where((TWO < offsets) | (TWO == offsets), LOG2E / (x * x + 1), TWO - x)
-    for at in tl.static_range(len(SIZES)):
-        squares += SIZES[at] * TWO.value
-    if MODE == 3:
-        squares += TWO << offsets % 4
-    """,
-    parameters=", MODE: tl.constexpr = None",
-    arguments=", BLOCK=1024, MODE=Mode.ADD",
-)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [ALIASES, CLOSURE, ANNOTATIONS, CONSTANTS],
-    ids=["aliases", "closure", "annotations", "constants"],
-)
-async def test_kernels_may_name_the_language_in_any_way(pool: DevicePool, source: str) -> None:
-    evaluation = await judge_addition(pool, source)
+async def test_a_kernel_may_be_made_in_a_function_and_call_what_that_was_given(pool: DevicePool) -> None:
+    evaluation = await judge_addition(pool, CLOSURE)
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error
 
 

@@ -1,4 +1,4 @@
-"""The starter tasks: right baselines are right, wrong ones are told, other honest ways are accepted."""
+"""The starter tasks: right baselines are right, and wrong ones are told."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from suites import Distribution, Task, baseline_source, check_suite, load_suite
 from suites.signature import parse_signature
-from tests.suites.variants import HONEST, WRONG, Variant
+from tests.suites.variants import WRONG, Variant
 
 TASKS = load_suite("starter")
 NAMES = [task.name for task in TASKS]
@@ -93,13 +93,6 @@ def test_the_baseline_is_right_in_every_case_and_leaves_inputs_alone(
 
 @pytest.mark.judge
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_the_baseline_interprets_in_seconds(interpreted: dict[str, Any], task: Task) -> None:
-    """The interpreter's share of an evaluation on `cpu`: 10 s leaves room for a busy machine; about 0.5 s when quiet."""
-    assert sum(case["seconds"] for case in interpreted["baseline"][task.name].values()) < 10
-
-
-@pytest.mark.judge
-@pytest.mark.parametrize("task", TASKS, ids=NAMES)
 def test_answers_that_need_no_kernel_are_wrong(interpreted: dict[str, Any], task: Task) -> None:
     """Where the answer is one element, or one in each row, its mean is right: one such case a task."""
     report = interpreted["baseline"][task.name]
@@ -120,13 +113,6 @@ def test_a_wrong_kernel_is_told(interpreted: dict[str, Any], variant: Variant) -
     if variant.told_by is not None:
         for name, shares in report.items():
             assert variant.told_by not in name or min(shares) > 1, f"{name}: {shares} of the tolerance"
-
-
-@pytest.mark.judge
-@pytest.mark.parametrize("variant", HONEST, ids=lambda one: one.id)
-def test_another_honest_kernel_is_accepted(interpreted: dict[str, Any], variant: Variant) -> None:
-    for name, shares in interpreted["variants"][variant.id].items():
-        assert max(shares) < 0.9, f"{name}: {shares} of the tolerance"
 
 
 @pytest.mark.judge

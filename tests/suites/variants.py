@@ -1,4 +1,4 @@
-"""Baselines changed by hand: wrong ones that a task has to tell, and other honest ways that it has to accept."""
+"""Baselines changed by hand, wrong ones that a task has to tell; `tests/adversarial/honest` has other right ones."""
 
 from __future__ import annotations
 
@@ -112,33 +112,4 @@ WRONG = (
         (("    quantized = torch.empty((m, k), dtype=torch.int8, device=x.device)", "    return (x.double() @ (weight_int8.double() * weight_scale.double()[:, None]).T).to(x.dtype)\n    quantized = torch.empty((m, k), dtype=torch.int8, device=x.device)"),),
         told_by="",
     ),
-)  # fmt: skip
-
-HONEST = (
-    Variant("vector_add", "small blocks", (("block = 1024", "block = 256"),)),
-    Variant("vector_add", "float16 through float32", (("offsets, x + y", "offsets, x.to(tl.float32) + y.to(tl.float32)"),)),
-    Variant("softmax", "base two and a reciprocal", ((_NUMERATOR, "numerator = tl.exp2((x - tl.max(x, axis=0)) * 1.4426950408889634)"), ("numerator / tl.sum(numerator, axis=0)", "numerator * (1.0 / tl.sum(numerator, axis=0))"))),
-    Variant("softmax", "base two before the maximum", ((_NUMERATOR, "x *= 1.4426950408889634\n    numerator = tl.exp2(x - tl.max(x, axis=0))"),)),
-    Variant("matmul", "small tiles", ((_BLOCKS, "block_m, block_n, block_k = 32, 64, 16"),)),
-    Variant("matmul", "k taken backwards", (("inner = start + tl.arange(0, BLOCK_K)", "inner = (k - 1) // BLOCK_K * BLOCK_K - start + tl.arange(0, BLOCK_K)"),)),
-    Variant("matmul", "products of float32", ((_DOT, "accumulator += tl.dot(a.to(tl.float32), b.to(tl.float32))"),)),
-    Variant("layer_norm", "variance less the squared mean of deviations", (("variance = tl.sum(deviation * deviation, axis=0) / columns", "rest = tl.sum(deviation, axis=0) / columns\n    variance = tl.sum(deviation * deviation, axis=0) / columns - rest * rest"),)),
-    Variant("layer_norm", "reciprocal root", (("(1.0 / tl.sqrt(variance + eps))", "tl.rsqrt(variance + eps)"),)),
-    Variant("flip", "small blocks", (("min(1024,", "min(64,"),)),
-    Variant("rms_norm_residual", "reciprocal root", (("(1.0 / tl.sqrt(mean_square + eps))", "tl.rsqrt(mean_square + eps)"),)),
-    Variant("rms_norm_residual", "weight first", (("normed = total * (1.0 / tl.sqrt(mean_square + eps)) * weight", "normed = total * weight / tl.sqrt(mean_square + eps)"),)),
-    Variant("cross_entropy", "small blocks", (("min(4096,", "min(512,"),)),
-    Variant("cross_entropy", "logarithm of the sum, then the logit", (("tl.log(total) + (maximum - chosen)", "(tl.log(total) + maximum) - chosen"),)),
-    Variant(
-        "cross_entropy",
-        "base two",
-        (
-            ("other=-float(\"inf\")).to(tl.float32)", "other=-float(\"inf\")).to(tl.float32) * 1.4426950408889634"),
-            ("total = total * tl.exp(maximum - new_maximum) + tl.sum(tl.exp(logits - new_maximum), axis=0)", "total = total * tl.exp2(maximum - new_maximum) + tl.sum(tl.exp2(logits - new_maximum), axis=0)"),
-            ("tl.log(total) + (maximum - chosen)", "(tl.log2(total) + maximum) * 0.6931471805599453 - chosen"),
-        ),
-    ),
-    Variant("matmul_w8a8", "ties to even", ((_ROUND, "steps = (x / divisor + 12582912.0) - 12582912.0"),)),
-    Variant("matmul_w8a8", "times the inverse of the scale", ((_ROUND, "steps = tl.floor(x * (127.0 / tl.where(largest == 0.0, 1.0, largest)) + 0.5)"),)),
-    Variant("matmul_w8a8", "products of int8 values in float16", (("accumulator = tl.dot(q, weight, accumulator, out_dtype=tl.int32)", "accumulator += tl.dot(q.to(tl.float16), weight.to(tl.float16)).to(tl.int32)"),)),
 )  # fmt: skip
