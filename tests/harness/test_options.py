@@ -16,19 +16,15 @@ CALL = "n, BLOCK=block)"
 @pytest.mark.parametrize(
     ("name", "value", "backend", "refused"),
     [
-        ("waves_per_eu", 2, "cuda", True),
-        ("matrix_instr_nonkdim", 16, "cuda", True),
         ("kpack", 2, "cuda", True),
         ("waves_per_eu", 2, "hip", False),
         ("maxnreg", 64, "hip", True),
         ("maxnreg", 64, "cuda", False),
-        ("num_ctas", 2, "hip", True),
         ("num_ctas", 1, "hip", False),
         ("num_ctas", 2, "cuda", False),
         ("cluster_dims", (2, 1, 1), "hip", True),
         ("cluster_dims", (2, 1, 1), "cuda", False),
         ("num_warps", 4, "hip", False),
-        ("num_warp", 4, "hip", False),
     ],
 )
 def test_options_of_one_vendor(name: str, value: object, backend: str, refused: bool) -> None:  # noqa: FBT001

@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psutil
 
@@ -96,10 +95,3 @@ def started(plan: RunPlan, home: Home, **environ: str) -> Iterator[str]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 psutil.Process(info.pid).kill()
             until_left(home, session)
-
-
-def home_at(path: Path) -> Home:
-    """A home that exists."""
-    home = Home(path)
-    home.ensure()
-    return home

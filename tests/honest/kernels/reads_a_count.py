@@ -1,4 +1,4 @@
-"""The host reads the number of rows with `.item()` and chooses the number of warps by it."""
+"""The host reads the last offset with `.item()`, refuses one that is not the number of rows, and chooses the warps by it."""
 
 import torch
 import triton
@@ -20,6 +20,8 @@ def jagged_sum_kernel(values_ptr, offsets_ptr, out_ptr, columns, BLOCK: tl.const
 
 def jagged_sum(values, offsets):
     rows = int(offsets[-1].item())
+    if rows != values.shape[0]:
+        raise ValueError(f"offsets end at {rows}, values have {values.shape[0]} rows")
     segments, columns = offsets.numel() - 1, values.shape[1]
     out = torch.empty(segments, columns, dtype=values.dtype, device=values.device)
     warps = 1 if rows < 1024 else 4
