@@ -193,13 +193,9 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
         _task=TASK,
-        _targets=(target("sm_90"),),
+        _asked=SimpleNamespace(targets=(target("sm_90"),), source="", rival=None, against=None, effort=WHOLE),
         _timing_seed=lambda: 1,
         _sheet=sheet,
-        _source="",
-        _rival=None,
-        _against=None,
-        _effort=WHOLE,
     )
     assert await Evaluating._time(cast(Any, one)) == (Verdict.CORRECT, None)
     evaluation = sheet.done(Verdict.CORRECT, None)
@@ -245,7 +241,7 @@ def test_a_tape_proves_something_only_with_binaries_of_the_source(
 
 def test_an_exam_is_timed_with_values_of_its_own() -> None:
     def seed(*, exam: bool) -> int:
-        return Evaluating._timing_seed(cast(Any, SimpleNamespace(_exam=exam, _seed=5)))
+        return Evaluating._timing_seed(cast(Any, SimpleNamespace(_asked=SimpleNamespace(exam=exam, seed=5))))
 
     assert seed(exam=False) == 5
     assert seed(exam=True) == derive(5, "confirm") != 5
