@@ -27,24 +27,24 @@ class Terminal:
 
     def __init__(self, *arguments: str, environ: Mapping[str, str] | None = None) -> None:
         self.said = b""
-        self._ours, theirs = pty.openpty()
+        # The other end stays open here: what is still on its way when its last holder closes it can be lost.
+        self._ours, self._theirs = pty.openpty()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tui", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
             cwd=ROOT,
             env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24", **(environ or {})},
             start_new_session=True,
         )
-        os.close(theirs)
 
     def wait_until(self, true: Callable[[], bool]) -> None:
         """Read on until the condition holds; the test fails when it never does or the command ends before."""
         limit = time.monotonic() + LIMIT_S
         while not true():
             assert time.monotonic() < limit, self.said[-2000:]
-            assert self._read(), self.said[-2000:]
+            assert self._read() or self._process.poll() is None, self.said[-2000:]
 
     def press(self, keys: bytes) -> None:
         os.write(self._ours, keys)
@@ -52,8 +52,12 @@ class Terminal:
     def end(self) -> int:
         """The exit code, once the command ended."""
         limit = time.monotonic() + LIMIT_S
-        while self._read():
+        while self._process.poll() is None:
+            self._read()
             assert time.monotonic() < limit, self.said[-2000:]
+        while self._read():
+            pass
+        os.close(self._theirs)
         os.close(self._ours)
         return self._process.wait(LIMIT_S)
 
@@ -62,12 +66,10 @@ class Terminal:
         return self.said.rpartition(CLOSED)[2].decode().replace("\r\n", "\n")
 
     def _read(self) -> bool:
-        """Take in what is there, waiting a little for it; whether the command still has the terminal."""
-        if select.select([self._ours], [], [], 0.1)[0]:
-            try:
-                self.said += os.read(self._ours, 1 << 16)
-            except OSError:
-                return False
+        """Take in what is there, waiting a little for it; whether there was anything."""
+        if not select.select([self._ours], [], [], 0.1)[0]:
+            return False
+        self.said += os.read(self._ours, 1 << 16)
         return True
 
 
