@@ -56,7 +56,7 @@ async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
 
 
 async def seconds_to_end(pool: DevicePool) -> float:
-    """From cancelling an evaluation whose kernel never returns to the end of the last process of its guest."""
+    """Time from cancelling an evaluation with an endless kernel to the end of the last process of its guest."""
     task = load_task("vector_add")
     source = baseline_source(task) + ENDLESS.format(name="vector_add", signature="x, y")
     server = psutil.Process(pool.interpreting.pid)
@@ -93,19 +93,19 @@ async def main() -> int:
             for _ in range(AT_ONCE):
                 await judged(pool, task, baseline_source(task))
         for task in tasks:
-            cpu, wall, found = [], [], []
+            cpu, wall, judged_here = [], [], []
             for source in sources(task, rounds):
                 spent, started = cpu_of(pool), time.perf_counter()
-                found.append(await judged(pool, task, source))
+                judged_here.append(await judged(pool, task, source))
                 wall.append(time.perf_counter() - started)
                 cpu.append(cpu_of(pool) - spent)
             means.append(statistics.mean(cpu))
             stages = [
-                f"{statistics.median(one.stages[place].seconds for one in found):.2f}"
+                f"{statistics.median(evaluation.stages[place].seconds for evaluation in judged_here):.2f}"
                 for place in range(len(STAGES))
             ]
             table.add_row(task.name, f"{means[-1]:.2f}", f"{statistics.mean(wall):.2f}", *stages)
-            evaluations += found
+            evaluations += judged_here
         started = time.perf_counter()
         waiting = [(task, source) for task in tasks for source in sources(task, rounds + 1)[-2:]]
         async with asyncio.TaskGroup() as group:

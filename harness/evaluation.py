@@ -113,7 +113,7 @@ class Finding(msgspec.Struct, frozen=True):
     """Possible harm that does not refuse by itself; a task raises it by its kind in `strict`."""
 
     kind: str
-    """One of `suites.task.FINDINGS`."""
+    """One of `suites.task.FINDINGS`; `interpreter_<error kind>` where a GPU judged and the interpreter would have refused."""
     message: str
     case: str = ""
     """Where it was seen first; empty where it is of no one case."""
