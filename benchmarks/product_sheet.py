@@ -5,23 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from harness.partitions import NoPart, part
-from harness.product import Product, numbers
-from harness.products import PRODUCTS
+from harness.hardware.partitions import NoPart, part
+from harness.hardware.product import Product, numbers
+from harness.hardware.recognition import PRODUCTS
 
 _DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8", "int8")
 _INTRODUCTION = """\
 # Products and their peaks
 
-Written by `python -m benchmarks.product_sheet`; a test keeps it equal to `harness/products_amd.py` and `products_nvidia.py`.
+Written by `python -m benchmarks.product_sheet`; a test keeps it equal to `harness/hardware/products_amd.py` and `products_nvidia.py`.
 
 Efficiency (IO utilisation, MFU) is shown for these products only. A device is recognised by PCI identity, name, units, memory
-and partition mode together (`harness/products.py`); one that does not fit in every respect is unknown, and nothing is
+and partition mode together (`harness/hardware/recognition.py`); one that does not fit in every respect is unknown, and nothing is
 said of its efficiency. Peaks are the vendors', dense, at boost clock. *Achievable* is what the vendor itself publishes as
 reached; NVIDIA publishes none. Numbers were written down from the sources named below, most from memory of them.
 Checked on a device: the PCI id, name, units, L2, memory and highest clock of the H200. No other product was at hand, **no AMD GPU among them**.
 
-A time is *suspect* (`harness/efficiency.py`) when the bytes that no cache can have held would need more than peak bandwidth,
+A time is *suspect* (`harness/stages/timing/efficiency.py`) when the bytes that no cache can have held would need more than peak bandwidth,
 when bytes beyond L2 would need more than the last-level cache's, or when FLOPs pass the fastest units of their dtype at the
 highest clock. What the caches can hold has no limit where no cache speed is published.
 """

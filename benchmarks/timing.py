@@ -25,11 +25,11 @@ from rich.console import Console
 from rich.table import Table
 
 from harness import DevicePool, Evaluation, Latency, Outcome, evaluate, target
-from harness.baselines import USUAL
-from harness.effort import WHOLE, Effort
-from harness.performance import Performance
-from harness.ratios import PAIRS_A_LOOK
-from harness.timed import Timing
+from harness.stages.timing.baselines import USUAL
+from harness.stages.timing.conclusions import Timing
+from harness.stages.timing.performance import Performance
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.ratios import PAIRS_A_LOOK
 from suites import Task, baseline_source, load_suite, load_task
 
 SEED = 1

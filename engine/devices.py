@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.quarantine import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from sessions.events import DeviceAwaited, DeviceQuarantined, Event, NodePaused, NodeResumed
 
 

@@ -11,8 +11,8 @@ from engine.evaluating import NO_VERDICT, why_not
 from engine.shared import Shared
 from engine.tuning import decided
 from harness import Effort, Evaluation, StageEntered, StageLeft, Verdict
-from harness.baselines import Baseline
-from harness.rough import estimated_ratio
+from harness.stages.timing.baselines import Baseline
+from harness.stages.timing.rough_estimates import estimated_ratio
 from sessions.events import RungEntry, SweepRung, SweptVariant
 from suites import Task
 

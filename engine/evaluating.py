@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.shared import Shared
 from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
-from harness.evaluation import SCHEMA
+from harness.wire.evaluation import SCHEMA
 from sessions.events import Notice, StageFinished, StageStarted
 from suites import Task
 

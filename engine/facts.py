@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness import Evaluation, Target, Traffic, Verdict
-from harness.estimate import estimate
-from harness.product import Product
+from harness.hardware.product import Product
+from harness.stages.estimates.roofline import estimate
 from sessions.metrics import rank
 from suites import Case, Task, task_cost
 

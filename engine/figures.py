@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import Evaluation, KernelResources
-from harness.evaluation import Estimate, GridFit, SampledTraffic
+from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
 
 
 @dataclass(frozen=True, slots=True)

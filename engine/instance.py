@@ -26,7 +26,7 @@ from engine.shared import Shared
 from engine.streaming import PieceBatches
 from engine.tuning import RANKED_BY, decided, sweep
 from harness import Effort, Evaluation
-from harness.baselines import Baseline
+from harness.stages.timing.baselines import Baseline
 from sessions.events import (
     AttemptJudged,
     AttemptStarted,

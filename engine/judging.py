@@ -19,10 +19,10 @@ from harness import (
     evaluate,
     target,
 )
-from harness.baselines import USUAL, Against, Baseline, timing_baseline
-from harness.product import Product
-from harness.products import product_of
-from harness.survey import Survey
+from harness.hardware.product import Product
+from harness.hardware.recognition import product_of
+from harness.stages.survey import Survey
+from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
 from suites import Task
 
 OnStage = Callable[[StageEntered | StageLeft], None]
@@ -79,7 +79,7 @@ class Judge(Protocol):
 class PoolJudge:
     """The harness, on the devices of a pool.
 
-    `against` names what a GPU times candidates against: one of `harness.baselines.KINDS`, empty for the task's own, or with
+    `against` names what a GPU times candidates against: one of `harness.stages.timing.baselines.KINDS`, empty for the task's own, or with
     `against_source` a kernel of that name.
     """
 

@@ -16,9 +16,9 @@ from engine.methods import METHODS, MODULES, Method, open_method
 from engine.models import Limits, NoModel, check_models, find_recording, recording_of
 from engine.profiles import check_profile
 from engine.retrieval import check_folder
-from harness.baselines import KINDS, TASK, kernel_baseline, timing_baseline
-from harness.devices import CPU
-from harness.selection import select_devices, targets_for
+from harness.node.discovery import CPU
+from harness.node.selection import select_devices, targets_for
+from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
 from sessions.events import MethodOptions
 from sessions.home import Home
 from sessions.names import short_task
@@ -77,7 +77,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Requests under way at once, over all instances."""
     options: MethodOptions = MethodOptions()
     against: str = TASK
-    """What a GPU times candidates against: one of `harness.baselines.KINDS`, or the path of a kernel file."""
+    """What a GPU times candidates against: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False
     """Measure each instance's winner on every GPU."""
     first_chain: int = 1

@@ -36,9 +36,9 @@ from engine.scheduler import run_instances
 from engine.shared import Shared
 from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
-from harness.devices import choose_devices
-from harness.health import DeviceTold
-from harness.telemetry import Telemetry
+from harness.node.discovery import choose_devices
+from harness.node.telemetry import Telemetry
+from harness.processes.quarantine import DeviceTold
 from sessions.errors import SessionsError
 from sessions.events import (
     DecisionMade,

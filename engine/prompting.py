@@ -34,8 +34,8 @@ from engine.markdown import fenced, number, percent, quoted, sizes, tidy
 from engine.measurements import measurements
 from engine.profiles import task_module
 from harness import Target, TimeLimits, Verdict, hardware
-from harness.product import Product
-from harness.static import SLOW_IN_INTERPRETER
+from harness.hardware.product import Product
+from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from sessions.events import Message
 from suites import Task
 

@@ -13,7 +13,7 @@ from engine.methods import Method
 from engine.shared import Shared
 from engine.spreading import spread
 from harness import HarnessError, Verdict
-from harness.errors import NoDeviceLeft
+from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted
 from suites import SuiteError, Task
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import psutil
 
 from harness import Device
-from harness.latency import DeviceState
-from harness.telemetry import Telemetry
+from harness.node.telemetry import Telemetry
+from harness.wire.latency import DeviceState
 from sessions.events import DeviceSampled
 
 UTILISATION_STEP = 0.05

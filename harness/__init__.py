@@ -1,11 +1,18 @@
 """The judge: one candidate kernel in, one Evaluation out."""
 
-from .cascade import evaluate
-from .device import Device, Identity, Target
-from .devices import choose_devices, discover_devices
-from .effort import ROUGH, WHOLE, WITH_ENERGY, Effort
-from .errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
-from .evaluation import (
+from harness.hardware.product import Product
+from harness.hardware.recognition import Recognised, product_of
+from harness.hardware.targets import hardware, target, targets
+from harness.node.discovery import choose_devices, discover_devices
+from harness.processes.pool import DevicePool
+from harness.processes.probe import HarnessReport, probe
+from harness.stages.cascade import evaluate
+from harness.stages.oracle_strength import OracleReport, weigh_oracle
+from harness.stages.static.inspection import SLOW_IN_INTERPRETER
+from harness.wire.device import Device, Identity, Target
+from harness.wire.effort import ROUGH, WHOLE, WITH_ENERGY, Effort
+from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
+from harness.wire.evaluation import (
     EVALUATION_DECODER,
     STAGES,
     Basis,
@@ -25,15 +32,8 @@ from .evaluation import (
     Verdict,
     Weakness,
 )
-from .latency import DeviceState, Efficiency, Latency, Outcome, RoughTime, Timed, Window
-from .limits import TimeLimits
-from .pool import DevicePool
-from .probe import HarnessReport, probe
-from .product import Product
-from .products import Recognised, product_of
-from .static import SLOW_IN_INTERPRETER
-from .strength import OracleReport, weigh_oracle
-from .targets import hardware, target, targets
+from harness.wire.latency import DeviceState, Efficiency, Latency, Outcome, RoughTime, Timed, Window
+from harness.wire.limits import TimeLimits
 
 __all__ = [
     "EVALUATION_DECODER",

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.evaluation import KernelResources
+from harness.wire.evaluation import KernelResources
 
 UNKNOWN = -math.inf
 Z95 = NormalDist().inv_cdf(0.975)

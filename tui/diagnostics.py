@@ -86,7 +86,7 @@ def code_of(error: BaseException) -> ExitCode | None:
         return error.code
     # Loaded here: a command that did not fail has no use for every room's errors.
     from engine.errors import EngineError, UsageProblem
-    from harness.errors import HarnessError, UnknownDevice, UnknownTarget
+    from harness.wire.errors import HarnessError, UnknownDevice, UnknownTarget
     from sessions import errors as sessions
     from suites.errors import SuiteError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Evaluation, Latency, Outcome
-from harness.latency import DeviceState, Window
+from harness.wire.latency import DeviceState, Window
 
 from .plain import UNKNOWN, Column, indented, size, table, wrapped
 

@@ -14,7 +14,7 @@ import msgspec
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target
-from harness.product import Product
+from harness.hardware.product import Product
 from sessions.events import (
     AttemptSwept,
     EndReason,

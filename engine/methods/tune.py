@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, survivors
 from harness import Verdict
-from harness.ratios import SMALLEST
+from harness.wire.ratios import SMALLEST
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
 
 from .context import Context

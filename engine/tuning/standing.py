@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from harness import Evaluation, KernelResources, Target, Verdict
-from harness.evaluation import SCHEMA
-from harness.survey import Compiled, Sampled
+from harness.stages.survey import Compiled, Sampled
+from harness.wire.evaluation import SCHEMA
 from sessions.metrics import rank
 
 RANKED_BY = (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness import Target
-from harness.survey import Compiled, Sampled
+from harness.stages.survey import Compiled, Sampled
 from sessions.events import SweptVariant
 
 from .edits import edited
@@ -32,7 +32,7 @@ BEAM = 4
 
 
 class Surveying(Protocol):
-    """Whoever compiles and samples sources; `harness.survey.Survey`."""
+    """Whoever compiles and samples sources; `harness.stages.survey.Survey`."""
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
         """Each source compiled, in order."""

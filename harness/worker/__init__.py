@@ -1,1 +1,4 @@
-"""What runs in processes of its own, beside torch and triton; the engine imports only the torch-free ones."""
+"""The processes that import torch or triton. Nothing above this room imports it.
+
+Trusted: `judge`, `clock`, `oracle`. With foreign code: `guest`, `timer`, `compiler`, `estimate`, `replay`.
+"""

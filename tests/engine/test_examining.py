@@ -17,7 +17,7 @@ from engine.job import session_started
 from engine.models import Reply, Request, ScriptedClient
 from engine.reviewing import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
-from harness.evaluation import Basis
+from harness.wire.evaluation import Basis
 from sessions import Home, Recorder, fold, resume
 from sessions.events import (
     CallStarted,

@@ -24,8 +24,8 @@ from engine.prompting import (
 )
 from engine.standouts import standouts
 from harness import Verdict, target
-from harness.evaluation import Estimate, GridFit, Margin, SampledTraffic
-from harness.products import find_product
+from harness.hardware.recognition import find_product
+from harness.wire.evaluation import Estimate, GridFit, Margin, SampledTraffic
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
 from tests.support.judged import Judged, failing, passing

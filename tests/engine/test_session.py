@@ -14,8 +14,8 @@ from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.models.recorded import RecordedClient
 from engine.reviewing import Decisions
 from harness import Device, Verdict
-from harness.device import Identity
-from harness.errors import NoDeviceLeft
+from harness.wire.device import Identity
+from harness.wire.errors import NoDeviceLeft
 from sessions import Home, Recorder, fold, load_recording, write_recording
 from sessions.events import (
     AttemptJudged,

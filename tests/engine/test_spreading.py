@@ -15,7 +15,7 @@ from engine.judging import OnStage, PoolJudge
 from engine.plan import RunPlan, SessionPlan, resolve
 from engine.reviewing import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
-from harness.baselines import USUAL
+from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
 from sessions.attempt_files import attempt_message, exam_files
 from sessions.events import EngineStarted, SessionFinished, WinnerMeasured

@@ -16,7 +16,7 @@ from engine.tuning.knobs import knobs_of
 from engine.tuning.legal import launch_options
 from engine.tuning.standing import SPILLS, TOO_LARGE, code, fault
 from harness import DevicePool, Target, Verdict, target, targets
-from harness.survey import Survey
+from harness.stages.survey import Survey
 from sessions import Home, fold
 from sessions.metrics import rank
 from suites import baseline_source, load_task

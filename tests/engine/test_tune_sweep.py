@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.tuning import Findings, sweep
 from engine.tuning.sweep import COMPILES, SAMPLES
 from harness import target
-from harness.survey import Compiled, Sampled
+from harness.stages.survey import Compiled, Sampled
 from tests.support.surveys import ToldSurvey, compiled, plain, sampled
 
 GFX942 = target("gfx942")

@@ -28,10 +28,10 @@ import pytest
 
 import harness
 from harness import DevicePool, evaluate, target
-from harness.worker.sandbox import identity, landlock, seccomp
-from harness.worker.serving import linux
-from harness.worker.serving.channel import BadFrame
-from harness.worker.serving.messages import ENCODER, Load
+from harness.linux import syscalls
+from harness.sandbox import identity, landlock, seccomp
+from harness.wire.channel import BadFrame
+from harness.wire.messages import ENCODER, Load
 from suites import load_task
 from tests.support.candidates import adding
 
@@ -208,7 +208,7 @@ def main() -> None:
         step for name, error in options.refuse.items() for step in seccomp.refuse(name, getattr(errno, error))
     ]
     if refused:
-        linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         seccomp.install(refused)
     sys.stdout.write(msgspec.json.encode(asyncio.run(judge(options))).decode())
 

@@ -26,8 +26,8 @@ from harness import (
     evaluate,
     target,
 )
-from harness.health import ServerProbe
-from harness.servers import ForkServer
+from harness.processes.quarantine import ServerProbe
+from harness.processes.servers import ForkServer
 from suites import load_task
 from tests.support.candidates import adding
 from tests.support.judging import judge

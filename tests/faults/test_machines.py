@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from harness.worker.sandbox import landlock
+from harness.sandbox import landlock
 from tests.faults.machines import PERSON, machine
 from tests.support.candidates import adding
 

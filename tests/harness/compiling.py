@@ -9,8 +9,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import msgspec
 import torch
 
-from harness.targets import target
-from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec, compile_candidate, prepare
+from harness.hardware.targets import target
+from harness.wire.case_specs import ArgumentSpec, CaseSpec
+from harness.worker.compiler.compiler import compile_candidate, prepare
 
 torch.set_num_threads(1)
 TARGET = target(sys.argv[1])

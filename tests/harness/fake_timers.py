@@ -16,13 +16,10 @@ import msgspec
 import pytest
 import torch
 
-from harness.effort import WHOLE, Effort
-from harness.limits import ANSWER_BYTES, TimeLimits
-from harness.worker.judge.problem import Problem
-from harness.worker.judge.vault import Vault
-from harness.worker.serving.arena import dtype_name, open_arguments, storage_bytes
-from harness.worker.serving.channel import Channel, ChannelClosed
-from harness.worker.serving.messages import (
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.limits import ANSWER_BYTES, TimeLimits
+from harness.wire.messages import (
     ENCODER,
     Argument,
     CaseTraffic,
@@ -35,9 +32,7 @@ from harness.worker.serving.messages import (
     OutputData,
     Returned,
 )
-from harness.worker.timing.clock import Clock
-from harness.worker.timing.link import TimerLink
-from harness.worker.timing.messages import (
+from harness.wire.timing_messages import (
     BASELINE,
     CANDIDATE,
     TIMER_REQUESTS,
@@ -60,6 +55,11 @@ from harness.worker.timing.messages import (
     TimerReport,
     TimerRequest,
 )
+from harness.worker.clock.clock import Clock
+from harness.worker.clock.timer_link import TimerLink
+from harness.worker.kit.arena import dtype_name, open_arguments, storage_bytes
+from harness.worker.oracle.problem import Problem
+from harness.worker.oracle.vault import Vault
 from suites import load_task
 from suites.task import Task
 from suites.tolerances import dtype_of

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import torch
 import triton.language as tl
 
-from harness.targets import target
+from harness.hardware.targets import target
 from harness.worker.interpreter.interpreter import observe, prepare
 
 torch.set_num_threads(1)

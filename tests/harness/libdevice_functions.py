@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from harness.targets import target
+from harness.hardware.targets import target
 from harness.worker.interpreter.interpreter import UnsupportedHere, prepare
 
 prepare(target(sys.argv[1]))

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import torch
 
-from harness.targets import target
+from harness.hardware.targets import target
 from harness.worker.interpreter import bfloat16
 from harness.worker.interpreter.interpreter import observe, prepare
 

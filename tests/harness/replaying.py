@@ -12,13 +12,14 @@ os.environ["TRITON_INTERPRET"] = "1"
 import msgspec
 import torch
 
-from harness.targets import target
-from harness.worker.guest import record, watch
-from harness.worker.guest.candidate import import_candidate
+from harness.hardware.targets import target
+from harness.wire.records import Record
+from harness.worker.candidate.loading import import_candidate
+from harness.worker.guest import watch
 from harness.worker.interpreter import interpreter
-from harness.worker.serving.records import Record
-from harness.worker.verifier.endings import Diverged
-from harness.worker.verifier.replay import Replayer
+from harness.worker.recording import recorder as recording
+from harness.worker.replay.replay_endings import Diverged
+from harness.worker.replay.replayer import Replayer
 
 torch.set_num_threads(1)
 SIZES = (40, 480)
@@ -41,7 +42,7 @@ def recorded(file, source, name):
     """In a process of its own, as candidates patch what they run on."""
     watch.count_host_elements()
     module = import_candidate(file, source)
-    recorder = record.Recorder(str(file))
+    recorder = recording.Recorder(str(file))
     found = Recorded([], [], [])
     for size in SIZES * 2:
         x = given(size, size)
@@ -95,7 +96,7 @@ def outcome(replayer, record, size):
 
 def main():
     interpreter.prepare(target("gfx942"))
-    record.install()
+    recording.install()
     gc.freeze()  # as the fork server does: what the imports left is no candidate's
     source = (Path(__file__).parent / "replay_honest.py").read_text(encoding="utf-8")
     report = {}

@@ -11,19 +11,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 import msgspec
 import torch
 
-from harness.targets import target
-from harness.worker.compiler.compiler import ArgumentSpec, CaseSpec
+from harness.hardware.targets import target
+from harness.wire.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.sample_messages import Sample
+from harness.worker.estimate import program_sampling
+from harness.worker.estimate.cpu_budget import Budget
+from harness.worker.estimate.sampling_worker import sample_case
 from harness.worker.interpreter import interpreter
-from harness.worker.sampler import sampling
-from harness.worker.sampler.budget import Budget
-from harness.worker.sampler.sample_messages import Sample
-from harness.worker.sampler.sampler import sample_case
 
 DIES = 8
 
 torch.set_num_threads(1)
 interpreter.prepare(target("gfx942"))
-sampling.install()
+program_sampling.install()
 
 import sampled_kernels  # noqa: E402 -- after the process is prepared, as a guest does it
 

@@ -10,20 +10,20 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from harness.baselines import Against, Baseline
-from harness.device import Device
-from harness.frames import AsyncChannel
-from harness.kernel_cache import KernelCache
-from harness.latency import DeviceState
-from harness.limits import TimeLimits
-from harness.performance import Performance
-from harness.servers import Child, ForkServer
-from harness.spares import Spares
-from harness.targets import target
-from harness.telemetry import Watched
-from harness.timed import Timing
-from harness.worker.serving.messages import ENCODER, Ended
-from harness.worker.timing.messages import (
+from harness.hardware.targets import target
+from harness.node.telemetry import Watched
+from harness.processes.kernel_cache import KernelCache
+from harness.processes.servers import Child, ForkServer
+from harness.processes.spares import Spares
+from harness.stages.timing.baselines import Against, Baseline
+from harness.stages.timing.conclusions import Timing
+from harness.stages.timing.performance import Performance
+from harness.wire.async_channel import AsyncChannel
+from harness.wire.device import Device
+from harness.wire.latency import DeviceState
+from harness.wire.limits import TimeLimits
+from harness.wire.messages import ENCODER, Ended
+from harness.wire.timing_messages import (
     BASELINE,
     CANDIDATE,
     JUDGE_REQUESTS,

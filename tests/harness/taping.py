@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import torch
 import triton
 
-from harness.targets import target
-from harness.worker.interpreter import programs
+from harness.hardware.targets import target
+from harness.worker.interpreter import program_tape, programs, tracing
 from harness.worker.interpreter.interpreter import observe, prepare
 from harness.worker.interpreter.races import Races
 
@@ -47,9 +47,9 @@ def counting(owner, name: str, key: str) -> None:
     setattr(owner, name, counted)
 
 
-counting(programs.tape.Tape, "run", "by_tape")
-counting(programs.tracing.Resume, "run", "went_on")
-counting(programs.tracing.Trace, "run", "traced")
+counting(program_tape.Tape, "run", "by_tape")
+counting(tracing.Resume, "run", "went_on")
+counting(tracing.Trace, "run", "traced")
 
 
 def call(name: str, calls: int) -> dict:

@@ -5,9 +5,9 @@ import os
 import sys
 import time
 
-from harness.latency import DeviceState
-from harness.telemetry.reading import Occupant, Reading
-from harness.telemetry.sampler import Sampling, serve
+from harness.node.telemetry.reading import Occupant, Reading
+from harness.node.telemetry.sampler_process import Sampling, serve
+from harness.wire.latency import DeviceState
 
 
 class Scripted:

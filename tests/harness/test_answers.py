@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.worker.judge.answers import Answers
-from harness.worker.judge.caller import Run
-from harness.worker.judge.cases import JudgedCase
-from harness.worker.judge.plan import Step
-from harness.worker.judge.problem import Problem
-from harness.worker.judge.vault import Given
-from harness.worker.serving.messages import CaseTraffic, OutputData, Returned
+from harness.cases.call_plan import Step
+from harness.cases.judged_case import JudgedCase
+from harness.wire.messages import CaseTraffic, OutputData, Returned
+from harness.worker.oracle.answers import Answers
+from harness.worker.oracle.caller import Run
+from harness.worker.oracle.problem import Problem
+from harness.worker.oracle.vault import Given
 from suites import load_task
 
 pytestmark = pytest.mark.judge

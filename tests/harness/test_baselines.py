@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from harness import Evaluation, HarnessError, Latency, Outcome, Stage, Verdict
-from harness.baselines import kernel_baseline, timing_baseline
-from harness.evaluation import SCHEMA, STAGES
-from harness.spread import merged
+from harness.stages.spread import merged
+from harness.stages.timing.baselines import kernel_baseline, timing_baseline
+from harness.wire.evaluation import SCHEMA, STAGES
 from suites import baseline_source, load_suite, load_task
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
-from harness.device import Device
-from harness.devices import CPU
-from harness.pool import Slot
-from harness.spares import Worker
-from harness.timed import Timing
+from harness.node.discovery import CPU
+from harness.processes.pool import Slot
+from harness.processes.spares import Worker
+from harness.stages.timing.conclusions import Timing
+from harness.wire.device import Device
 from suites import baseline_source, load_task
 from tests.support.gpu import small
 
@@ -100,7 +100,7 @@ class Clock:
 
 @pytest.fixture
 def gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("harness.evaluating.Performance", Clock())
+    monkeypatch.setattr("harness.stages.slot_evaluation.Performance", Clock())
     made = OneGpu(pool)
     yield made
     made.close()

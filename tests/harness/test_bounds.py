@@ -9,9 +9,9 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.evaluation import Mismatch
-from harness.worker.judge import bounds
-from harness.worker.judge.compare import Comparison, compare
+from harness.wire.evaluation import Mismatch
+from harness.worker.oracle import bounds
+from harness.worker.oracle.compare import Comparison, compare
 from suites import QuantizationTolerance, Tolerance
 
 pytestmark = pytest.mark.judge

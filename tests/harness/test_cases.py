@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker.judge.cases import JudgedCase, Layout
-from harness.worker.judge.hidden import CROWD, exam_cases, open_cases
-from harness.worker.judge.plan import make_plan
-from harness.worker.judge.seeds import POOL, Draw
+from harness.cases.call_plan import make_plan
+from harness.cases.hidden_cases import CROWD, exam_cases, open_cases
+from harness.cases.judged_case import JudgedCase, Layout
+from harness.cases.seeds import POOL, Draw
 from suites import Allowance, Axis, Case, Distribution, EntryPoint, Output, Task, load_suite
 from suites.costs import task_cost
 

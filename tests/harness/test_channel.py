@@ -11,8 +11,8 @@ import time
 import msgspec
 import pytest
 
-from harness.frames import Tail
-from harness.worker.serving.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
+from harness.wire.async_channel import Tail
+from harness.wire.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ import msgspec
 import pytest
 import torch
 
-from harness.evaluation import Verdict
-from harness.worker.serving.arena import storage_bytes
-from harness.worker.serving.messages import GPU_FAULT, Farewell, Load, Loaded
-from harness.worker.timing import process
-from harness.worker.timing.messages import (
+from harness.wire.evaluation import Verdict
+from harness.wire.launch_tape import Tape
+from harness.wire.messages import GPU_FAULT, Farewell, Load, Loaded
+from harness.wire.timing_messages import (
     BASELINE,
     CANDIDATE,
     RIVAL,
@@ -34,8 +33,9 @@ from harness.worker.timing.messages import (
     Sampled,
     TimerReport,
 )
-from harness.worker.timing.messages import Done as DoneReport
-from harness.worker.timing.tape import Tape
+from harness.wire.timing_messages import Done as DoneReport
+from harness.worker.clock import timed_process
+from harness.worker.kit.arena import storage_bytes
 
 from .fake_timers import (
     Behaviour,
@@ -391,7 +391,7 @@ def test_launches_that_give_other_outputs_without_their_source_are_refused() -> 
 
 
 def test_a_tape_that_hangs_ends_the_timing_for_it_holds_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "STEP_S", 2.0)
+    monkeypatch.setattr(timed_process, "STEP_S", 2.0)
     on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped(), TAPE: on(Sample, silent)})
     measured = on_bench.measure()
     assert measured.verdict == ""

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from harness.evaluation import Verdict
-from harness.worker.serving.channel import ChannelClosed
-from harness.worker.serving.messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
-from harness.worker.timing.inputs import CaseInputs
-from harness.worker.timing.messages import (
+from harness.wire.channel import ChannelClosed
+from harness.wire.evaluation import Verdict
+from harness.wire.messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
+from harness.wire.timing_messages import (
     BASELINE,
     CANDIDATE,
     RIVAL,
@@ -26,6 +25,7 @@ from harness.worker.timing.messages import (
     Sampled,
     TimerReport,
 )
+from harness.worker.clock.case_inputs import CaseInputs
 
 from .fake_timers import Bench, Dies, FakeTimer, bench, dies, no_descriptor_is_left, on, raises, silent, small
 

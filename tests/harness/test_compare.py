@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Mismatch
-from harness.worker.judge.compare import compare, quantization_metrics
-from harness.worker.serving.arena import Arena, open_arguments
+from harness.worker.kit.arena import Arena, open_arguments
+from harness.worker.oracle.compare import compare, quantization_metrics
 from suites import QuantizationTolerance, Tolerance
 
 pytestmark = pytest.mark.judge

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.evaluation import KernelResources
+from harness.wire.evaluation import KernelResources
 from tests.harness.driving import HERE, drive
 
 pytestmark = pytest.mark.judge

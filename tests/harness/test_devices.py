@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from harness import Identity, UnknownDevice, discover_devices, product_of
-from harness import devices as module
-from harness.drivers import FOUND, Found
-from harness.environment import worker_environment
+from harness.linux.process_environment import worker_environment
+from harness.node import discovery as module
+from harness.node.drivers import FOUND, Found
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_one_variable_shows_one_gpu_within_the_lists_of_the_caller(
 
 
 def test_a_machine_without_a_driver_answers_with_no_gpu() -> None:
-    asked = subprocess.run([sys.executable, "-m", "harness.drivers"], capture_output=True, check=True)
+    asked = subprocess.run([sys.executable, "-m", "harness.node.drivers"], capture_output=True, check=True)
     assert all(one.kind in ("cuda", "hip") for one in FOUND.decode(asked.stdout))
 
 

@@ -11,7 +11,7 @@ def changed(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> list[t
     """Places of a tensor of ones that became 50; everything else has to stay 1."""
     import torch
 
-    from harness.worker.judge.distributions import inject_outliers
+    from harness.worker.oracle.distributions import inject_outliers
 
     inputs = {"x": torch.ones(shape, dtype=getattr(torch, dtype)), "y": torch.ones(3)}
     inject_outliers(inputs, ["x"], torch.Generator().manual_seed(seed))
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_places_and_another_gives_others() -> None:
 def test_nothing_to_multiply_is_no_error_and_a_number_is_one() -> None:
     import torch
 
-    from harness.worker.judge.distributions import inject_outliers
+    from harness.worker.oracle.distributions import inject_outliers
 
     assert changed((0, 4), seed=1) == []
     assert changed((), seed=1) == [()]
@@ -53,7 +53,7 @@ def test_nothing_to_multiply_is_no_error_and_a_number_is_one() -> None:
 def test_special_values_have_rows_of_their_own_and_one_row_of_the_first_matrix_is_nothing(seed: int) -> None:
     import torch
 
-    from harness.worker.judge.distributions import inject_special
+    from harness.worker.oracle.distributions import inject_special
 
     inputs = {"weight": torch.ones(9), "x": torch.ones(6, 9), "y": torch.ones(6, 9)}
     inject_special(inputs, inputs, torch.Generator().manual_seed(seed))
@@ -70,7 +70,7 @@ def test_special_values_have_rows_of_their_own_and_one_row_of_the_first_matrix_i
 def test_an_input_too_small_for_all_special_values_gets_each_of_them_by_some_seed() -> None:
     import torch
 
-    from harness.worker.judge.distributions import inject_special
+    from harness.worker.oracle.distributions import inject_special
 
     seen = set()
     for seed in range(32):
@@ -84,8 +84,8 @@ def test_an_input_too_small_for_all_special_values_gets_each_of_them_by_some_see
 def test_each_kind_of_degenerate_row_stands_in_a_row_of_its_own_and_others_stay(dtype: str) -> None:
     import torch
 
-    from harness.worker.judge.cases import RowKind
-    from harness.worker.judge.distributions import inject_degenerate
+    from harness.cases.judged_case import RowKind
+    from harness.worker.oracle.distributions import inject_degenerate
 
     kinds = len(RowKind)
     drawn = torch.randn(kinds + 3, 48, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
@@ -109,8 +109,8 @@ def test_each_kind_of_degenerate_row_stands_in_a_row_of_its_own_and_others_stay(
 def test_rows_far_from_zero_are_finite_and_far_whatever_they_were(row: list[float]) -> None:
     import torch
 
-    from harness.worker.judge.cases import FAR
-    from harness.worker.judge.distributions import inject_degenerate
+    from harness.cases.judged_case import FAR
+    from harness.worker.oracle.distributions import inject_degenerate
 
     for kind, sign in zip(FAR, (-1, 1), strict=True):
         inputs = {"x": torch.tensor([row])}
@@ -122,8 +122,8 @@ def test_rows_far_from_zero_are_finite_and_far_whatever_they_were(row: list[floa
 def test_a_vector_has_runs_for_rows_and_the_same_places_change_in_inputs_of_one_shape() -> None:
     import torch
 
-    from harness.worker.judge.cases import RowKind
-    from harness.worker.judge.distributions import inject_degenerate
+    from harness.cases.judged_case import RowKind
+    from harness.worker.oracle.distributions import inject_degenerate
 
     inputs = {name: torch.ones(16 * 20) for name in ("x", "y")} | {"ragged": torch.ones(17)}
     inject_degenerate(inputs, inputs, torch.Generator().manual_seed(1))
@@ -136,7 +136,7 @@ def test_a_vector_has_runs_for_rows_and_the_same_places_change_in_inputs_of_one_
 def test_the_first_half_of_the_last_row_is_masked() -> None:
     import torch
 
-    from harness.worker.judge.distributions import inject_mask
+    from harness.worker.oracle.distributions import inject_mask
 
     inputs = {"weight": torch.ones(9), "x": torch.ones(2, 3, 8), "y": torch.ones(3, 8)}
     inject_mask(inputs, inputs)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
-from harness.partitions import part
-from harness.product import Product
-from harness.products import PRODUCTS, find_product
+from harness.hardware.partitions import part
+from harness.hardware.product import Product
+from harness.hardware.recognition import PRODUCTS, find_product
+from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
 from suites import load_task
 
 H200, MI300X, RTX_4090 = find_product("H200 SXM"), find_product("MI300X"), find_product("RTX 4090")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.effort import WITH_ENERGY
-from harness.energy import DRAWN_S, SETTLE_S, energy_a_call
-from harness.latency import DeviceState, Window
-from harness.telemetry import Point, Watched
-from harness.worker.timing.messages import BASELINE, CANDIDATE, RIVAL, Batch, Drawn, Measured
+from harness.node.telemetry import Point, Watched
+from harness.stages.timing.energy import DRAWN_S, SETTLE_S, energy_a_call
+from harness.wire.effort import WITH_ENERGY
+from harness.wire.latency import DeviceState, Window
+from harness.wire.timing_messages import BASELINE, CANDIDATE, RIVAL, Batch, Drawn, Measured
 from tests.support.evaluations import correct
 from tui.measured import energy_words
 from tui.measured import timing as plain_timing

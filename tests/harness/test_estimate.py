@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.estimate import estimate
-from harness.evaluation import SampledTraffic, Traffic
-from harness.products import find_product
-from harness.targets import target
+from harness.hardware.recognition import find_product
+from harness.hardware.targets import target
+from harness.stages.estimates.roofline import estimate
+from harness.wire.evaluation import SampledTraffic, Traffic
 from suites.task import Cost
 
 MI300X = target("gfx942")

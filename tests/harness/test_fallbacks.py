@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Verdict
-from harness.static import inspect_source
+from harness.stages.static.inspection import inspect_source
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
-from harness.evaluation import ErrorReport
-from harness.interpreter_findings import beside
+from harness.stages.interpreter_findings import beside
+from harness.wire.evaluation import ErrorReport
 from suites import Task, baseline_source, load_task
 from tests.harness.doubling import BASELINE, TASK, changed, write_doubled
 from tests.support.candidates import IMPORTS, KERNEL, adding

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.device import Device
-from harness.errors import WorkerDied
-from harness.servers import ForkServer
+from harness.processes.servers import ForkServer
+from harness.wire.device import Device
+from harness.wire.errors import WorkerDied
 
 pytestmark = pytest.mark.judge
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict, discover_devices
-from harness.health import ServerProbe
-from harness.leases import take
+from harness.node.leases import take
+from harness.processes.quarantine import ServerProbe
 from suites import baseline_source, load_suite, load_task
 from tests.support.gpu import DEVICE, gpu_pool, judge_small, needs_gpu, small
 from tests.support.judging import judge

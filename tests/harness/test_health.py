@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness import Device, DevicePool, Evaluation, Verdict
-from harness import health as module
-from harness.errors import DeviceFailed, NoDeviceLeft, WorkerDied
-from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
-from harness.leases import VARIABLE, holders
-from harness.pool import Slot
-from harness.servers import ForkServer
+from harness.node.leases import VARIABLE, holders
+from harness.processes import quarantine as module
+from harness.processes.pool import Slot
+from harness.processes.quarantine import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.servers import ForkServer
+from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
 from tests.support.engines import until
 from tests.support.evaluations import correct, failed
 
@@ -58,7 +58,9 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         pass
 
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
-    monkeypatch.setattr("harness.pool.choose_devices", lambda names: tuple(GPUS[int(name)] for name in names))
+    monkeypatch.setattr(
+        "harness.processes.pool.choose_devices", lambda names: tuple(GPUS[int(name)] for name in names)
+    )
     monkeypatch.setattr(ForkServer, "start", start)
     monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(module, "LONGEST_PAUSE_S", 0.01)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Basis, DevicePool, Evaluation, Verdict, evaluate, target
-from harness.worker.judge.plan import make_plan
+from harness.cases.call_plan import make_plan
 from suites import Allowance, Task, baseline_source, load_task
 from tests.harness.doubling import BASELINE, PROBLEM, TASK, changed, write_doubled
 

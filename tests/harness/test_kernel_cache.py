@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import kernel_cache
-from harness.kernel_cache import FOLDER, KernelCache
+from harness.processes import kernel_cache
+from harness.processes.kernel_cache import FOLDER, KernelCache
 
 SOURCE = "def kernel(): ..."
 KEY, OTHER = "K" * 52, "O" * 52

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness.evaluation import ErrorReport, Verdict
-from harness.larger import BEYOND_HARDWARE, TIMES, Larger, larger
-from harness.products import Recognised, find_product
-from harness.timed import Timing
-from harness.worker.timing.messages import BASELINE, CANDIDATE, RIVAL, Measure, Measured
+from harness.hardware.recognition import Recognised, find_product
+from harness.stages.timing.conclusions import Timing
+from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, larger
+from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.timing_messages import BASELINE, CANDIDATE, RIVAL, Measure, Measured
 from suites import load_task
 from suites.task import Case, Task
 
@@ -41,7 +41,7 @@ def test_the_leading_size_is_multiplied_and_the_case_has_a_name_of_its_own(
 
 @pytest.fixture(autouse=True)
 def _recognised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.performance.product_of", lambda _: Recognised(H200, ""))
+    monkeypatch.setattr("harness.stages.timing.performance.product_of", lambda _: Recognised(H200, ""))
 
 
 class Twice:

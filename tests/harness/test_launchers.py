@@ -9,12 +9,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from harness.device import Device
-from harness.errors import WorkerDied
-from harness.frames import AsyncChannel
-from harness.kernel_cache import FOLDER
-from harness.launchers import POINTER, Launchers
-from harness.servers import Child, ForkServer
+from harness.processes.kernel_cache import FOLDER
+from harness.processes.launchers import POINTER, Launchers
+from harness.processes.servers import Child, ForkServer
+from harness.wire.async_channel import AsyncChannel
+from harness.wire.device import Device
+from harness.wire.errors import WorkerDied
 
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
 

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 import torch
 
-from harness.worker.judge.cases import JudgedCase, Layout
-from harness.worker.judge.distributions import inject_special
-from harness.worker.judge.layouts import laid_out
-from harness.worker.judge.problem import Problem
-from harness.worker.judge.vault import Given, Vault
-from harness.worker.serving import place
-from harness.worker.serving.arena import Arena, open_arguments
+from harness.cases.judged_case import JudgedCase, Layout
+from harness.worker.kit import place
+from harness.worker.kit.arena import Arena, open_arguments
+from harness.worker.oracle.distributions import inject_special
+from harness.worker.oracle.layouts import laid_out
+from harness.worker.oracle.problem import Problem
+from harness.worker.oracle.vault import Given, Vault
 from tests.harness.doubling import PROBLEM, write_doubled
 
 pytestmark = pytest.mark.judge

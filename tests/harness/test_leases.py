@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness import Device, DevicePool
-from harness.errors import LeaseUnavailable
-from harness.leases import VARIABLE, Holder, Lease, holders, lease, lease_folder, take
-from harness.pool import Slot
+from harness.node.leases import VARIABLE, Holder, Lease, holders, lease, lease_folder, take
+from harness.processes.pool import Slot
+from harness.wire.errors import LeaseUnavailable
 
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")
 PARTITION = Device(name="1", kind="hip", address="0000:0a:00.3", package="0000:0a:00")
@@ -25,7 +25,7 @@ OTHER = Device(name="2", kind="cuda", address="0000:0b:00.0", package="0000:0b:0
 OTHER_ENGINE = """
 import asyncio, sys
 from harness import Device, DevicePool
-from harness.leases import lease
+from harness.node.leases import lease
 
 async def hold(exclusive):
     gpu = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")

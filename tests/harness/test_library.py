@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.worker.guest.library import Members, owners_in
+from harness.worker.candidate.members import Members, owners_in
 
 SOURCE = """
 import functools
@@ -129,11 +129,11 @@ def test_a_replaced_member_is_named(package: ModuleType, change: Any) -> None:
     assert CHANGES[change] in list(known.replaced())
 
 
-WORKERS = ("harness.worker.guest.gpu", "harness.worker.timing.timer")
+WORKERS = ("harness.worker.kit.gpu", "harness.worker.timer.timer")
 LOOK = """
 import importlib, sys
 importlib.import_module(sys.argv[1])
-from harness.worker.guest.integrity import Snapshot
+from harness.worker.candidate.integrity import Snapshot
 taken = Snapshot.take()
 import triton.testing
 assert not taken.differences(), taken.differences()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.worker.judge.neighbours import alike, with_other_middle
-from harness.worker.serving.arena import Arena, open_arguments
+from harness.worker.kit.arena import Arena, open_arguments
+from harness.worker.oracle.neighbours import alike, with_other_middle
 
 pytestmark = pytest.mark.judge
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.targets import target
+from harness.hardware.targets import target
 from harness.worker.compiler.occupancy import grid_fit, occupancy
 
 CDNA3, CDNA4, HOPPER, ADA = (target(name) for name in ("gfx942", "gfx950", "sm_90", "sm_89"))

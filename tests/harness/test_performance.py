@@ -10,15 +10,15 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from harness import limits
-from harness.baselines import Against
-from harness.errors import WorkerDied
-from harness.latency import DeviceState
-from harness.limits import TimeLimits
-from harness.performance import Crowded, Performance
-from harness.targets import target
-from harness.worker.serving.messages import Alive
-from harness.worker.timing.messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
+from harness.hardware.targets import target
+from harness.stages.timing.baselines import Against
+from harness.stages.timing.performance import Crowded, Performance
+from harness.wire import limits
+from harness.wire.errors import WorkerDied
+from harness.wire.latency import DeviceState
+from harness.wire.limits import TimeLimits
+from harness.wire.messages import Alive
+from harness.wire.timing_messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
 
 from .scripted_clock import Pool, ScriptedClock, timed
 from .timings import GPU, TASK, times

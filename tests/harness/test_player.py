@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from harness.worker.guest import gpu
-from harness.worker.timing.player import Player
-from harness.worker.timing.tape import Fill, Span, Tape, TapedOutput
+from harness.wire.launch_tape import Fill, Span, Tape, TapedOutput
+from harness.worker.kit import gpu
+from harness.worker.timer.player import Player
 
 INPUTS = torch.zeros(64, dtype=torch.uint8)
 

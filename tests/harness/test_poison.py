@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from harness import DevicePool, Verdict
-from harness.worker.judge.plan import make_plan
-from harness.worker.serving.poison import KINDS, Poison, poison
+from harness.cases.call_plan import make_plan
+from harness.worker.kit.poison import KINDS, Poison, poison
 from suites import baseline_source, load_task
 from tests.support.judging import judge
 

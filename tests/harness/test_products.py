@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.product_sheet import sheet
-from harness.product import GIB, Product, numbers
-from harness.products import PRODUCTS, find_product, identify, recognise
-from harness.targets import hardware, target, targets
+from harness.hardware.product import GIB, Product, numbers
+from harness.hardware.recognition import PRODUCTS, find_product, identify, recognise
+from harness.hardware.targets import hardware, target, targets
 
 AMD, NVIDIA = 0x1002, 0x10DE
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.latency import Outcome
-from harness.ratios import PAIRS_A_LOOK, RESOLVED, SMALLEST, Ratio, ratio
+from harness.wire.latency import Outcome
+from harness.wire.ratios import PAIRS_A_LOOK, RESOLVED, SMALLEST, Ratio, ratio
 
 Sides = tuple[list[list[float]], list[list[float]]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.removal import remove
+from harness.linux.folder_removal import remove
 
 DEEP = 3000
 """Folders: more than Python calls itself, and than a path may name."""

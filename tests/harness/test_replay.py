@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.worker.serving.records import Function, Launch, Record, trials
+from harness.wire.records import Function, Launch, Record, trials
 from tests.harness.driving import HERE, drive
 
 pytestmark = pytest.mark.judge

@@ -7,13 +7,7 @@ import struct
 import msgspec
 import pytest
 
-from harness.worker.compiler.resources import (
-    BinaryUnreadable,
-    amdgpu_note,
-    from_cuda,
-    from_hip,
-    read_registers,
-)
+from harness.worker.kit.binaries import BinaryUnreadable, amdgpu_note, from_cuda, from_hip, read_registers
 
 KERNEL = {
     ".vgpr_count": 140,

@@ -8,11 +8,11 @@ from typing import cast
 import msgspec
 import pytest
 
-from harness.effort import ROUGH
-from harness.evaluation import ErrorReport, Verdict
-from harness.rough import roughly_concluded
-from harness.worker.serving.messages import OutputData, Returned
-from harness.worker.timing.messages import BASELINE, CANDIDATE, Batch, Fetch, Measured, Record
+from harness.stages.timing.rough_estimates import roughly_concluded
+from harness.wire.effort import ROUGH
+from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.messages import OutputData, Returned
+from harness.wire.timing_messages import BASELINE, CANDIDATE, Batch, Fetch, Measured, Record
 
 from .fake_timers import FakeTimer, bench
 from .timings import GPU, MEASURE, times

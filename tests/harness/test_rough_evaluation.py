@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
-from harness.baselines import Against, Baseline
-from harness.device import Device
-from harness.devices import CPU
-from harness.latency import RoughTime
-from harness.pool import Slot
-from harness.timed import Timing
+from harness.node.discovery import CPU
+from harness.processes.pool import Slot
+from harness.stages.timing.baselines import Against, Baseline
+from harness.stages.timing.conclusions import Timing
+from harness.wire.device import Device
+from harness.wire.latency import RoughTime
 from suites import baseline_source, load_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -75,7 +75,7 @@ async def roughly(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch, source: str, timing: Timing, **changes: Any
 ) -> tuple[Evaluation, Clock]:
     clock = Clock(timing)
-    monkeypatch.setattr("harness.evaluating.Performance", clock)
+    monkeypatch.setattr("harness.stages.slot_evaluation.Performance", clock)
     gpu = changes.pop("gpu", GPU)
     options: dict[str, Any] = {
         "effort": ROUGH[0],
@@ -114,7 +114,7 @@ async def test_what_passed_a_rung_is_not_interpreted_in_the_next(
 ) -> None:
     timing = Timing((), "estimated", rough=ESTIMATES)
     first, _ = await roughly(pool, monkeypatch, START, timing)
-    monkeypatch.setattr("harness.pool.Slot.channel", None)  # no interpreter is to be had
+    monkeypatch.setattr("harness.processes.pool.Slot.channel", None)  # no interpreter is to be had
     again, clock = await roughly(pool, monkeypatch, START, timing, passed=first, effort=ROUGH[1])
     assert (again.verdict, again.rough, len(clock.asked)) == (Verdict.CORRECT, ESTIMATES, 1)
     assert [stage.ok for stage in again.stages] == [True] * 6

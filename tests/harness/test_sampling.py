@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.worker.sampler import footprint
-from harness.worker.sampler.program_sample import Programs
-from harness.worker.sampler.sample_messages import CaseSampled, Flow
+from harness.wire.sample_messages import CaseSampled, Flow
+from harness.worker.estimate import footprint
+from harness.worker.estimate.program_sample import Programs
 from tests.harness.driving import HERE, drive
 
 pytestmark = pytest.mark.judge

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import limits
-from harness.compilation import _Patience
-from harness.environment import dropped_names, unexpected_names, worker_environment
-from harness.worker.sandbox import seccomp
-from harness.worker.serving import warden
+from harness.linux.process_environment import dropped_names, unexpected_names, worker_environment
+from harness.sandbox import seccomp
+from harness.stages.compilation import _Patience
+from harness.wire import limits
+from harness.worker.server import warden
 
 
 async def test_each_config_buys_time_but_not_for_ever() -> None:
@@ -81,9 +81,9 @@ def test_switches_stay_behind_by_name_and_keys_leave_no_trace() -> None:
 
 CALLS = """
 import ctypes, errno, json, os, sys
-from harness.worker.sandbox import seccomp
-from harness.worker.serving import linux
-linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+from harness.sandbox import seccomp
+from harness.linux import syscalls
+syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
 seccomp.install(seccomp.guest_filter(run_programs=False, gpu=False, own_signals=True))
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -97,7 +97,7 @@ import threading
 worker = threading.Thread(target=wrong.append, args=("",))
 worker.start(); worker.join()
 os.kill(os.getpid(), 0)
-for act in (lambda: os.kill(os.getppid(), 0), os.fork, lambda: linux.keep_undumpable(),
+for act in (lambda: os.kill(os.getppid(), 0), os.fork, lambda: syscalls.keep_undumpable(),
             lambda: os.sched_setaffinity(os.getppid(), {0}), lambda: os.setpriority(0, os.getppid(), 5)):
     try:
         act()

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness import Device, UnknownDevice, UnknownTarget, loads
-from harness import devices as devices_module
-from harness.devices import CPU
-from harness.drivers import Found
-from harness.leases import VARIABLE, lease
-from harness.loads import Load, parse_nvidia, read_loads
-from harness.selection import not_granted, select_devices, standings, targets_for
+from harness import Device, UnknownDevice, UnknownTarget
+from harness.node import discovery as devices_module
+from harness.node import loads
+from harness.node.discovery import CPU
+from harness.node.drivers import Found
+from harness.node.leases import VARIABLE, lease
+from harness.node.loads import Load, parse_nvidia, read_loads
+from harness.node.selection import not_granted, select_devices, standings, targets_for
 
 GIB = 1 << 30
 QUIET = Load(busy_percent=0.0, memory_used_bytes=0, processes=0)

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.judge
 
 ASK = """
 import json, sys, time, torch, triton
-from harness.targets import target
-from harness.worker.interpreter.shim import install
+from harness.hardware.targets import target
+from harness.worker.kit.cuda_shim import install
 
 install(target(sys.argv[1]))
 start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from harness.device import Device
-from harness.servers import ForkServer
-from harness.spares import COUNTS, GUEST, TIMER, Spares, Worker
-from harness.worker.serving import linux
+from harness.linux import syscalls
+from harness.processes.servers import ForkServer
+from harness.processes.spares import COUNTS, GUEST, TIMER, Spares, Worker
+from harness.wire.device import Device
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="module")]
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
@@ -78,4 +78,4 @@ async def test_dropping_ends_them(spares: Spares) -> None:
     spares.drop(GPU)
     for worker in waiting:
         await worker.child.wait(30)
-    assert not any(linux.cpu_seconds(worker.pid) for worker in waiting)
+    assert not any(syscalls.cpu_seconds(worker.pid) for worker in waiting)

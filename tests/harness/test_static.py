@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from harness import Verdict
-from harness.signatures import difference, of_definition
-from harness.static import inspect_source
+from harness.stages.static.inspection import inspect_source
+from harness.wire.signatures import difference, of_definition
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.worker.timing.stirring import Stirrer
+from harness.worker.timer.stirring import Stirrer
 
 pytestmark = pytest.mark.judge
 SHAPES = {

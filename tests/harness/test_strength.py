@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness import DevicePool, OracleReport, Verdict, Weakness, target, weigh_oracle
-from harness.worker.judge.problem import BadProblem, Problem
-from harness.worker.judge.strength import Strength
+from harness.worker.judge.wrong_answers import Strength
+from harness.worker.oracle.problem import BadProblem, Problem
 from suites import Task, load_suite
 from suites.folder import read_task
 from tests.suites.folders import PROBLEM, TASK, write_folder

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import UnknownTarget
-from harness.targets import DEFAULT_TARGET, Hardware, hardware, target, targets
+from harness.hardware.targets import DEFAULT_TARGET, Hardware, hardware, target, targets
+from harness.wire.errors import UnknownTarget
 
 
 def test_known_targets_are_found_by_name() -> None:

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, steady
-from harness.telemetry.amd import AmdSmi
-from harness.telemetry.company import Family, others
-from harness.telemetry.nvml import Nvml
-from harness.telemetry.reading import NotTold, Occupant, Reading
-from harness.telemetry.summary import summary
-from harness.telemetry.sysfs import Sysfs, starred
+from harness.node.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, steady
+from harness.node.telemetry.amd import AmdSmi
+from harness.node.telemetry.company import Family, others
+from harness.node.telemetry.nvml import Nvml
+from harness.node.telemetry.reading import NotTold, Occupant, Reading
+from harness.node.telemetry.sysfs import Sysfs, starred
+from harness.node.telemetry.window_summary import summary
 
 ADDRESS = "0000:c1:00.0"
 

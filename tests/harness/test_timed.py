@@ -10,18 +10,26 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from harness import evaluating
-from harness.effort import WHOLE
-from harness.evaluating import Evaluating
-from harness.evaluation import ErrorReport, Verdict
-from harness.latency import Latency, Outcome
-from harness.products import find_product
-from harness.sheet import Sheet
-from harness.targets import target
-from harness.telemetry import Point, Watched
-from harness.timed import CONFIRMED_MS, Timing, concluded, confirmed, mean_speedups, tape_facts, undisturbed
-from harness.worker.judge.seeds import derive
-from harness.worker.timing.messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
+from harness.cases.seeds import derive
+from harness.hardware.recognition import find_product
+from harness.hardware.targets import target
+from harness.node.telemetry import Point, Watched
+from harness.stages import slot_evaluation
+from harness.stages.sheet import Sheet
+from harness.stages.slot_evaluation import Evaluating
+from harness.stages.timing.conclusions import (
+    CONFIRMED_MS,
+    Timing,
+    concluded,
+    confirmed,
+    mean_speedups,
+    tape_facts,
+    undisturbed,
+)
+from harness.wire.effort import WHOLE
+from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.latency import Latency, Outcome
+from harness.wire.timing_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 
 from .timings import GPU, MEASURE, QUIET, TASK, process, times
 
@@ -187,7 +195,7 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
 
     async def channel() -> None: ...
 
-    monkeypatch.setattr(evaluating, "Performance", Measuring)
+    monkeypatch.setattr(slot_evaluation, "Performance", Measuring)
     sheet = Sheet(TASK, "0", None)
     one = SimpleNamespace(
         _pool=None,

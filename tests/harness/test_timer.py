@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import torch
 
-from harness.device import Device
-from harness.worker.guest import gpu
-from harness.worker.judge import findings
-from harness.worker.serving.arena import Arena
-from harness.worker.serving.messages import Farewell, LeftBehind, Returned
-from harness.worker.timing.messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
-from harness.worker.timing.timer import Timer
+from harness.wire.device import Device
+from harness.wire.messages import Farewell, LeftBehind, Returned
+from harness.wire.timing_messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
+from harness.worker.kit import gpu
+from harness.worker.kit.arena import Arena
+from harness.worker.oracle import call_checks
+from harness.worker.timer.timer import Timer
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_thread_that_outlives_its_call_is_told_of_though_it_ends_before_the_ti
         thread.join()
     assert isinstance(left, LeftBehind)
     assert left.threads == others + 1
-    finding = findings.of_farewell(left)
+    finding = call_checks.of_farewell(left)
     assert finding is not None
     assert finding.kind == "left_behind"
 

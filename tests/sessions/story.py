@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from harness import ErrorReport, Evaluation, KernelResources, Stage, Traffic, Verdict
-from harness.evaluation import STAGES
+from harness.wire.evaluation import STAGES
 from sessions import Recorder
 from sessions import events as ev
 

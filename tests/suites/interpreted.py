@@ -23,7 +23,7 @@ from torch._subclasses import FakeTensorMode
 
 from harness import target
 from harness.worker.interpreter import interpreter
-from harness.worker.judge.distributions import inject_outliers
+from harness.worker.oracle.distributions import inject_outliers
 from suites import Case, Distribution, Task, baseline_source, load_suite
 from tests.suites.folders import write_documented_task
 from tests.suites.variants import WRONG, Variant

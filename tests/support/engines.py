@@ -19,7 +19,7 @@ from engine.scheduler import run_instances
 from engine.shared import Shared
 from engine.tuning import Surveying
 from harness import STAGES, Device, Effort, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
-from harness.baselines import Baseline
+from harness.stages.timing.baselines import Baseline
 from sessions import Home, Recorder
 from sessions.events import EngineStarted, Event, Role, SessionFinished, Usage
 from sessions.journal import read_journal

@@ -30,7 +30,7 @@ from harness import (
     Traffic,
     Verdict,
 )
-from harness.latency import Efficiency, Timed, Window
+from harness.wire.latency import Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.codec import encode
 from sessions.home import Home

@@ -11,7 +11,7 @@ from engine.methods import Review
 from engine.models import Reply
 from engine.retrieval import Corpus
 from harness import Effort, Evaluation, Target, target
-from harness.product import Product
+from harness.hardware.product import Product
 from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role, SweepRung, SweptVariant
 from suites import load_task
 

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from harness import Estimate, KernelResources
-from harness.evaluation import GridFit
-from harness.survey import Compiled, Sampled
+from harness.stages.survey import Compiled, Sampled
+from harness.wire.evaluation import GridFit
 
 
 def compiled(

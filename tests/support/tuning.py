@@ -9,8 +9,8 @@ import msgspec
 
 from engine.judging import OnStage
 from harness import Effort, Evaluation, RoughTime, StageEntered, Verdict
-from harness.baselines import Baseline
-from harness.survey import Compiled
+from harness.stages.survey import Compiled
+from harness.stages.timing.baselines import Baseline
 from sessions.state import AttemptState, SessionState
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ToldJudge

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import EngineUnreachable, UsageProblem
-from harness.errors import HarnessError, UnknownTarget
+from harness.wire.errors import HarnessError, UnknownTarget
 from sessions.errors import HomeNotWritable, NoSuchSession
 from suites.errors import UnknownTask
 from tests.tui.running import ROOT, Shell, one_line, run_script

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness import Device, HarnessReport, Identity, Layer
-from harness.layers import COMPILING
-from harness.leases import lease
-from harness.worker.sandbox import sandbox
+from harness.node.leases import lease
+from harness.sandbox import sandbox
+from harness.sandbox.layers import COMPILING
 from sessions import Home
 from tests.tui import stored
 from tests.tui.running import Shell
@@ -227,7 +227,7 @@ async def test_who_is_on_a_gpu_and_what_idle_means_is_told(
         Device(name=str(n), kind="hip", visibility=f"ROCR_VISIBLE_DEVICES={n}", package=f"0000:c{n}:00")
         for n in range(2)
     ]
-    monkeypatch.setattr("harness.selection.discover_devices", lambda: tuple(gpus))
+    monkeypatch.setattr("harness.node.selection.discover_devices", lambda: tuple(gpus))
     monkeypatch.setenv("WAVEDECK_LEASES", str(tmp_path / "leases"))
     async with lease(gpus[0], exclusive=True, session="20261121-100000-geak-00aa"):
         told = {each.subject: each for each in machine.use(os.environ)}

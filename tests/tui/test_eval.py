@@ -21,7 +21,7 @@ from harness import (
     Target,
     Verdict,
 )
-from harness.limits import SOURCE_BYTES
+from harness.wire.limits import SOURCE_BYTES
 from suites import baseline_source, load_task
 from tests.tui.running import Done, Shell, run_script
 from tui.commands import evaluate

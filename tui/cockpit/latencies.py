@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from harness import Evaluation, Latency, Outcome
-from harness.latency import Timed, Window
+from harness.wire.latency import Timed, Window
 from tui import measured
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness import Evaluation, KernelResources
-from harness.evaluation import GridFit
+from harness.wire.evaluation import GridFit
 from tui.cockpit import wording
 from tui.cockpit.grid import Cell, Column, Row
 from tui.cockpit.lines import clean, shorten

@@ -12,11 +12,19 @@ from pathlib import Path
 import click
 
 from harness import WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
-from harness.baselines import KINDS, TASK, USUAL, Against, Baseline, kernel_baseline, timing_baseline
-from harness.health import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
-from harness.limits import SOURCE_BYTES
-from harness.selection import select_devices, targets_for
-from harness.spread import evaluate_everywhere
+from harness.node.selection import select_devices, targets_for
+from harness.processes.quarantine import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.stages.spread import evaluate_everywhere
+from harness.stages.timing.baselines import (
+    KINDS,
+    TASK,
+    USUAL,
+    Against,
+    Baseline,
+    kernel_baseline,
+    timing_baseline,
+)
+from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
 from suites import Task, load_task
 from tui.commands.options import complete_tasks, json_option, targets_option

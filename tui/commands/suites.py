@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from harness import JudgeExtraMissing, OracleReport
-from harness.devices import CPU
-from harness.selection import targets_for
+from harness.node.discovery import CPU
+from harness.node.selection import targets_for
 from sessions.home import home_from
 from suites import Case, Task, Tolerance, add_suite, check_suite, load_suite, load_task, suite_names
 from suites.tolerances import tolerance_of

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
-from harness.layers import COMPILING, GRAVE, WITHOUT
-from harness.leases import lease_folder
-from harness.selection import not_granted, standings
-from harness.telemetry import StateTold, ask_once
+from harness.node.leases import lease_folder
+from harness.node.selection import not_granted, standings
+from harness.node.telemetry import StateTold, ask_once
+from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.measured import state_words
 from tui.plain import size
 

@@ -23,10 +23,10 @@ from triton.runtime import jit
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import KernelInterface
 
-from harness.device import Target
+from harness.wire.device import Target
+from harness.worker.kit.stub_kernel import stub
 
-from . import capture, files
-from .stub import stub
+from . import cache_files, capture
 
 MOST_CHILDREN = 24
 WORTHWHILE = 3
@@ -132,7 +132,7 @@ def _take(told: bytes) -> bytes:
     """What is left of `told` when all that is whole has been taken over."""
     while len(told) >= _SIZE_BYTES and len(told) >= (end := _SIZE_BYTES + int.from_bytes(told[:_SIZE_BYTES])):
         kernel = _TOLD.decode(told[_SIZE_BYTES:end])
-        files.trust(kernel.hash)
+        cache_files.trust(kernel.hash)
         capture.told.setdefault(kernel.hash, (kernel.log, kernel.seconds))
         if kernel.tuned:
             reporting.progress()

@@ -22,12 +22,12 @@ import triton
 from triton.runtime import jit
 from triton.runtime.errors import OutOfResources
 
-from harness.device import Target
-from harness.targets import hardware
-from harness.worker.interpreter import shim
+from harness.hardware.targets import hardware
+from harness.wire.device import Target
+from harness.worker.kit import compiler_settings, cuda_shim
+from harness.worker.kit.launch_options import dropped, elsewhere, refusal, unknown
 
-from . import files, settings, starting
-from .options import dropped, elsewhere, refusal, unknown
+from . import cache_files, starting
 
 MAX_THREADS = 1024
 """Of a workgroup, on every target."""
@@ -80,20 +80,20 @@ def install(target: Target) -> None:
         raise RuntimeError("a process that interprets cannot compile: TRITON_INTERPRET must not be set")
     triton.knobs.compilation.always_compile = False  # `files` says what need not be
     triton.knobs.nvidia.dump_ptxas_log = True
-    files.install()
-    shim.install(target)
+    cache_files.install()
+    cuda_shim.install(target)
     _compile_launches(target)
 
 
 def remember() -> None:
     """Remember the compiler's settings; once a process, before the candidate's module is imported."""
-    _before.settings = settings.now()
+    _before.settings = compiler_settings.now()
 
 
 def is_patched() -> bool:
     """Whether a setting of the compiler changed since `remember`, so that it may make anything of a kernel; noted in `patched`."""
     if not patched:
-        patched.extend(list(settings.differences(_before.settings))[:1])
+        patched.extend(list(compiler_settings.differences(_before.settings))[:1])
     return bool(patched)
 
 

@@ -14,44 +14,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import torch
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
-from harness.device import Target
-from harness.worker.interpreter import configs
+from harness.wire.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.compile_report import CompileReport, HostWorkFound
+from harness.wire.device import Target
 
-from . import ahead, capture
+from . import ahead, capture, configs
 from .capture import ForeignOption, Launch
 from .host_work import Computes, HostWork
-from .report import CompileReport, HostWorkFound
 from .resource_table import table
 
 MESSAGE_CHARACTERS = 600
 _DIAGNOSTIC = re.compile(r'"?(?P<file>[^\s":]+\.py)"?:(?P<line>\d+):\d+\)?: error: (?P<message>.+)')
 _prepared: list[Target] = []
-
-
-class ArgumentSpec(msgspec.Struct, frozen=True):
-    """One argument of the entry point: a tensor by shape, strides and dtype, or a scalar."""
-
-    name: str
-    shape: tuple[int, ...] | None = None
-    """`None`: a scalar."""
-    strides: tuple[int, ...] = ()
-    """In elements."""
-    dtype: str = ""
-    """Name of a torch dtype."""
-    scalar: bool | int | float | str | None = None
-
-
-class CaseSpec(msgspec.Struct, frozen=True):
-    """The arguments of one case, at the sizes that its launches are specialised for."""
-
-    case: str
-    arguments: tuple[ArgumentSpec, ...]
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from harness import limits
-from harness.targets import target as find_target
-from harness.worker.guest.candidate import broken, confine, failed, import_candidate
-from harness.worker.serving import trace
-from harness.worker.serving.channel import Channel, ChannelClosed
-from harness.worker.serving.messages import (
+from harness.hardware.targets import target as find_target
+from harness.wire import limits
+from harness.wire.case_specs import CASE_SPECS
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.messages import (
     ENCODER,
     GUEST_REQUESTS,
     Compile,
@@ -22,10 +21,10 @@ from harness.worker.serving.messages import (
     Hello,
     Spawn,
 )
+from harness.worker.candidate.loading import broken, confine, failed, import_candidate
+from harness.worker.kit import candidate_trace
 
-from .compiler import CaseSpec, compile_candidate, prepare
-
-CASES: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])
+from .compiler import compile_candidate, prepare
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
@@ -36,7 +35,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     assert isinstance(request, Compile)
     report: GuestReport
     try:
-        report = _compile(request, Path(spawn.scratch) / trace.NAME, channel)
+        report = _compile(request, Path(spawn.scratch) / candidate_trace.NAME, channel)
     except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
         report = broken(request.nonce, error)
     channel.send(ENCODER.encode(report))
@@ -58,10 +57,10 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     report = compile_candidate(
         module,
         request.entry_point,
-        CASES.decode(request.cases),
+        CASE_SPECS.decode(request.cases),
         target,
         allowed=request.allowed,
-        further=CASES.decode(request.ahead),
+        further=CASE_SPECS.decode(request.ahead),
         side_by_side=request.side_by_side,
     )
     return Compiled(nonce=request.nonce, report=msgspec.Raw(msgspec.msgpack.encode(report)))

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.worker.guest import operators
-from harness.worker.serving.trace import calling_line
+from harness.wire import operators
+from harness.worker.kit.candidate_trace import calling_line
 
 
 class Computes(BaseException):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.device import Target
-from harness.evaluation import GridFit
-from harness.targets import Hardware, hardware
+from harness.hardware.targets import Hardware, hardware
+from harness.wire.device import Target
+from harness.wire.evaluation import GridFit
 
 # Scalar registers stop limiting at 100 a wave: 800 a SIMD in granules of 16 for at most 8 waves (source: LLVM
 # AMDGPUBaseInfo, gfx9).

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 from triton.runtime.errors import OutOfResources
 
-from harness.device import Target
-from harness.evaluation import GridFit, KernelResources
+from harness.wire.device import Target
+from harness.wire.evaluation import GridFit, KernelResources
+from harness.worker.kit import binaries
+from harness.worker.kit.binaries import Resources
 
-from . import resources
 from .capture import ForeignOption, Launch
 from .occupancy import Occupancy, grid_fit, occupancy
-from .resources import Resources
 
 
 def table(
@@ -67,7 +67,7 @@ def _compiled(case: str, launch: Launch, target: Target, why: str) -> tuple[Kern
         autotune_index=launch.autotune_index,
         binary=found.binary,
         binary_sha256=hashlib.sha256(binary).hexdigest(),
-        code_sha256=resources.code_digest(binary),
+        code_sha256=binaries.code_digest(binary),
         grid=launch.grid,
         vgprs=found.vgprs,
         agprs=found.agprs,
@@ -96,10 +96,10 @@ def _read(launch: Launch, target: Target) -> tuple[Resources, bytes]:
     compiled = launch.compiled
     if target.backend == "hip":
         binary = compiled.asm["hsaco"]
-        found = resources.from_hip(compiled.asm["amdgcn"], binary)
+        found = binaries.from_hip(compiled.asm["amdgcn"], binary)
     else:
         binary = compiled.asm["cubin"]
-        found = resources.from_cuda(compiled.asm["ptx"], binary, launch.log)
+        found = binaries.from_cuda(compiled.asm["ptx"], binary, launch.log)
     if found.binary != target.name:
         raise RuntimeError(f"compiled for {found.binary}, asked for {target.name}")
     return found, binary

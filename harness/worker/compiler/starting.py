@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from triton.runtime import _allocation
 
-from harness.device import Target
-from harness.targets import hardware
+from harness.hardware.targets import hardware
+from harness.wire.device import Target
+from harness.worker.kit.binaries import read_registers
 
 from .occupancy import occupancy
-from .resources import read_registers
 
 
 def check(compiled: Any, grid: tuple[int, int, int] | None, target: Target) -> None:

@@ -1,1 +1,1 @@
-"""What runs a candidate and reports what it saw; believed in nothing but bytes."""
+"""Runs a candidate on inputs that the judge laid out and reports what it saw. Only its bytes are believed."""

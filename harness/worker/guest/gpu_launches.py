@@ -19,13 +19,12 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime import autotuner, jit
 from triton.testing import do_bench
 
-from harness.worker.compiler import settings
-from harness.worker.compiler.options import refusal
+from harness.wire.records import LOWEST_ADDRESS
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import LaunchRecord, Observation
-from harness.worker.serving.records import LOWEST_ADDRESS
-
-from .storages import NUMPY, WORDS
+from harness.worker.kit import compiler_settings
+from harness.worker.kit.launch_options import refusal
+from harness.worker.kit.storages import NUMPY, WORDS
 
 BLOCK_BYTES = 512
 """The caching allocator hands out multiples of it (`kMinBlockSize`, on both makers' GPUs)."""
@@ -139,7 +138,7 @@ def _capturing() -> bool:
 
 def install(backend: str) -> None:
     """Note launches in the observation that runs; once a process, before the candidate's module is imported."""
-    _hook_functions(backend, settings.now())
+    _hook_functions(backend, compiler_settings.now())
     _hook_compiled_kernels()
     _hook_tuning()
 
@@ -160,14 +159,14 @@ def _observation() -> GpuObservation | None:
     return found if isinstance(found, GpuObservation) else None
 
 
-def _hook_functions(backend: str, before: settings.Settings) -> None:
+def _hook_functions(backend: str, before: compiler_settings.Settings) -> None:
     launch = jit.JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         observation = _observation()
         if observation is None or warmup:
             return launch(self, *args, grid=grid, warmup=warmup, **options)
-        for name in settings.differences(before):
+        for name in compiler_settings.differences(before):
             raise cannot(
                 f"setting `{name}` was changed, so that any code may be made of a kernel; leave it alone"
             )

@@ -10,16 +10,12 @@ from typing import Any
 
 import torch
 
-from harness import limits
-from harness.evaluation import Finding, line_in
-from harness.worker.interpreter.traffic import Observation
-from harness.worker.serving import arena, trace
-from harness.worker.serving.channel import Channel, ChannelClosed
-from harness.worker.serving.messages import (
+from harness.wire import limits
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.messages import (
     ENCODER,
     GUEST_REQUESTS,
     Call,
-    CaseTraffic,
     Compile,
     Failed,
     Farewell,
@@ -33,13 +29,17 @@ from harness.worker.serving.messages import (
     Returned,
     Spawn,
 )
-from harness.worker.serving.poison import KINDS
+from harness.worker.candidate import global_state, outputs
+from harness.worker.candidate.integrity import Snapshot
+from harness.worker.candidate.loading import broken, confine, failed, import_candidate, parameters_of
+from harness.worker.interpreter.case_traffic import case_traffic
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.kit import arena, candidate_trace, gpu
+from harness.worker.kit.poison import KINDS
+from harness.worker.recording.recorder import Recorder
 
-from . import global_state, gpu, outputs, watch
-from .candidate import broken, confine, failed, import_candidate, parameters_of
-from .gpu import GpuRunner
-from .integrity import Snapshot
-from .record import Recorder
+from . import watch
+from .gpu_runner import GpuRunner
 from .runner import InterpreterRunner, Runner
 
 
@@ -80,7 +80,7 @@ class Guest:
     """One candidate and what its last call returned."""
 
     def __init__(self, scratch: Path, runner: Runner) -> None:
-        self._file = scratch / trace.NAME
+        self._file = scratch / candidate_trace.NAME
         self._runner = runner
         self._recorder = Recorder(str(self._file))
         self._module: ModuleType | None = None
@@ -181,7 +181,7 @@ class Guest:
             host_elements=ran.operators.host_elements,
             copies=ran.operators.copies,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
-            traffic=traffic_of(request.case, ran.observation),
+            traffic=case_traffic(request.case, ran.observation),
             unsupported=ran.observation.unsupported or "",
             changed_output=self._kept.changed(),
             changed_state=ran.changed_state,
@@ -226,29 +226,3 @@ def _own_children() -> int:
     for listing in Path("/proc/self/task").glob("*/children"):
         found += len(listing.read_text(encoding="ascii").split())
     return found
-
-
-def traffic_of(case: str, observation: Observation) -> CaseTraffic:
-    """What was counted, as it crosses to the judge."""
-    return CaseTraffic(
-        case=case,
-        requested_read_bytes=observation.requested_read_bytes,
-        requested_write_bytes=observation.requested_write_bytes,
-        unique_read_bytes=observation.unique_read_bytes,
-        unique_write_bytes=observation.unique_write_bytes,
-        dot_flops=observation.dot_flops,
-        launches=len(observation.launches),
-        programs=sum(launch.programs for launch in observation.launches),
-        missed_stores=tuple(observation.missed_stores),
-        undefined_lanes=tuple(observation.undefined_lanes),
-        findings=tuple(
-            Finding(kind=kind, message=message, case=case, line=line_in(message))
-            for kind, messages in (
-                ("out_of_bounds", observation.missed_loads),
-                ("race", observation.races),
-                ("false_promise", observation.false_promises),
-                ("uninitialised", observation.uninitialised),
-            )
-            for message in messages
-        ),
-    )

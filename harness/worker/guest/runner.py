@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 import torch
 
-from harness.targets import target
+from harness.hardware.targets import target
+from harness.linux import syscalls
+from harness.wire.messages import Call, Load, SharedAt
 from harness.worker.interpreter import interpreter, tuning
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.serving import arena, linux
-from harness.worker.serving.messages import Call, Load, SharedAt
-
-from . import record
+from harness.worker.kit import arena
+from harness.worker.recording import recorder
 
 
 class Runner(Protocol):
@@ -65,7 +65,7 @@ class InterpreterRunner:
     def prepare(self, load: Load) -> None:
         """See `Runner`."""
         interpreter.prepare(target(load.target))
-        record.install()
+        recorder.install()
 
     def reach(self, memory: SharedAt) -> str:
         """No judge of the interpreter's shares device memory."""
@@ -103,4 +103,4 @@ class InterpreterRunner:
 
     def threads(self) -> int:
         """See `Runner`."""
-        return max(threading.active_count(), linux.thread_count()) - 1
+        return max(threading.active_count(), syscalls.thread_count()) - 1

@@ -10,13 +10,12 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.wire import operators
+from harness.wire.messages import Operator
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.serving.messages import Operator
-from harness.worker.serving.poison import Poison, poison
-from harness.worker.serving.trace import calling_line
-
-from . import operators
-from .record import Recorder, tensors
+from harness.worker.kit.candidate_trace import calling_line
+from harness.worker.kit.poison import Poison, poison
+from harness.worker.recording.recorder import Recorder, tensors
 
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")

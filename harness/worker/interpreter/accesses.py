@@ -13,7 +13,7 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from harness.worker.serving.poison import INTEGER
+from harness.worker.kit.poison import INTEGER
 
 from . import reductions
 from .observing import current, meet

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .lines import candidate_line
+from .candidate_lines import candidate_line
 from .observing import current
 from .places import counted, indices_told
 from .shaping import Differs

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from harness.device import Target
+from harness.wire.device import Target
+from harness.worker.kit import cuda_shim
 
 from . import (
     accesses,
@@ -20,12 +21,11 @@ from . import (
     float8,
     gaps,
     indices,
-    launches,
+    interpreted_launches,
     loops,
     programs,
     quick,
     reductions,
-    shim,
 )
 from .observing import UnsupportedHere, cannot, observe
 
@@ -41,7 +41,7 @@ def prepare(target: Target) -> None:
     """
     if not triton.knobs.runtime.interpret:
         raise RuntimeError("TRITON_INTERPRET=1 must be set before triton is imported")
-    shim.install(target)
+    cuda_shim.install(target)
     # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
     np.seterr(all="ignore")
     arithmetic.install()
@@ -50,7 +50,7 @@ def prepare(target: Target) -> None:
     bfloat16.install(cannot)
     float8.install(cannot)
     indices.install()
-    launches.install(target)
+    interpreted_launches.install(target)
     loops.install()
     expressions.install()
     constants.install()

@@ -22,14 +22,14 @@ from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.runtime.interpreter import TensorHandle
 
-from . import constants, tape, tracing
+from . import constants, program_tape, tracing
 
 KEPT = 64
 PATIENCE = 4
 """Programs that may go on in Python before a tape must serve more than that."""
 _PLAIN = (int, float, bool, str, type(None), tl.dtype, tl.pointer_type)
 
-_tapes: OrderedDict[Any, tape.Tape | None] = OrderedDict()
+_tapes: OrderedDict[Any, program_tape.Tape | None] = OrderedDict()
 """By what a tape depends on; `None` where it was seen and not written down yet."""
 
 
@@ -54,7 +54,7 @@ class Programs:
         self._arguments = arguments
         self._unused, self._idle = unused or {}, idle
         self._inputs: list[Any] = []
-        self._tape: tape.Tape | None = None
+        self._tape: program_tape.Tape | None = None
         self._values: list[Any] | None = None
         self._ran = self._left = 0
         try:
@@ -83,7 +83,7 @@ class Programs:
             self._remember(None)
             self._function(**self._arguments)
 
-    def _go_on(self, taped: tape.Tape, values: list[Any], done: int) -> None:
+    def _go_on(self, taped: program_tape.Tape, values: list[Any], done: int) -> None:
         self._left += 1
         if self._left > PATIENCE and 2 * self._left > self._ran:
             self._values = None
@@ -93,15 +93,15 @@ class Programs:
         trace = tracing.Trace(self._inputs, _handles(self._arguments.values()))
         trace.run(self._function, self._arguments)
         if trace.whole:
-            made = tape.Tape(trace, self._unused, self._idle)
+            made = program_tape.Tape(trace, self._unused, self._idle)
             self._remember(made)
             self._take(made)
 
-    def _take(self, made: tape.Tape | None) -> None:
+    def _take(self, made: program_tape.Tape | None) -> None:
         if made is not None:
             self._tape, self._values = made, made.begin(self._inputs)
 
-    def _remember(self, made: tape.Tape | None) -> None:
+    def _remember(self, made: program_tape.Tape | None) -> None:
         if self._key is not None:
             _tapes[self._key] = made
             while len(_tapes) > KEPT:

@@ -11,7 +11,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle, TensorHandle
 
-from . import lines
+from . import candidate_lines
 
 HANDLES = (TensorHandle, BlockPointerHandle, TensorDescHandle)
 
@@ -82,11 +82,11 @@ def at_line(call: Callable[..., Any], line: tuple[str, int]) -> Callable[..., An
     """Where the kernel's frame is not there to tell its line."""
 
     def run(*args: Any) -> Any:
-        lines.replayed.line = line
+        candidate_lines.replayed.line = line
         try:
             return call(*args)
         finally:
-            lines.replayed.line = None
+            candidate_lines.replayed.line = None
 
     return run
 

@@ -22,8 +22,9 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .lines import UNKNOWN, candidate_line
+from .candidate_lines import UNKNOWN, candidate_line
 from .lowering import lowered, numpy_function
+from .program_operation import PLACE, Operation
 from .shaping import (
     HANDLES,
     Untraceable,
@@ -40,7 +41,6 @@ from .shaping import (
     tensor_of,
     tupled,
 )
-from .tape import PLACE, Operation
 
 LONGEST = 1 << 14
 """Operations of a program beyond which it is not written down."""

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from harness.worker.serving.arena import span_bytes
+from harness.worker.kit.arena import span_bytes
 
 from .allocations import Allocation, Span
+from .candidate_lines import candidate_line
 from .lanes import Access
-from .lines import candidate_line
 from .places import Addresses, Places, counted, indices_told, mark, places_of
 from .races import Races
 

@@ -1,1 +1,1 @@
-"""The trusted side: secret inputs, oracles, comparison, findings, verdict."""
+"""Trusted: takes one candidate after the other through call, execution and integrity, and gives the verdict."""

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import gc
 import socket
-import time
 from pathlib import Path
 
 import msgspec
 import torch
 
-from harness.evaluation import Basis, ErrorReport, Fact, Verdict
-from harness.worker.serving import linux, place
-from harness.worker.serving.channel import Channel, ChannelClosed
-from harness.worker.serving.messages import (
-    ENCODER,
-    Alive,
+from harness.linux import syscalls
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.wire.messages import (
     Begin,
-    Entered,
     Judged,
-    JudgeReport,
-    Left,
     Proceed,
     Spawn,
     Specified,
@@ -28,22 +22,24 @@ from harness.worker.serving.messages import (
     Weigh,
     Weighed,
 )
-from harness.worker.timing import floor
-from harness.worker.timing.clock import Clock
-from harness.worker.timing.line import EngineLine
-from harness.worker.timing.messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.wire.timing_messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.worker.clock import floor
+from harness.worker.clock.clock import Clock
+from harness.worker.clock.engine_line import EngineLine
+from harness.worker.kit import place
+from harness.worker.oracle.guest_link import GuestBroken, GuestLink, VerifierLink
+from harness.worker.oracle.problem import BadProblem, Problem
+from harness.worker.oracle.vault import Vault
 from suites.task import Task
 
-from .link import GuestBroken, GuestLink, VerifierLink
-from .problem import BadProblem, Problem
-from .strength import Strength
+from .judge_line import JudgeLine
 from .trial import Trial
-from .vault import Vault
+from .wrong_answers import Strength
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
     """Judges until the engine hangs up."""
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
     place.take(spawn.device)
     judge = Judge(channel)
@@ -82,6 +78,7 @@ class Judge:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._line = JudgeLine(channel)
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
@@ -100,13 +97,13 @@ class Judge:
         if begin.verifier_pid is not None:
             verifier = VerifierLink(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
         try:
-            judged = Trial(self, link, verifier, begin, self._problem(begin.task)).run()
+            judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
             # Found out at the interpreter's sizes, where it costs little.
             if judged.verdict == Verdict.CORRECT and not place.is_gpu():
                 judged = msgspec.structs.replace(judged, facts=(*judged.facts, self._strength(begin.task)))
-            self.tell(judged)
+            self._line.tell(judged)
         except (BadProblem, GuestBroken) as error:
-            self.tell(infra(str(error)))
+            self._line.tell(infra(str(error)))
         finally:
             self.vault.forget_drawn()
             link.close()
@@ -134,40 +131,17 @@ class Judge:
         try:
             strength = Strength(self._problem(weigh.task), weigh.task, weigh.seed)
             found = strength.weaknesses(weigh.task.cases)
-            self.tell(Weighed(tried=strength.tried, weaknesses=found))
+            self._line.tell(Weighed(tried=strength.tried, weaknesses=found))
         except BadProblem as error:
-            self.tell(Weighed(tried=0, weaknesses=(), problem=str(error)))
+            self._line.tell(Weighed(tried=0, weaknesses=(), problem=str(error)))
 
     def specify(self, specify: Specify) -> None:
         """The arguments of a task's open cases at `gpu` sizes."""
         try:
             cases = self._problem(specify.task).specifications(specify.task.open_cases)
-            self.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(cases))))
+            self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(cases))))
         except BadProblem as error:
-            self.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(())), problem=str(error)))
-
-    def tell(self, report: JudgeReport) -> None:
-        """To the engine."""
-        self._channel.send(ENCODER.encode(report))
-
-    def enter(self, stage: str) -> None:
-        """A stage begins."""
-        self.tell(Entered(stage=stage, at_s=time.monotonic()))
-
-    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
-        """A stage is over."""
-        self.tell(Left(stage=stage, at_s=time.monotonic(), ok=ok, detail=detail))
-
-    def alive(self) -> None:
-        """Work goes on."""
-        self.tell(Alive())
-
-    def wait_for_go(self) -> bool:
-        """Whether the engine wants the trial to go on; `False` when it hung up."""
-        try:
-            return isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Proceed)
-        except ChannelClosed:
-            return False
+            self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(())), problem=str(error)))
 
     def _strength(self, task: Task) -> Fact:
         """What *correct* is worth on this task, found out once; by the open cases, as evaluations are read by agents."""

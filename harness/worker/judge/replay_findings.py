@@ -1,21 +1,31 @@
-"""What a replay shows: the error that refuses a candidate, findings, and facts for people. Torch-free."""
+"""What a replay shows: the error that refuses a candidate, findings, and facts for people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
-from harness.evaluation import Basis, ErrorReport, Fact, Finding, Mismatch
-from harness.worker.guest import operators
-from harness.worker.serving.messages import NotReplayed, Replayed, ReplayedOutput
+from harness.wire import operators
+from harness.wire.evaluation import ErrorReport, Finding, Mismatch
+from harness.wire.messages import NotReplayed, Replayed, ReplayedOutput
+from harness.worker.oracle.caller import Run
+from harness.worker.oracle.guest_link import GuestSlow
 from suites.task import Task
 
-from .link import GuestSlow
 
-if TYPE_CHECKING:
-    from .caller import Run
-    from .replays import Outcome
+@dataclass(slots=True)
+class ReplayOutcome:
+    """The replay of one call."""
+
+    run: Run
+    replayed: Replayed | None = None
+    own_values: bool = False
+    """The replay had the inputs of the recorded call: Python reads values of tensors, and others might lead it elsewhere."""
+    in_order: bool = False
+    """Programs ran from the first to the last: some of them wait for others."""
+    why_not: str = ""
+    seconds: float = 0.0
 
 
 def of_replay(
@@ -79,7 +89,7 @@ def by_order(run: Run, error: ErrorReport) -> ErrorReport:
     return ErrorReport(kind="race", message=message, mismatch=error.mismatch)
 
 
-def of_outcome(outcome: Outcome) -> Iterator[Finding]:
+def of_outcome(outcome: ReplayOutcome) -> Iterator[Finding]:
     """Findings of one replay; a call that could not be replayed is one."""
     case = outcome.run.case.name
     if outcome.replayed is not None:
@@ -87,39 +97,6 @@ def of_outcome(outcome: Outcome) -> Iterator[Finding]:
     else:
         message = f"the call could not be repeated without the host code: {outcome.why_not}"
         yield Finding(kind="not_replayed", message=message, case=case)
-
-
-def facts(outcomes: Sequence[Outcome]) -> tuple[Fact, ...]:
-    """What replays prove, and which calls they could not run."""
-    missing = tuple(
-        Fact(f"{outcome.run.case.name}: replay", f"not replayed: {outcome.why_not}", Basis.EVIDENCE)
-        for outcome in outcomes
-        if outcome.replayed is None
-    )
-    replayed = [outcome for outcome in outcomes if outcome.replayed is not None]
-    if len(replayed) <= 1:
-        return (*(_fact(outcome) for outcome in replayed), *missing)
-    own_values = sum(outcome.own_values for outcome in replayed)
-    in_order = sum(outcome.in_order for outcome in replayed)
-    value = (
-        f"{len(replayed)} of {len(outcomes)} calls were repeated by their kernels alone with right answers, "
-        f"{len(replayed) - own_values} of them on other values, {len(replayed) - in_order} with programs in reverse"
-    )
-    return (Fact("replay", value, Basis.PROOF), *missing)
-
-
-def _fact(outcome: Outcome) -> Fact:
-    report = outcome.replayed
-    assert report is not None
-    values = "own values (Python reads tensors)" if outcome.own_values else "other values"
-    order = "programs in order (some wait)" if outcome.in_order else "programs in reverse"
-    stored = sum(data.origins.get("stored", 0) for data in report.outputs)
-    elements = sum(sum(data.origins.values()) for data in report.outputs)
-    value = (
-        f"{values}, {order}: {report.traffic.launches} launches ({', '.join(report.kernels)}), "
-        f"{stored} of {elements} output elements stored by kernels"
-    )
-    return Fact(f"{outcome.run.case.name}: replay", value, Basis.PROOF)
 
 
 def _wrong_outputs(lead: str, report: Replayed, task: Task, wrong: Mismatch) -> ErrorReport:

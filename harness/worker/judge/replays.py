@@ -7,40 +7,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.evaluation import ErrorReport, Finding, Mismatch
-from harness.worker.serving.arena import Arena
-from harness.worker.serving.messages import (
-    Begin,
-    CaseTraffic,
-    NotReplayed,
-    Replay,
-    Replayed,
-    Study,
-    VerifierReport,
-)
+from harness.cases.call_plan import PATIENCE, Plan, Step
+from harness.cases.seeds import POOL, derive
+from harness.wire.evaluation import ErrorReport, Finding, Mismatch
+from harness.wire.messages import Begin, CaseTraffic, NotReplayed, Replay, Replayed, Study, VerifierReport
+from harness.worker.kit.arena import Arena
+from harness.worker.oracle.answers import compare_output
+from harness.worker.oracle.caller import Run, tensor_of
+from harness.worker.oracle.guest_link import GuestGone, GuestLied, GuestSlow, VerifierLink
+from harness.worker.oracle.vault import Given
 from suites.task import Task
 
 from . import replay_findings
-from .answers import compare_output
-from .caller import Run, tensor_of
-from .link import GuestGone, GuestLied, GuestSlow, VerifierLink
-from .plan import PATIENCE, Plan, Step
-from .seeds import POOL, derive
-from .vault import Given
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The replay of one call."""
-
-    run: Run
-    replayed: Replayed | None = None
-    own_values: bool = False
-    """The replay had the inputs of the recorded call: Python reads values of tensors, and others might lead it elsewhere."""
-    in_order: bool = False
-    """Programs ran from the first to the last: some of them wait for others."""
-    why_not: str = ""
-    seconds: float = 0.0
+from .replay_findings import ReplayOutcome
 
 
 @dataclass(slots=True)
@@ -69,7 +48,7 @@ class Replays:
         self._steps = (*plan.execution, *plan.repeats) if begin.exam else plan.execution[drawn:]
         self._waiting: _Waiting | None = None
         self._error: ErrorReport | None = None
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ReplayOutcome] = []
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -99,7 +78,9 @@ class Replays:
             return
         record = run.returned.record
         if record is None:
-            self.outcomes.append(Outcome(run, why_not=run.returned.unrecorded or "the guest made no record"))
+            self.outcomes.append(
+                ReplayOutcome(run, why_not=run.returned.unrecorded or "the guest made no record")
+            )
         elif record.excess:
             self._error = replay_findings.excessive(run, record.excess)
         else:
@@ -149,7 +130,7 @@ class Replays:
                 self._judge(waiting, self._receive(), time.monotonic() - asked)
             except (GuestSlow, GuestGone, GuestLied) as lost:
                 self._link = None
-                self.outcomes.append(Outcome(waiting.run, why_not=replay_findings.lost(lost)))
+                self.outcomes.append(ReplayOutcome(waiting.run, why_not=replay_findings.lost(lost)))
             finally:
                 waiting.arena.close()
 
@@ -173,7 +154,7 @@ class Replays:
             case "refused":
                 self._error = replay_findings.refused(run, report)
             case _:
-                self.outcomes.append(Outcome(run, why_not=report.message))
+                self.outcomes.append(ReplayOutcome(run, why_not=report.message))
 
     def _judge_outputs(self, waiting: _Waiting, report: Replayed, seconds: float) -> None:
         """Where a replay is wrong backwards it is made once more in order, which tells whose fault that is."""
@@ -189,7 +170,7 @@ class Replays:
             self._error = replay_findings.by_order(run, waiting.doubted)
         else:
             own_values = waiting.given is run.given
-            outcome = Outcome(run, report, own_values, in_order=not waiting.backwards, seconds=seconds)
+            outcome = ReplayOutcome(run, report, own_values, in_order=not waiting.backwards, seconds=seconds)
             self.outcomes.append(outcome)
 
     def _mismatch(self, waiting: _Waiting, report: Replayed) -> Mismatch | None:

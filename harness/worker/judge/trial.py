@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 import torch
 
-from harness import limits, signatures
-from harness.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Verdict
-from harness.worker.compiler.compiler import CaseSpec
-from harness.worker.serving import place
-from harness.worker.serving.messages import (
+from harness.cases.call_plan import Step, make_plan
+from harness.cases.seeds import POOL
+from harness.wire import findings, limits, signatures
+from harness.wire.case_specs import CaseSpec
+from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Verdict
+from harness.wire.messages import (
     Begin,
     CaseTraffic,
     Farewell,
@@ -23,19 +23,24 @@ from harness.worker.serving.messages import (
     Load,
     Loaded,
 )
+from harness.worker.kit import place
+from harness.worker.oracle import call_checks, mismatch_wording
+from harness.worker.oracle.answers import Answers
+from harness.worker.oracle.caller import Caller, Run
+from harness.worker.oracle.guest_link import (
+    CandidateRaised,
+    GuestGone,
+    GuestLied,
+    GuestLink,
+    GuestSlow,
+    VerifierLink,
+)
+from harness.worker.oracle.problem import BadProblem, Problem
+from harness.worker.oracle.vault import Given, Vault
 
-from . import findings, kernel_findings, wording
-from .answers import Answers
-from .caller import Caller, Run
-from .link import CandidateRaised, GuestGone, GuestLied, GuestLink, GuestSlow, VerifierLink
-from .plan import Step, make_plan
-from .problem import BadProblem, Problem
+from .judge_line import JudgeLine
 from .replays import Replays
-from .seeds import POOL
-from .vault import Given
-
-if TYPE_CHECKING:
-    from .judge import Judge
+from .trial_facts import trial_facts
 
 
 class Stop(Exception):
@@ -50,9 +55,16 @@ class Trial:
     """Drives one guest through the stages that need it."""
 
     def __init__(
-        self, judge: Judge, link: GuestLink, verifier: VerifierLink | None, begin: Begin, problem: Problem
+        self,
+        line: JudgeLine,
+        vault: Vault,
+        link: GuestLink,
+        verifier: VerifierLink | None,
+        begin: Begin,
+        problem: Problem,
     ) -> None:
-        self._judge = judge
+        self._line = line
+        self._vault = vault
         self._link = link
         self._begin = begin
         self._task = begin.task
@@ -80,32 +92,32 @@ class Trial:
                 self._prepare()
                 self._sandbox = self._link.hello().sandbox
                 first = self._call()
-                self._judge.tell(
+                self._line.tell(
                     FirstCallPassed(
                         cases=self._specifications(),
                         ahead=self._specifications_ahead(),
                     )
                 )
-                if not self._judge.wait_for_go():
+                if not self._line.wait_for_go():
                     return self._judged(Verdict.CANCELLED, None)
                 self._execute(first)
                 self._check_integrity()
             except CandidateRaised as raised:
-                raise Stop(findings.verdict_of(raised.failure), self._raised(raised)) from raised
+                raise Stop(findings.verdict_of_failure(raised.failure), self._raised(raised)) from raised
             except GuestSlow as slow:
                 raise Stop(
                     Verdict.TIMEOUT,
-                    wording.too_slow(slow.seconds, self._case, cpu=slow.cpu, gpu=place.is_gpu()),
+                    mismatch_wording.too_slow(slow.seconds, self._case, cpu=slow.cpu, gpu=place.is_gpu()),
                 ) from slow
             except GuestLied as lie:
-                raise Stop(Verdict.REJECTED, wording.lied(str(lie))) from lie
+                raise Stop(Verdict.REJECTED, mismatch_wording.lied(str(lie))) from lie
         except Stop as stop:
             ok = None if stop.verdict is Verdict.UNSUPPORTED else False
-            self._judge.leave(self._stage, stop.error.message.partition("\n")[0], ok=ok)
+            self._line.leave(self._stage, stop.error.message.partition("\n")[0], ok=ok)
             return self._judged(stop.verdict, stop.error)
         except GuestGone:
-            error = wording.gone(self._case)
-            self._judge.leave(self._stage, error.message, ok=False)
+            error = mismatch_wording.gone(self._case)
+            self._line.leave(self._stage, error.message, ok=False)
             return msgspec.structs.replace(self._judged(Verdict.CRASH, error), guest_ended=True)
         finally:
             self._caller.close()
@@ -114,7 +126,7 @@ class Trial:
 
     def _call(self) -> Run:
         """Import and the first case; the guest's own words decide nothing but that it ran."""
-        self._judge.enter("call")
+        self._line.enter("call")
         names = tuple(entry.name for entry in self._task.entry_points)
         tried = self._caller.try_sharing()
         loaded = self._link.ask(
@@ -135,19 +147,19 @@ class Trial:
             got = loaded.parameters.get(entry.name, ())
             wrong = signatures.difference(entry.signature, got) if got else ""
             if wrong:
-                raise Stop(Verdict.CALL_ERROR, wording.wrong_signature(entry, wrong))
+                raise Stop(Verdict.CALL_ERROR, mismatch_wording.wrong_signature(entry, wrong))
         self._replays.study()
         run = self._run(self._plan.execution[0], first=True)
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
-        self._judge.leave("call", detail, ok=True)
+        self._line.leave("call", detail, ok=True)
         return run
 
     def _execute(self, first: Run) -> None:
         """Every case against the oracle; no hidden one of a candidate that is refused whatever comes of it."""
         self._stage = "execution"
-        self._judge.enter("execution")
+        self._line.enter("execution")
         for step in filter(self._is_possible, self._plan.execution):
-            if step.case.hidden and any(findings.of_call(run, self._task) for run in self._runs):
+            if step.case.hidden and any(call_checks.of_call(run, self._task) for run in self._runs):
                 break
             try:
                 run = first if step is first.step else self._run(step)
@@ -156,32 +168,32 @@ class Trial:
                 self._look_back()
                 raise
             self._runs.append(run)
-            if run is first and findings.of_call(run, self._task) is None:
-                self._judge.tell(FirstCaseRight())
+            if run is first and call_checks.of_call(run, self._task) is None:
+                self._line.tell(FirstCaseRight())
             run.brought.clear()  # looked at; the run is kept for what else it tells
             self._replays.start(run)
         if not self._answers.elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
         count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
         detail = f"{count} of {count} cases match the oracle, {hidden} of them hidden"
-        self._judge.leave("execution", detail, ok=True)
+        self._line.leave("execution", detail, ok=True)
 
     def _look_back(self) -> None:
         """Who computed in the cases before says more than what is wrong in this one."""
         for run in self._runs:
-            self._refuse(findings.of_call(run, self._task))
+            self._refuse(call_checks.of_call(run, self._task))
 
     def _check_integrity(self) -> None:
         """The runs so far, cases once more in an order that no state survives, and what was left behind."""
         self._stage = "integrity"
-        self._judge.enter("integrity")
+        self._line.enter("integrity")
         for run in self._runs:
-            self._refuse(findings.of_call(run, self._task))
+            self._refuse(call_checks.of_call(run, self._task))
         self._refuse(self._replays.finish())
         for step in self._plan.repeats:
             if self._is_possible(step):
                 run = self._run(step)
-                self._refuse(findings.of_call(run, self._task))
+                self._refuse(call_checks.of_call(run, self._task))
                 self._repeated(run)
                 self._replays.start(run)
         self._refuse(self._replays.finish())
@@ -189,25 +201,25 @@ class Trial:
         self._left = self._link.ask(
             lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
         )
-        self._refuse(findings.of_farewell(self._left))
-        self._refuse(kernel_findings.raised(self._findings(), self._task.strict))
+        self._refuse(call_checks.of_farewell(self._left))
+        self._refuse(findings.raised(self._findings(), self._task.strict))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
-        self._judge.leave(
+        self._line.leave(
             "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True
         )
 
     def _run(self, step: Step, *, first: bool = False) -> Run:
         """One call in the guest with inputs of the judge's; `Stop` where the interpreter cannot say."""
-        self._judge.alive()
+        self._line.alive()
         place.give_back()
         self._case = step.case.name
         run = self._caller.call(step, first=first)
         if run.returned.unsupported:
-            raise Stop(Verdict.UNSUPPORTED, wording.unsupported(run.returned.unsupported))
+            raise Stop(Verdict.UNSUPPORTED, mismatch_wording.unsupported(run.returned.unsupported))
         return run
 
     def _given(self, step: Step) -> Given:
-        return self._judge.vault.given(self._problem, step.case, self._begin.seed, step.place)
+        return self._vault.given(self._problem, step.case, self._begin.seed, step.place)
 
     def _prepare(self) -> None:
         """Makes the inputs of every step, before any foreign code runs. Holds on to them: the vault may let them go."""
@@ -240,7 +252,9 @@ class Trial:
         mismatch = self._answers.mismatch(run)
         if mismatch is not None:
             when = ", ".join(filter(None, (_sizes(run), self._config(run))))
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, when, run.returned.traffic.undefined_lanes))
+            raise Stop(
+                Verdict.WRONG, mismatch_wording.mismatch(mismatch, when, run.returned.traffic.undefined_lanes)
+            )
 
     def _repeated(self, run: Run) -> None:
         """`Stop` when a call is wrong whose case was right before."""
@@ -251,17 +265,17 @@ class Trial:
         mismatch = self._answers.mismatch(run)
         if mismatch is None:
             if self._begin.exam and self._answers.has_other_bits(run) and not self._tuned(run):
-                self._kept_findings.append(wording.not_deterministic(run.case.name))
+                self._kept_findings.append(mismatch_wording.not_deterministic(run.case.name))
             return
         if stale:
-            raise Stop(Verdict.REJECTED, wording.stale(run.case.name))
+            raise Stop(Verdict.REJECTED, mismatch_wording.stale(run.case.name))
         if before and not self._tuned(run):
-            raise Stop(Verdict.WRONG, wording.not_repeatable(run.case.name))
+            raise Stop(Verdict.WRONG, mismatch_wording.not_repeatable(run.case.name))
         if self._tuned(run):
             undefined = run.returned.traffic.undefined_lanes
             config = "" if undefined else self._config(run)
-            raise Stop(Verdict.WRONG, wording.mismatch(mismatch, config, undefined))
-        raise Stop(Verdict.WRONG, wording.mismatch(mismatch, "with other values of the same shapes"))
+            raise Stop(Verdict.WRONG, mismatch_wording.mismatch(mismatch, config, undefined))
+        raise Stop(Verdict.WRONG, mismatch_wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _tuned(self, run: Run) -> bool:
         """Whether the source autotunes, so that this call runs with another config than declared cases do."""
@@ -291,7 +305,7 @@ class Trial:
 
     def _findings(self) -> tuple[Finding, ...]:
         called = (finding for run in self._runs for finding in run.returned.traffic.findings)
-        return kernel_findings.each_once((*called, *self._replays.findings, *self._kept_findings))
+        return findings.each_once((*called, *self._replays.findings, *self._kept_findings))
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure
@@ -309,7 +323,7 @@ class Trial:
             traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
             facts=(
-                *findings.facts(self._runs, self._replays.outcomes, self._left),
+                *trial_facts(self._runs, self._replays.outcomes, self._left),
                 *known,
             ),
             margins=self._answers.margins,

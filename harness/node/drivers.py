@@ -1,0 +1,118 @@
+"""Asks the GPU drivers' own libraries what is there, in a process of its own: `python -m harness.node.drivers` prints JSON.
+
+Nothing here needs torch. The process that asks for devices opens no driver, so that its workers can still be forked; the
+environment of this one is the caller's, so that what it sees is what the caller may use.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Iterator
+from ctypes import byref, c_char, c_int, c_size_t, create_string_buffer
+from pathlib import Path
+
+import msgspec
+
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
+"""`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*` of the CUDA driver API."""
+_MULTIPROCESSORS = 16
+"""`CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One GPU, in the order in which a process of the caller's numbers them."""
+
+    kind: str
+    """`cuda` or `hip`."""
+    model: str
+    address: str
+    uuid: str = ""
+    """As `GPU-...`; empty where the driver's library does not say."""
+    target: str = ""
+    """As `sm_90`; empty where the kernel driver is to be asked."""
+    memory_bytes: int = 0
+    compute_units: int = 0
+    """0 where the kernel driver is to be asked."""
+
+
+FOUND: msgspec.json.Decoder[tuple[Found, ...]] = msgspec.json.Decoder(tuple[Found, ...])
+
+
+def cuda() -> Iterator[Found]:
+    """What `libcuda` shows; nothing where it is not or refuses."""
+    library = _library("libcuda.so.1")
+    count = c_int()
+    if library is None or library.cuInit(0) != 0 or library.cuDeviceGetCount(byref(count)) != 0:
+        return
+    for number in range(count.value):
+        device, major, minor, units = c_int(), c_int(), c_int(), c_int()
+        model, address, uuid = create_string_buffer(256), create_string_buffer(32), (c_char * 16)()
+        memory = c_size_t()
+        asked = (
+            library.cuDeviceGet(byref(device), number),
+            library.cuDeviceGetName(model, 256, device),
+            library.cuDeviceGetPCIBusId(address, 32, device),
+            library.cuDeviceGetUuid_v2(uuid, device),
+            library.cuDeviceGetAttribute(byref(major), _CAPABILITY_MAJOR, device),
+            library.cuDeviceGetAttribute(byref(minor), _CAPABILITY_MINOR, device),
+            library.cuDeviceGetAttribute(byref(units), _MULTIPROCESSORS, device),
+            library.cuDeviceTotalMem_v2(byref(memory), device),
+        )
+        if not any(asked):
+            digits = bytes(uuid).hex()
+            parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+            yield Found(
+                kind="cuda",
+                model=_text(model),
+                address=_text(address).lower(),
+                uuid="GPU-" + "-".join(parts),
+                target=f"sm_{major.value}{minor.value}",
+                memory_bytes=memory.value,
+                compute_units=units.value,
+            )
+
+
+def hip() -> Iterator[Found]:
+    """What `libamdhip64` shows, the system's or the one in torch's folder; nothing where it is not or refuses."""
+    library = _library("libamdhip64.so", *_in_torch("libamdhip64.so*"))
+    count = c_int()
+    if library is None or library.hipInit(0) != 0 or library.hipGetDeviceCount(byref(count)) != 0:
+        return
+    for number in range(count.value):
+        model, address, memory = create_string_buffer(256), create_string_buffer(32), c_size_t()
+        asked = (
+            library.hipDeviceGetName(model, 256, number),
+            library.hipDeviceGetPCIBusId(address, 32, number),
+            library.hipDeviceTotalMem(byref(memory), number),
+        )
+        if not any(asked):
+            yield Found(
+                kind="hip", model=_text(model), address=_text(address).lower(), memory_bytes=memory.value
+            )
+
+
+def _library(*names: str) -> ctypes.CDLL | None:
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+def _in_torch(pattern: str) -> list[str]:
+    """Vendors' wheels of torch bring the runtime along."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return []
+    return [str(file) for file in sorted((Path(spec.origin).parent / "lib").glob(pattern))]
+
+
+def _text(buffer: ctypes.Array[c_char]) -> str:
+    return bytes(buffer).partition(b"\0")[0].decode(errors="replace").strip()
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode([*cuda(), *hip()]))

@@ -1,0 +1,376 @@
+"""The devices of one engine: fork servers, and judges that candidates wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import platform
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+from harness.linux import syscalls
+from harness.node.discovery import CPU, choose_devices
+from harness.node.leases import Lease, lease_folder, take
+from harness.node.telemetry import Telemetry
+from harness.wire.async_channel import AsyncChannel
+from harness.wire.device import Device
+from harness.wire.errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied
+from harness.wire.evaluation import Evaluation, Verdict
+from harness.wire.limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
+
+from .kernel_cache import KernelCache
+from .launchers import Launchers, Types
+from .nursery import Nursery
+from .quarantine import DeviceTold, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
+from .servers import Child, ForkServer
+from .spares import Spares
+
+_TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
+"""After these it is asked whether the GPU still computes."""
+
+
+class Slot:
+    """One judge's place on one device. The judge is started when it is first needed and replaced when it is lost."""
+
+    def __init__(self, device: Device, server: ForkServer, interpreter: Slot | None = None) -> None:
+        self.device = device
+        self.server = server
+        """Forks this slot's judge and its guests."""
+        self.interpreter = interpreter
+        """Beside a GPU: where candidates are judged on `cpu` before they meet it."""
+        self.lease: Lease | None = None
+        self._judge: Child | None = None
+        self._channel: AsyncChannel | None = None
+
+    @property
+    def judge(self) -> Child | None:
+        """The judge's process, when there is one."""
+        return self._judge
+
+    async def channel(self) -> AsyncChannel:
+        """The way to a judge that is ready for a candidate."""
+        if self._judge is None or self._channel is None or self._judge.ended.done():
+            self.discard()
+            self._judge, self._channel = await self.server.spawn("judge", device=self.device)
+        return self._channel
+
+    def discard(self) -> None:
+        """Ends the judge: it is in the middle of something that nobody waits for. The next one starts fresh."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._judge is not None:
+            self._judge.end()
+        self._judge = self._channel = None
+
+
+class DevicePool:
+    """Where candidates are judged. Use it as `async with DevicePool() as pool`.
+
+    `devices` are names as `cpu` or `0`; `slots` is how many candidates are judged at once, shared out over the devices
+    (without it: on `cpu` one a core, on a GPU `GPU_SLOTS`). `session` is what others read who wait for a lease of it;
+    `on_device` hears of waits, quarantine and pauses, from the event loop; `probe` says whether a GPU still computes. An unknown device is `UnknownDevice`, a missing torch or triton `JudgeExtraMissing`, a server that does not start `WorkerDied`.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str] = ("cpu",),
+        slots: int | None = None,
+        limits: TimeLimits | None = None,
+        *,
+        session: str = "",
+        on_device: OnDevice | None = None,
+        probe: HealthProbe | None = None,
+    ) -> None:
+        self.devices: tuple[Device, ...] = choose_devices(devices)
+        if slots is not None and slots < 1:
+            raise ValueError("slots must be at least 1")
+        self._places = _places(self.devices, slots)
+        self.slots = len(self._places)
+        self._limits = limits
+        self._launchers = Launchers()
+        self._nursery = Nursery()
+        self.interpreting = ForkServer(interpret=True, nursery=self._nursery)
+        self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay, nursery=self._nursery)
+        self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
+        """`None`: there will be no slot any more."""
+        self._freed = asyncio.Event()
+        """A slot was given back, or a device lost, since somebody last looked."""
+        self._all: list[Slot] = []
+        self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
+        """Held by each compiling process."""
+        self._servers = (self.interpreting, self.compiling)
+        self.spares = Spares(self.compiling)
+        self.kernels = KernelCache()
+        self._filling: dict[str, asyncio.Task[None]] = {}
+        self._releasing: dict[asyncio.Task[None], str] = {}
+        """Leases that are given back once timers are gone, with the name of the GPU."""
+        self._telemetry: dict[str, Telemetry] = {}
+        self._session = session
+        self._on_device = on_device
+        self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._tell)
+
+    async def __aenter__(self) -> DevicePool:
+        for package in ("torch", "triton"):
+            if importlib.util.find_spec(package) is None:
+                raise JudgeExtraMissing(
+                    f"{package} is not installed, so nothing can be judged; pip install 'wavedeck[judge]'"
+                )
+        if any(device.package for device in self.devices):
+            lease_folder()  # what keeps leases from being kept is said before anything starts
+        syscalls.keep_undumpable()  # before any guest: keys stand in this process's environment
+        try:
+            await self._start_servers()
+        except BaseException:
+            await self._close()
+            raise
+        self._all = [self._slot(device) for device in self._places]
+        for slot in self._all:
+            self._free.put_nowait(slot)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What judges: versions of Python, torch, triton, numpy and the kernel of this machine."""
+        return {**self.interpreting.versions, "linux": platform.release()}
+
+    def limits(self, device: Device) -> TimeLimits:
+        """What a candidate has on one of the devices."""
+        return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
+
+    @asynccontextmanager
+    async def slot(self, avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
+        """A free slot on a device that is not in quarantine, waited for; servers that died are started again first.
+
+        On another device than `avoid` where one is free now; with `on` on that device alone, before others who wait, and
+        `WorkerDied` when it is in quarantine. `NoDeviceLeft` when every device of the pool is in quarantine.
+        """
+        if not self._all:
+            raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
+        slot = await self._next_slot() if not on else await self._slot_on(on)
+        if slot.device.name == avoid:
+            slot = self._elsewhere(slot)
+        try:
+            await self._start_servers()
+            yield slot
+        finally:
+            self._freed.set()
+            self._free.put_nowait(slot)
+
+    async def judge_on(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+        """What `judging` says, under the GPU's shared lease; on `cpu` nothing is added to it.
+
+        After trouble the GPU is probed. `DeviceFailed` when it, or another one meanwhile, does not pass: the evaluation says
+        nothing of the candidate.
+        """
+        if slot.device.kind == "cpu":
+            return await judging()
+        async with self.using(slot):
+            since = self.health.failures
+            try:
+                evaluation = await judging()
+                if evaluation.verdict in _TROUBLE:
+                    self.spares.drop(slot.device)
+            except WorkerDied:
+                self.spares.drop(slot.device)
+                async with self.using(slot):
+                    await self.health.examine(slot.device, since)
+                raise
+            if evaluation.verdict in _TROUBLE:
+                async with self.using(slot):
+                    await self.health.examine(slot.device, since)
+            self._fill(slot.device)
+            return evaluation
+
+    @asynccontextmanager
+    async def using(self, slot: Slot) -> AsyncIterator[None]:
+        """The slot's GPU, together with others who run on it, unless the slot holds it already."""
+        if slot.lease is not None:
+            yield
+            return
+        await self._lease(slot, exclusive=False)
+        try:
+            yield
+        finally:
+            self._release(slot)
+
+    @asynccontextmanager
+    async def timing(self, slot: Slot) -> AsyncIterator[None]:
+        """The slot's GPU alone, of all engines of the node, for as long as it is timed.
+
+        The slot's shared lease is given back first, so that two slots that both run on a GPU never wait for each other. It
+        is not taken again: what follows on the GPU asks for it with `using`.
+        """
+        self._release(slot)
+        await self._lease(slot, exclusive=True)
+        try:
+            yield
+        finally:
+            self._release(slot)
+
+    def expect(self, target: str, kernels: Iterable[Types]) -> None:
+        """Kernels with arguments of such types were compiled for a target; where that is a GPU's of the pool, they are run next."""
+        if self.is_own(target):
+            self._launchers.want(target, kernels)
+
+    def is_own(self, target: str | None) -> bool:
+        """Whether a GPU of the pool has this target."""
+        return any(device.kind != "cpu" and device.target == target for device in self.devices)
+
+    def release_after(self, slot: Slot, ending: Coroutine[None, None, None]) -> None:
+        """Goes on without the slot's lease at once, and gives it back when `ending` is done."""
+        held, slot.lease = slot.lease, None
+
+        async def release() -> None:
+            try:
+                await ending
+            finally:
+                if held is not None:
+                    held.release()
+
+        task = asyncio.create_task(release(), name=f"release/{slot.device.name}")
+        self._releasing[task] = slot.device.name
+        task.add_done_callback(self._releasing.pop)
+
+    def telemetry(self, device: Device) -> Telemetry | None:
+        """What tells of a GPU while it is timed; `None` where its place on the bus is not known."""
+        if not device.address:
+            return None
+        return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
+
+    def _fill(self, device: Device) -> None:
+        """Spares in place of those that were taken, beside whatever goes on but never beside a timing."""
+        before = self._filling.get(device.name)
+        if device.kind != "cpu" and device.name not in self.health.lost and (before is None or before.done()):
+            self._filling[device.name] = asyncio.create_task(
+                self._filled(device), name=f"spares/{device.name}"
+            )
+
+    async def _filled(self, device: Device) -> None:
+        lease = None
+        try:
+            lease = await take(device, session=self._session)
+            await self._launchers.build(self.compiling, device)
+            await self.spares.fill(device)
+        except (HarnessError, TimeoutError, OSError):
+            self.spares.drop(device)  # who needs one starts it, and tells what is wrong
+        finally:
+            if lease is not None:
+                lease.release()
+
+    async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
+        if own := [task for task, name in self._releasing.items() if name == slot.device.name]:
+            await asyncio.wait(own)  # who waits for itself is told nothing
+        slot.lease = await take(
+            slot.device,
+            exclusive=exclusive,
+            session=self._session,
+            on_wait=lambda holders: self._tell(LeaseAwaited(slot.device.name, holders)),
+        )
+
+    def _release(self, slot: Slot) -> None:
+        held, slot.lease = slot.lease, None
+        if held is not None:
+            held.release()
+
+    async def _next_slot(self) -> Slot:
+        while True:
+            await self.health.ready.wait()
+            slot = await self._free.get()
+            if slot is None:
+                self._free.put_nowait(None)  # for the next who asks
+                lost = "; ".join(f"GPU {name}: {why}" for name, why in sorted(self.health.lost.items()))
+                raise NoDeviceLeft(
+                    f"every GPU of this run failed ({lost}); see `wavedeck doctor`, then resume, or judge on cpu"
+                )
+            if slot.device.name in self.health.lost:
+                slot.discard()
+            elif self.health.ready.is_set():
+                return slot
+            else:
+                self._free.put_nowait(slot)
+
+    async def _slot_on(self, device: str) -> Slot:
+        while True:
+            await self.health.ready.wait()
+            if device in self.health.lost:
+                raise WorkerDied(f"GPU {device} is in quarantine: {self.health.lost[device]}")
+            free = [self._free.get_nowait() for _ in range(self._free.qsize())]
+            found = next((one for one in free if one is not None and one.device.name == device), None)
+            for one in reversed(free):
+                if one is not found or one is None:
+                    self._free.put_nowait(one)
+            if found is not None:
+                return found
+            self._freed.clear()
+            await self._freed.wait()
+
+    def _elsewhere(self, slot: Slot) -> Slot:
+        """A free slot on another device in place of this one, if there is one; else this one."""
+        free = [self._free.get_nowait() for _ in range(self._free.qsize())]
+        found = next(
+            (
+                one
+                for one in reversed(free)
+                if one is not None and one.device.name not in (slot.device.name, *self.health.lost)
+            ),
+            slot,
+        )
+        for one in free:
+            self._free.put_nowait(slot if one is found else one)
+        return found
+
+    def _tell(self, told: DeviceTold) -> None:
+        if isinstance(told, Quarantined):
+            self._freed.set()
+        if isinstance(told, Quarantined) and len(self.health.lost) == len(self.devices):
+            self._free.put_nowait(None)
+        if self._on_device is not None:
+            self._on_device(told)
+
+    def _slot(self, device: Device) -> Slot:
+        if device.kind == "cpu":
+            return Slot(device, self.interpreting)
+        return Slot(device, self.compiling, interpreter=Slot(CPU, self.interpreting))
+
+    async def _start_servers(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for server in self._servers:
+                    if not server.alive:
+                        group.create_task(server.start(), name=f"start/{server.name}")
+        except ExceptionGroup as group_error:
+            raise group_error.exceptions[0] from None
+
+    async def _close(self) -> None:
+        for filling in self._filling.values():
+            filling.cancel()
+        if waited := {*self._filling.values(), *self._releasing}:
+            await asyncio.wait(waited)
+        self.spares.drop()
+        await self.health.close()
+        for telemetry in self._telemetry.values():
+            await telemetry.close()
+        slots, self._all = self._all, []
+        for slot in slots:
+            slot.discard()
+            if slot.interpreter is not None:
+                slot.interpreter.discard()
+        async with asyncio.TaskGroup() as group:
+            for server in self._servers:
+                group.create_task(server.__aexit__(None, None, None), name=f"stop/{server.name}")
+        await self._nursery.close()
+
+
+def _places(devices: Sequence[Device], slots: int | None) -> tuple[Device, ...]:
+    """The device of each slot."""
+    if slots is not None:
+        return tuple(devices[number % len(devices)] for number in range(slots))
+    cores = len(os.sched_getaffinity(0))
+    return tuple(device for device in devices for _ in range(cores if device.kind == "cpu" else GPU_SLOTS))

@@ -1,0 +1,97 @@
+"""What this machine's harness can do, for `doctor`: found out without raising."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+
+import msgspec
+
+from harness.node.discovery import discover_devices
+from harness.sandbox.layers import unlike
+from harness.wire.device import Device
+from harness.wire.errors import HarnessError
+from harness.wire.evaluation import Layer
+from harness.wire.messages import GUEST_REPORTS, Hello
+
+from .nursery import Nursery
+from .servers import ForkServer
+
+TESTED_TRITON = ("3.6.0", "3.7.1")
+
+
+class HarnessReport(msgspec.Struct, frozen=True):
+    """What the harness found."""
+
+    judges: bool
+    """Whether candidates can be judged here."""
+    why_not: str
+    """Empty when they can."""
+    torch: str | None
+    """Version; `None` when it is not installed."""
+    triton: str | None
+    tested_triton: tuple[str, ...]
+    forks: bool | None
+    """Whether workers are forked after the imports; `None` when that could not be tried."""
+    fork_detail: str
+    sandbox: tuple[Layer, ...]
+    """The layers of a guest as they were applied to a real one, then what differs in a compiling worker; empty when none
+    could be started."""
+    devices: tuple[Device, ...]
+
+
+async def probe() -> HarnessReport:
+    """Starts both servers and a worker of each to see what holds; takes about four seconds, raises for nothing it finds."""
+    versions = {name: _version(name) for name in ("torch", "triton")}
+    report = HarnessReport(
+        judges=False,
+        why_not="",
+        torch=versions["torch"],
+        triton=versions["triton"],
+        tested_triton=TESTED_TRITON,
+        forks=None,
+        fork_detail="not tried",
+        sandbox=(),
+        devices=discover_devices(),
+    )
+    missing = [name for name in versions if importlib.util.find_spec(name) is None]
+    if missing:
+        why = f"{' and '.join(missing)} not installed: replay and reports work, judging does not; pip install 'wavedeck[judge]'"
+        return msgspec.structs.replace(report, why_not=why)
+    try:
+        async with (
+            Nursery() as nursery,
+            ForkServer(interpret=True, nursery=nursery) as interpreting,
+            ForkServer(interpret=False, nursery=nursery) as compiling,
+        ):
+            servers = (interpreting, compiling)
+            why_not = next((server.why_not for server in servers if not server.forks), "")
+            detail = f"fresh interpreters: {why_not}" if why_not else "forked workers pass the self-test"
+            report = msgspec.structs.replace(report, forks=not why_not, fork_detail=detail)
+            guest, compiler = await _layers(interpreting, "guest"), await _layers(compiling, "compiler")
+    except (HarnessError, EOFError, OSError) as error:
+        return msgspec.structs.replace(report, why_not=str(error))
+    return msgspec.structs.replace(report, judges=True, sandbox=(*guest, *unlike(compiler, guest)))
+
+
+async def _layers(server: ForkServer, role: str) -> tuple[Layer, ...]:
+    """What a worker of this role says it is held by."""
+    child, channel = await server.spawn(role, cpu_limit_s=60, sandboxed=True)
+    try:
+        hello = GUEST_REPORTS.decode(await channel.receive())
+    finally:
+        channel.close()
+        child.end()
+    assert isinstance(hello, Hello)
+    return hello.sandbox
+
+
+def _version(package: str) -> str | None:
+    """The installed version; ROCm's triton goes by other distribution names."""
+    names = importlib.metadata.packages_distributions().get(package, [package])
+    for name in names:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None

@@ -1,0 +1,47 @@
+"""How a candidate's process ended, in words, and as a verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from harness.wire import limits
+from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.messages import Ended
+
+_NAMES: dict[int, str] = {one.value: one.name for one in signal.Signals}
+"""Of the real-time signals only the first and the last have one."""
+_HINTS: dict[int, str] = {
+    signal.SIGKILL: "the machine may have run out of memory",
+    signal.SIGSEGV: "an access outside its memory",
+    signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
+}
+
+
+def status_words(status: int) -> str:
+    """`SIGSEGV`, `signal 40` or `exit code 3`, of a status as `os.waitpid` returns it."""
+    if not os.WIFSIGNALED(status):
+        return f"exit code {os.waitstatus_to_exitcode(status)}"
+    number = os.WTERMSIG(status)
+    return _NAMES.get(number, f"signal {number}")
+
+
+def verdict_of(ended: Ended, where: str) -> tuple[Verdict, ErrorReport]:
+    """A crash in the words of the signal; the kernel's CPU limit is a timeout. `where` is what it was asked for then."""
+    if ended.killed:
+        return Verdict.REJECTED, ErrorReport(
+            kind="tampering", message="the candidate closed the judge's channel"
+        )
+    if ended.why:
+        message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
+        return Verdict.CRASH, ErrorReport(kind="limit", message=message)
+    how = status_words(ended.status)
+    if not os.WIFSIGNALED(ended.status):
+        message = f"the candidate ended its process {where} ({how}); an entry point must return"
+        return Verdict.CRASH, ErrorReport(kind="exit", message=message)
+    number = os.WTERMSIG(ended.status)
+    if number == signal.SIGXCPU:
+        return Verdict.TIMEOUT, ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
+    hint = _HINTS.get(number, "")
+    message = f"the process was killed by {how} {where}" + (f": {hint}" if hint else "")
+    return Verdict.CRASH, ErrorReport(kind=how, message=message)

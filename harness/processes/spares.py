@@ -1,0 +1,104 @@
+"""Guests and timers started ahead of need on GPUs, where a process wants half a second before it can do anything.
+
+A spare is sandboxed and has its GPU's context; no foreign code ran in it. It serves one candidate and ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import NamedTuple
+
+from harness.wire import limits
+from harness.wire.device import Device
+from harness.wire.ratios import PAIRS_A_LOOK
+
+from .servers import Child, ForkServer
+
+GUEST, TIMER = "guest", "timer"
+COUNTS = {GUEST: limits.GPU_SLOTS, TIMER: 2 * PAIRS_A_LOOK + 1}
+"""A guest for each slot; timers of two sides, and one that plays the tape, for the one slot that times."""
+
+
+class Worker(NamedTuple):
+    """A process that runs, and the end of its channel for whoever shall speak with it."""
+
+    child: Child
+    pid: int
+    end: socket.socket
+
+
+class Spares:
+    """Of the GPUs of one pool."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
+        self._waiting: dict[tuple[str, str], list[Worker]] = {}
+        self._starting: dict[int, asyncio.Event] = {}
+        """By the process, of those that wait without being ready yet: set once they are, or are nobody's to wait for."""
+
+    async def take(self, role: str, device: Device) -> Worker:
+        """One that waits, ready before starting, or a new one; `WorkerDied` when none can be had."""
+        waiting = self._waiting.get((role, device.name), [])
+        while waiting:
+            worker = next((one for one in waiting if one.pid not in self._starting), waiting[0])
+            waiting.remove(worker)
+            self._settle(worker)
+            if not worker.child.ended.done():
+                return worker
+            worker.end.close()
+        return await self._start(role, device)
+
+    async def fill(self, device: Device) -> None:
+        """Starts what is missing, and waits until all are ready or taken: the GPU must be this pool's to use meanwhile."""
+        started: list[Worker] = []
+        try:
+            for role, count in COUNTS.items():
+                waiting = self._waiting.setdefault((role, device.name), [])
+                for _ in range(count - len(waiting)):
+                    worker = await self._start(role, device)
+                    self._await(worker)
+                    waiting.append(worker)
+                    started.append(worker)
+            async with asyncio.timeout(limits.GUEST_START_S):
+                for worker in started:
+                    if ready := self._starting.get(worker.pid):
+                        await ready.wait()
+        finally:
+            for worker in started:
+                if worker.pid in self._starting:
+                    self._forget(worker)
+
+    def drop(self, device: Device | None = None) -> None:
+        """Ends those of one GPU, or of all: one of them may have lost its context."""
+        for (_, name), waiting in self._waiting.items():
+            if device is None or device.name == name:
+                for worker in tuple(waiting):
+                    self._forget(worker)
+
+    async def _start(self, role: str, device: Device) -> Worker:
+        return Worker(
+            *await self._server.spawn_for_another(
+                role, cpu_limit_s=limits.GPU_WORKER_CPU_S, sandboxed=True, device=device
+            )
+        )
+
+    def _await(self, worker: Worker) -> None:
+        """Notes when a worker's first words are there, or its end."""
+        self._starting[worker.pid] = asyncio.Event()
+        asyncio.get_running_loop().add_reader(worker.end.fileno(), self._settle, worker)
+
+    def _settle(self, worker: Worker) -> None:
+        """It is ready, or somebody else's."""
+        ready = self._starting.pop(worker.pid, None)
+        if ready is not None:
+            asyncio.get_running_loop().remove_reader(worker.end.fileno())
+            ready.set()
+
+    def _forget(self, worker: Worker) -> None:
+        self._settle(worker)
+        for waiting in self._waiting.values():
+            if worker in waiting:
+                waiting.remove(worker)
+        worker.end.close()
+        worker.child.end()

@@ -1,0 +1,236 @@
+"""The read allow-list by Landlock (Linux 5.13 and later), which holds for every user, root included. Torch-free."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import pwd
+import shutil
+import site
+import stat
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness.linux import syscalls
+
+OUR_PACKAGES = ("tui", "engine", "sessions", "harness", "suites")
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_RULE_PATH_BENEATH = 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
+_READ = _READ_FILE | _READ_DIR
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_ALL_FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+"""Rights known to each version of Landlock; versions above 5 added none for files."""
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_BOTH_TCP_RIGHTS = 3
+_BOTH_SCOPES = 3
+SCOPES_SINCE = 6
+
+_SYSTEM_READ = (
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/share/zoneinfo",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/sys/devices/system/cpu",
+    "/dev/urandom",
+    "/dev/random",
+    "/dev/zero",
+)
+_LOADER = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+_VENDORS = ("/opt/rocm*", "/opt/amdgpu", "/usr/local/cuda*", "/usr/local/nvidia")
+_VENDOR_VARIABLES = ("ROCM_PATH", "ROCM_HOME", "HIP_PATH", "CUDA_HOME", "CUDA_PATH")
+_DEVICE_NODES = ("/dev/kfd", "/dev/dri", "/dev/nvidia*")
+_DRIVER_READ = (
+    "/proc/driver/nvidia",
+    "/proc/devices",
+    "/proc/modules",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/vm/mmap_min_addr",
+    "/sys/bus/pci",
+    "/sys/class/drm",
+    "/sys/class/kfd",
+    "/sys/dev/char",
+    "/sys/devices/pci*",
+    "/sys/devices/system/node",
+    "/sys/devices/virtual/kfd",
+    "/sys/module/amdgpu",
+    "/sys/module/nvidia*",
+    "/usr/share/libdrm",
+    "/usr/share/nvidia",
+)
+_HOST_COMPILER = (
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/usr/libexec",
+    "/sbin/ldconfig",
+    "/usr/sbin/ldconfig",
+)
+"""Triton builds its launcher with the host's C compiler and asks `ldconfig` for the driver's library."""
+_SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
+"""What lies in a compiler's own folder may be read; here lies everybody's."""
+_HOST_HEADERS = ("/usr/include", "/usr/local/include", "/etc/alternatives")
+
+
+def version() -> int:
+    """Version of the kernel's Landlock; 0 when there is none, or when something above us refuses it."""
+    try:
+        return syscalls.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    except OSError:
+        return 0
+
+
+def restrict(found: int, scratch: Path, *, run_programs: bool, gpu: bool) -> None:
+    """Applies the allow-list to this process and its descendants, for good; `OSError` when the kernel refuses."""
+    handled = _ALL_FILE_RIGHTS[min(found, 5)]
+    attributes = struct.pack(
+        "<QQQ", handled, _BOTH_TCP_RIGHTS if found >= 4 else 0, _BOTH_SCOPES if found >= SCOPES_SINCE else 0
+    )
+    attributes = attributes[: 24 if found >= SCOPES_SINCE else 16 if found >= 4 else 8]
+    ruleset = syscalls.syscall(
+        _CREATE_RULESET, ctypes.c_char_p(attributes), ctypes.c_size_t(len(attributes)), ctypes.c_uint(0)
+    )
+    try:
+        for path, rights in _rules(scratch, handled, run_programs=run_programs, gpu=gpu):
+            _allow(ruleset, path, rights & handled)
+        syscalls.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
+    finally:
+        os.close(ruleset)
+
+
+@functools.cache
+def python_folders() -> tuple[Path, ...]:
+    """Folders of the standard library and of installed packages, as this interpreter sees them."""
+    names = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    names.update(site.getsitepackages())
+    names.update(entry for entry in sys.path if entry.endswith(("-packages", "lib-dynload")))
+    return tuple(sorted(Path(name) for name in names if name and Path(name).is_dir()))
+
+
+def device_nodes() -> tuple[Path, ...]:
+    """Every node of a GPU's driver on this machine."""
+    return tuple(
+        node
+        for found in _existing(_DEVICE_NODES)
+        for node in ([found] if not found.is_dir() else sorted(found.rglob("*")))
+        if node.is_char_device()
+    )
+
+
+def _rules(scratch: Path, handled: int, *, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
+    """What may be reached and how. Rights that a path's kind or the kernel does not know are masked later."""
+    yield scratch, handled & ~_EXECUTE & ~_IOCTL_DEV
+    yield Path(f"/proc/{os.getpid()}"), _READ
+    yield from everybodys_rules(run_programs=run_programs, gpu=gpu)
+    if gpu:
+        # CUDA's driver names its threads by `comm` there, and does not start where it cannot.
+        yield Path(f"/proc/{os.getpid()}/task"), _READ | _WRITE_FILE | _TRUNCATE
+
+
+@functools.cache
+def everybodys_rules(*, run_programs: bool, gpu: bool) -> tuple[tuple[Path, int], ...]:
+    """Those that are the same for every process of a server, which asks once, before it forks."""
+    return tuple(_common_rules(run_programs=run_programs, gpu=gpu))
+
+
+def _common_rules(*, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
+    yield Path("/dev/null"), _READ_FILE | _WRITE_FILE
+    for path in _existing((*_SYSTEM_READ, *_VENDORS)):
+        yield path, _READ
+    for name in _VENDOR_VARIABLES:
+        if os.environ.get(name, "/") != "/":
+            yield Path(os.environ[name]), _READ
+    for folder in python_folders():
+        yield folder, _READ_DIR
+        yield from ((entry, _READ) for entry in _foreign_packages(folder))
+    if run_programs or gpu:
+        for path in [*_existing(_LOADER), *_triton_folders()]:
+            yield path, _READ | _EXECUTE
+    if gpu:
+        for path in _existing(_DEVICE_NODES):
+            yield path, _READ | _WRITE_FILE | _IOCTL_DEV
+        for path in [*_existing((*_DRIVER_READ, *_HOST_HEADERS)), Path(sysconfig.get_path("include"))]:
+            yield path, _READ
+        for path in [*_existing((*_HOST_COMPILER, *_VENDORS)), *_compiler_folders(), *_torch_programs()]:
+            yield path, _READ | _EXECUTE
+
+
+def _existing(names: Iterable[str]) -> list[Path]:
+    root = Path("/")
+    return [path for name in names for path in root.glob(name.removeprefix("/"))]
+
+
+def _compiler_folders() -> Iterator[Path]:
+    """Where a C compiler that is not the system's was installed as a whole."""
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        found = shutil.which(name) if name else None
+        if found is None:
+            continue
+        for place in (Path(found), Path(found).resolve()):
+            prefix = place.parent.parent
+            if place.parent.name == "bin" and prefix not in (*_SHARED_PREFIXES, *_homes()):
+                yield prefix
+
+
+def _torch_programs() -> Iterator[Path]:
+    """The assembler that a CUDA build of torch ships, which `torch.compile` has Triton use."""
+    for folder in python_folders():
+        yield from folder.glob("torch/bin/ptxas")
+
+
+def _homes() -> tuple[Path, ...]:
+    """The user's own folder, and where programs of theirs are put in it."""
+    try:
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return ()
+    return home, home / ".local"
+
+
+def _foreign_packages(folder: Path) -> Iterator[Path]:
+    """All in `folder` but our own packages, wherever they were installed."""
+    for entry in os.scandir(folder):
+        ours = entry.name in OUR_PACKAGES or entry.name.endswith(("-packages", ".pth"))
+        if not ours and "wavedeck" not in entry.name:
+            yield Path(entry.path)
+
+
+def _triton_folders() -> list[Path]:
+    triton = sys.modules.get("triton")
+    file = getattr(triton, "__file__", None)
+    return [Path(file).parent] if file else []
+
+
+def _allow(ruleset: int, path: Path, rights: int) -> None:
+    """Adds one rule; a path that is not there, or not ours to see, needs none."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            rights &= _ON_FILES
+        if rights:
+            syscalls.syscall(
+                _ADD_RULE,
+                ctypes.c_int(ruleset),
+                ctypes.c_int(_RULE_PATH_BENEATH),
+                ctypes.c_char_p(struct.pack("<Qi", rights, descriptor)),
+                ctypes.c_uint(0),
+            )
+    finally:
+        os.close(descriptor)

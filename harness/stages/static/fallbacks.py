@@ -1,0 +1,234 @@
+"""
+Operators of torch that stand in for a kernel behind a condition: the static stage refuses them. Torch-free.
+
+A fallback computes the result on inputs that the judge's calls may not give. The check follows the entry point's result back through the
+functions of the module, to what torch computed from arguments inside an `if` or a `try`, or behind an early return. An operator without a
+condition is seen when it runs.
+
+Let through: allocations, views, copies and casts, what the task allows, numbers (`.item()`), gradients (`backward`), inputs of kernels,
+and what is computed from memory that a kernel may have written.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from harness.wire import operators
+from suites.task import Task
+
+from .reachability import Reachable
+
+_NAMES = """
+abs add addmm addcdiv addcmul addmv all amax amin aminmax any argmax argmin argsort atan avg_pool1d avg_pool2d baddbmm
+batch_norm bincount bmm cat ceil celu chain_matmul clamp clamp_max clamp_min clip conv1d conv2d conv3d conv_transpose1d
+conv_transpose2d cos cosh cosine_similarity count_nonzero cross cross_entropy ctc_loss cummax cummin cumprod cumsum diff
+div divide dot dropout einsum elu embedding embedding_bag erf erfc exp exp2 expm1 flip fliplr flipud floor floor_divide
+fmod frac gather ge gelu glu group_norm gt hardsigmoid hardswish hardtanh heaviside histc huber_loss hypot index_add
+index_copy index_fill index_select inner instance_norm interpolate inverse kl_div kron l1_loss layer_norm le leaky_relu
+lerp linear linalg_norm log log10 log1p log2 log_softmax logaddexp logcumsumexp logical_and logical_not logical_or logit
+logsigmoid logsumexp lt masked_fill masked_scatter masked_select matmul matrix_power max max_pool1d max_pool2d maximum
+mean median min minimum mish mm mse_loss mul multi_head_attention_forward multiply mv nan_to_num nansum neg negative
+nll_loss norm normalize one_hot outer pad pow prelu prod put quantile reciprocal relu relu6 remainder renorm
+repeat_interleave rms_norm roll rot90 round rrelu rsqrt scaled_dot_product_attention scatter scatter_add scatter_reduce
+searchsorted selu sigmoid sign silu sin sinh smooth_l1_loss softmax softmin softplus softshrink softsign sort sqrt
+square stack std std_mean sub subtract sum take tan tanh tanhshrink tensordot topk trace tril triu true_divide trunc
+unique vander var var_mean vdot where xlogy
+"""
+_COMPUTING = frozenset(_NAMES.split())
+"""Operators by their names in `torch`, `torch.nn.functional` and of tensors; with `_` behind they work in place."""
+_ALLOCATING = operators.ALLOCATING | operators.FILLING
+_NUMBERS = frozenset({"item", "tolist"})
+_GRADIENTS = frozenset({"backward", "jvp", "vjp", "setup_context"})
+_SIGNS: dict[type[ast.operator], tuple[str, str]] = {
+    ast.MatMult: ("@", "matmul"),
+    ast.Add: ("+", "add"),
+    ast.Sub: ("-", "sub"),
+    ast.Mult: ("*", "mul"),
+    ast.Div: ("/", "div"),
+    ast.Pow: ("**", "pow"),
+}
+_BRANCHES = (ast.If, ast.Try, ast.IfExp, ast.Match)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Fallback(NamedTuple):
+    """An operator that computes what is returned, and whether that depends on a condition."""
+
+    line: int
+    operator: str
+    conditional: bool
+
+    @property
+    def message(self) -> str:
+        """What is wrong and what to do."""
+        return (
+            f"line {self.line}: `{self.operator}` of torch computes the result behind a condition; a fallback is no kernel: "
+            "let a kernel compute it for every input, or raise where none can"
+        )
+
+
+def fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
+    """Each fallback that an entry point reaches, in no particular order."""
+    entries = {entry.name for entry in task.entry_points}
+    bodies: dict[str, _Body] = {}
+    for definition in Reachable(tree.body, entries).definitions:
+        for function in ast.walk(definition):
+            if (
+                isinstance(function, _FUNCTIONS)
+                and function.name not in _GRADIENTS
+                and not _is_kernel(function)
+            ):
+                bodies[function.name] = _Body(function, is_entry=function.name in entries)
+                if function.name == "forward":
+                    bodies[f"{definition.name}.apply"] = bodies["forward"]
+    for name in entries & bodies.keys():
+        yield from (one for one in bodies[name].computed(bodies, task.allowed_operators) if one.conditional)
+
+
+class _Body:
+    """A host function: what it returns, what it puts into names, and which of its nodes are conditional."""
+
+    def __init__(self, function: Function, *, is_entry: bool) -> None:
+        arguments = function.args
+        given = arguments.args[: len(arguments.args) - len(arguments.defaults)] if is_entry else []
+        self._tensors = {one.arg for one in given}
+        """Parameters that are tensors: of an entry point all without a default."""
+        self._conditional = set(_conditional(function.body, inside=False))
+        own = list(_own_nodes(function))
+        self._returned = [node for node in own if isinstance(node, ast.Return)]
+        self._assigned: dict[str, list[ast.expr]] = {}
+        for node in own:
+            for name, value in _assignments(node):
+                self._assigned.setdefault(name, []).append(value)
+
+    def computed(
+        self, bodies: Mapping[str, _Body], allowed: tuple[str, ...], depth: int = 4
+    ) -> Iterator[Fallback]:
+        """What torch computes of the function's arguments and the function returns; `depth` functions deep."""
+        for node in self._returned:
+            for value in self._values(node.value, set()):
+                conditional = node in self._conditional or value in self._conditional
+                operator = self._operator(value, allowed)
+                called = (
+                    bodies.get(ast.unparse(value.func).removeprefix("self."))
+                    if isinstance(value, ast.Call)
+                    else None
+                )
+                if operator and not self._is_of_kernels(value, set()):
+                    yield Fallback(value.lineno, operator, conditional)
+                elif called is not None and depth:
+                    for inner in called.computed(bodies, allowed, depth - 1):
+                        yield inner._replace(conditional=inner.conditional or conditional)
+
+    def _values(self, value: ast.expr | None, seen: set[str]) -> Iterator[ast.expr]:
+        """The expressions that a returned one is, or is a view or a copy of."""
+        match value:
+            case ast.Name(id=name) if name not in seen:
+                for assigned in self._assigned.get(name, ()):
+                    yield from self._values(assigned, {*seen, name})
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for part in parts:
+                    yield from self._values(part, seen)
+            case ast.IfExp(body=then, orelse=otherwise):
+                yield from self._values(then, seen)
+                yield from self._values(otherwise, seen)
+            case ast.NamedExpr(value=inner) | ast.Subscript(value=inner):
+                yield from self._values(inner, seen)
+            case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name not in _NUMBERS:
+                yield value
+                if not _computes(name) and not isinstance(inner, ast.Name):
+                    yield from self._values(inner, seen)
+            case ast.Call(func=ast.Name()) | ast.BinOp():
+                yield value
+            case _:
+                pass
+
+    def _operator(self, value: ast.expr, allowed: tuple[str, ...]) -> str:
+        """The operator that an expression computes with; empty where it is none, or one that is allowed."""
+        match value:
+            case ast.Call(func=ast.Attribute(attr=name)) if _computes(name):
+                return (
+                    "" if operators.is_allowed(name.removesuffix("_"), allowed) else ast.unparse(value.func)
+                )
+            case ast.BinOp(op=op, left=left, right=right) if type(op) in _SIGNS:
+                sign, name = _SIGNS[type(op)]
+                if operators.is_named(name, allowed):
+                    return ""
+                sides = [side.id for side in (left, right) if isinstance(side, ast.Name)]
+                if sign == "@" or not self._tensors.isdisjoint(sides):
+                    return sign
+                return self._operator(left, allowed) or self._operator(right, allowed)
+            case _:
+                return ""
+
+    def _is_of_kernels(self, value: ast.expr, seen: set[str]) -> bool:
+        """Whether memory that the function allocated, or that a function gave, is computed with: a kernel may have written it."""
+        into = {name for name, _ in _assignments(value)}
+        names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} - seen - into
+        assigned = [one for name in names for one in self._assigned.get(name, ())]
+        calls = [node for one in assigned for node in ast.walk(one) if isinstance(node, ast.Call)]
+        return any(map(_is_made, calls)) or any(self._is_of_kernels(one, seen | names) for one in assigned)
+
+
+def _computes(name: str) -> bool:
+    return name.removesuffix("_") in _COMPUTING
+
+
+def _is_made(call: ast.Call) -> bool:
+    """Whether a call allocates memory, or is one of a function of the module's own."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr in _ALLOCATING or call.func.attr == "apply"
+    return not (isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id))
+
+
+def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names with what is put into them: by `=`, into elements, by `copy_` and by `out=`."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+                    yield _root(part), value
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield _root(target), value
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr="copy_"), args=[value, *_])):
+            yield _root(target), value
+        case ast.Call(keywords=keywords):
+            yield from ((_root(keyword.value), node) for keyword in keywords if keyword.arg == "out")
+        case _:
+            pass
+
+
+def _root(target: ast.expr) -> str:
+    while isinstance(target, (ast.Subscript, ast.Attribute)):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _conditional(body: list[ast.stmt], *, inside: bool) -> Iterator[ast.AST]:
+    """Nodes in branches, and those behind a branch that may return."""
+    for statement in body:
+        if inside:
+            yield from ast.walk(statement)
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, _BRANCHES):
+                yield from (child for part in ast.iter_child_nodes(node) for child in ast.walk(part))
+                inside = inside or any(isinstance(child, ast.Return) for child in ast.walk(node))
+
+
+def _own_nodes(function: Function) -> Iterator[ast.AST]:
+    """A function's nodes without those of functions inside it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_kernel(function: Function) -> bool:
+    return any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)

@@ -1,0 +1,122 @@
+"""What a measured time achieves of a product's peaks, and when it is too good to be true. Bytes and FLOPs are the model's."""
+
+from __future__ import annotations
+
+from harness.hardware.product import FLOAT8, Product
+from harness.hardware.recognition import PRODUCTS
+from harness.wire.latency import Efficiency
+from suites.costs import task_cost
+from suites.dtypes import on_target
+from suites.task import Case, Task
+
+ROUNDING = 1.03
+"""Sheets round: the memory clock and bus of an H200 give 4.92 TB/s, its sheet says 4.8."""
+_SUMMED_IN_HALF = ("float16", *FLOAT8)
+
+
+def efficiency(
+    product: Product, dtype: str, bytes_minimal: int, flops: int, milliseconds: float, *, matrix: bool
+) -> Efficiency:
+    """
+    IOU (of peak bandwidth), MFU (of peak FLOP/s) and `suspect` of one case that took `milliseconds`.
+
+    `bytes_minimal` and `flops` are what the task asks of any device (`suites.Cost`), `dtype` the torch name of what they
+    are done in. With `matrix` the FLOPs are matrix products and go against the matrix units, otherwise against the vector
+    units. A utilisation is `None` where there is nothing to do or no peak is known; one against what the vendor publishes
+    as achievable may well pass 1. Source of the names, and of max(IOU, MFU): KernelBench-X.
+    """
+    if milliseconds <= 0:
+        raise ValueError(f"a time of {milliseconds} ms is no measurement")
+    seconds = milliseconds / 1e3
+    bytes_per_s, flops_per_s = bytes_minimal / seconds, flops / seconds
+    peak = product.matrix_peak(dtype) if matrix else product.vector_peak(dtype)
+    achievable = product.achievable_flops.get("float8" if dtype in FLOAT8 else dtype) if matrix else None
+    return Efficiency(
+        product=product.name,
+        bytes=bytes_minimal,
+        flops=flops,
+        dtype=dtype,
+        bytes_per_s=bytes_per_s,
+        flops_per_s=flops_per_s,
+        io_utilisation=_share(bytes_per_s, product.memory_bytes_per_s),
+        mfu=_share(flops_per_s, peak),
+        io_achievable=_share(bytes_per_s, product.achievable_bytes_per_s),
+        mfu_achievable=_share(flops_per_s, achievable),
+        suspect="; ".join(_suspicions(product, dtype, bytes_minimal, flops, seconds)),
+    )
+
+
+def case_efficiency(task: Task, case: Case, product: Product, milliseconds: float) -> Efficiency:
+    """
+    Efficiency of a case timed at its `gpu` sizes, by the task's `cost.py`; `BadTask` where that does not answer.
+
+    The dtype is that of the matrix products where the model has any, else the case's, as the product's architecture has it.
+    """
+    cost = task_cost(task, case.gpu, case.dtype)
+    dtype = on_target(cost.dot_dtype or case.dtype, product.target)
+    return efficiency(
+        product, dtype, cost.minimal_bytes, cost.flops, milliseconds, matrix=cost.dot_dtype is not None
+    )
+
+
+def flush_bytes(product: Product | None) -> int:
+    """
+    Bytes to read so that nothing of before is left in any cache of the device: twice all that its caches hold.
+
+    Of an unknown product (`None`): what the largest caches of the table need.
+    """
+    known = PRODUCTS if product is None else (product,)
+    return 2 * max(one.l2_bytes + one.last_level_bytes for one in known)
+
+
+def least_seconds(product: Product, bytes_minimal: int) -> float:
+    """
+    The time below which no kernel can have touched so many bytes, each once; 0 where the caches may hold them all.
+
+    What the caches hold may have been there before, or be a write that has not left them yet, so that only the rest
+    counts against memory; what L2 cannot hold passes the last-level cache, and counts against that where its speed is
+    published. No L2 speed is known of most products, so that what L2 holds has no limit here.
+    """
+    beyond_caches = max(bytes_minimal - product.l2_bytes - product.last_level_bytes, 0)
+    least = beyond_caches / product.memory_bytes_per_s
+    if product.last_level_bytes and product.last_level_bytes_per_s:
+        least = max(least, max(bytes_minimal - product.l2_bytes, 0) / product.last_level_bytes_per_s)
+    return least / ROUNDING
+
+
+def most_flops(product: Product, dtype: str) -> float | None:
+    """
+    FLOP/s that no kernel of this dtype can pass, whichever units it uses; `None` where no peak is known.
+
+    At the highest clock that the driver allows, which is above that of the sheet's peaks on some products, and summed in
+    half precision where that is faster: a limit for suspicion, not a peak to compare with.
+    """
+    highest = product.max_mhz or product.boost_mhz
+    matrix, vector = product.matrix_peak(dtype), product.vector_peak(dtype)
+    limits = []
+    if matrix is not None:
+        faster = product.half_accumulation if dtype in _SUMMED_IN_HALF else 1.0
+        limits.append(matrix * faster * highest / (product.matrix_mhz or product.boost_mhz))
+    if vector is not None:
+        limits.append(vector * highest / product.boost_mhz)
+    return max(limits) * ROUNDING if limits else None
+
+
+def _suspicions(product: Product, dtype: str, bytes_minimal: int, flops: int, seconds: float) -> list[str]:
+    found = []
+    if seconds < (least := least_seconds(product, bytes_minimal)):
+        caches = product.l2_bytes + product.last_level_bytes
+        found.append(
+            f"{bytes_minimal / 1e6:.4g} MB in {seconds * 1e6:.4g} us: {product.name} needs at least {least * 1e6:.4g} us, "
+            f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {caches / (1 << 20):.0f} MiB of caches"
+        )
+    limit = most_flops(product, dtype)
+    if limit is not None and flops / seconds > limit:
+        found.append(
+            f"{flops / seconds / 1e12:.4g} TFLOP/s of {dtype}: {product.name} does at most {limit / 1e12:.4g}"
+        )
+    return found
+
+
+def _share(rate: float, peak: float | None) -> float | None:
+    return rate / peak if rate and peak else None

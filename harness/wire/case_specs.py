@@ -1,0 +1,28 @@
+"""The arguments of a case by shape and dtype: what a compiler or a sampler needs in place of values. Torch-free."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ArgumentSpec(msgspec.Struct, frozen=True):
+    """One argument of the entry point: a tensor by shape, strides and dtype, or a scalar."""
+
+    name: str
+    shape: tuple[int, ...] | None = None
+    """`None`: a scalar."""
+    strides: tuple[int, ...] = ()
+    """In elements."""
+    dtype: str = ""
+    """Name of a torch dtype."""
+    scalar: bool | int | float | str | None = None
+
+
+class CaseSpec(msgspec.Struct, frozen=True):
+    """The arguments of one case, at the sizes that its launches are specialised for."""
+
+    case: str
+    arguments: tuple[ArgumentSpec, ...]
+
+
+CASE_SPECS: msgspec.msgpack.Decoder[tuple[CaseSpec, ...]] = msgspec.msgpack.Decoder(tuple[CaseSpec, ...])

@@ -1,0 +1,1 @@
+"""A candidate as a Python module: imported, its signature read, what it patches or leaves behind noticed."""

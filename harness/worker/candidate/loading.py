@@ -1,0 +1,91 @@
+"""The candidate as a Python module: imported from its own file, its exceptions and signatures reported."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness.linux import syscalls
+from harness.sandbox import sandbox
+from harness.wire.evaluation import Layer
+from harness.wire.messages import Broken, Failed, Spawn
+from harness.wire.signatures import Parameter
+from harness.worker.kit import candidate_trace
+
+
+def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = False) -> tuple[Layer, ...]:
+    """Lock this process in before any foreign code runs; the layers of its sandbox."""
+    syscalls.keep_undumpable()
+    torch.set_num_threads(1)
+    close_doors()
+    return sandbox.apply(
+        Path(spawn.scratch),
+        spawn.cpu_limit_s,
+        address_space_bytes,
+        run_programs=run_programs,
+        gpu=spawn.device is not None,
+    )
+
+
+def close_doors() -> None:
+    """Leaves only installed packages importable, and the standard library: not the folder of the project."""
+    kept = [str(folder) for folder in sandbox.python_folders()]
+    sys.path[:] = [entry for entry in sys.path if entry in kept]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if "__editable__" not in str(_home(finder))]
+    sys.path_hooks[:] = [hook for hook in sys.path_hooks if "__editable__" not in str(_home(hook))]
+
+
+def import_candidate(file: Path, source: str) -> ModuleType:
+    """The candidate's module, imported from its own file so that tracebacks and `inspect` find its lines."""
+    file.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def failed(nonce: str, error: BaseException, file: Path, kind: str = "exception") -> Failed:
+    """The report on an exception of the candidate."""
+    explained = candidate_trace.explain(error, file)
+    return Failed(
+        nonce=nonce, kind=kind, message=explained.message, trace=explained.trace, line=explained.line
+    )
+
+
+def broken(nonce: str, error: Exception) -> Broken:
+    """The report on an exception of our own code; the traceback goes to what the process printed."""
+    traceback.print_exc()
+    return Broken(nonce=nonce, message="".join(traceback.format_exception_only(error)).strip())
+
+
+def parameters_of(entry: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """Parameters as Python sees them; none where it cannot (then the call decides)."""
+    try:
+        found = inspect.signature(entry).parameters.values()
+    except Exception:  # noqa: BLE001 (a `__signature__` of the candidate's may raise anything)
+        return ()
+    if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in found):
+        return ()
+    return tuple(
+        Parameter(
+            name=one.name,
+            default=None if one.default is one.empty else repr(one.default),
+            by_name=one.kind is not one.POSITIONAL_ONLY,
+        )
+        for one in found
+    )
+
+
+def _home(thing: Any) -> Any:
+    return getattr(thing, "__module__", type(thing).__module__)

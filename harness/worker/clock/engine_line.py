@@ -1,0 +1,60 @@
+"""The clock's line to the engine that started it, and that starts timers for it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.messages import ENCODER, Alive
+from harness.wire.timing_messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedTimers, Timer
+from harness.worker.kit import place
+
+from .timer_link import TimerLink
+
+
+class EngineLine:
+    """See `clock.Engine`. `ChannelClosed` when the engine is gone or wants something else by now."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def tell(self, report: ClockReport) -> None:
+        """To the engine."""
+        self._channel.send(ENCODER.encode(report))
+
+    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
+        """See `clock.Engine`."""
+        self.tell(NeedTimers(sides=tuple(sides), count=count, instead=instead))
+        found: list[TimerLink] = []
+        try:
+            for _ in range(count * len(sides)):
+                found.append(self._timer())  # noqa: PERF401 -- those before are closed when one fails
+        except ChannelClosed:
+            for link in found:
+                link.close()
+            raise
+        return found
+
+    def _timer(self) -> TimerLink:
+        frame = self._channel.receive()
+        timer = JUDGE_REQUESTS.decode(frame.payload)
+        if not isinstance(timer, Timer):
+            for descriptor in frame.descriptors:
+                os.close(descriptor)
+            raise ChannelClosed("the engine gave up timing")
+        end = Channel(socket.socket(fileno=frame.descriptors[0]))
+        return TimerLink(
+            end, side=timer.side, pair=timer.pair, pid=timer.pid, answer_bytes=place.answer_bytes()
+        )
+
+    def lease(self) -> None:
+        """See `clock.Engine`."""
+        self.tell(LeaseWanted())
+        if not isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Leased):
+            raise ChannelClosed("the engine gave up timing")
+
+    def alive(self) -> None:
+        """See `clock.Engine`."""
+        self.tell(Alive())

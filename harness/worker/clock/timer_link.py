@@ -1,0 +1,111 @@
+"""The clock's line to one timer: several are asked at once, and answer in their own time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from harness.wire import limits
+from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
+from harness.wire.messages import ENCODER, Broken, Failed, Hello
+from harness.wire.timing_messages import TIMER_REPORTS, TimerReport, TimerRequest
+from harness.worker.oracle.guest_link import (
+    CandidateRaised,
+    GuestBroken,
+    GuestGone,
+    GuestLied,
+    GuestSlow,
+    cpu_limit,
+)
+
+Report = TypeVar("Report", bound=TimerReport)
+Cause = CandidateRaised | GuestGone | GuestLied | GuestSlow
+
+
+class TimerFailed(Exception):
+    """A timer did not answer as it should, and of which side it is."""
+
+    def __init__(self, side: str, cause: Cause) -> None:
+        super().__init__(str(cause) or "it ended")
+        self.side, self.cause = side, cause
+
+
+class TimerLink:
+    """One timer. Whatever its source does is a `TimerFailed`; what our own code in it does, `GuestBroken`."""
+
+    def __init__(self, channel: Channel, *, side: str, pair: int, pid: int, answer_bytes: int) -> None:
+        self.side = side
+        self.pair = pair
+        self._channel = channel
+        self._pid = pid
+        self._answer_bytes = answer_bytes
+        self._nonce = ""
+
+    def hello(self) -> Hello:
+        """Its first words."""
+        try:
+            return self._receive(Hello, time.monotonic() + limits.GUEST_START_S, None)
+        except (ChannelTimeout, GuestGone, GuestLied) as error:
+            raise GuestBroken(f"a timer did not get ready: {error}") from error
+
+    def send(
+        self, make: Callable[[str], TimerRequest], descriptors: Sequence[int] = (), *, wall_s: float
+    ) -> None:
+        """Asks; returns when the request is under way."""
+        self._nonce = secrets.token_hex(16)
+        try:
+            self._channel.send(
+                ENCODER.encode(make(self._nonce)), tuple(descriptors), deadline=time.monotonic() + wall_s
+            )
+        except ChannelTimeout:
+            raise TimerFailed(self.side, GuestSlow(wall_s, cpu=False)) from None
+        except ChannelClosed:
+            raise TimerFailed(self.side, GuestGone()) from None
+
+    def receive(self, wanted: type[Report], *, wall_s: float) -> Report:
+        """The answer to what was asked last."""
+        try:
+            return self._receive(wanted, time.monotonic() + wall_s, cpu_limit(self._pid, wall_s))
+        except ChannelTimeout:
+            raise TimerFailed(self.side, GuestSlow(wall_s, cpu=False)) from None
+        except (CandidateRaised, GuestGone, GuestLied, GuestSlow) as cause:
+            raise TimerFailed(self.side, cause) from cause
+
+    def ask(
+        self,
+        make: Callable[[str], TimerRequest],
+        wanted: type[Report],
+        descriptors: Sequence[int] = (),
+        *,
+        wall_s: float,
+    ) -> Report:
+        """The answer to one request."""
+        self.send(make, descriptors, wall_s=wall_s)
+        return self.receive(wanted, wall_s=wall_s)
+
+    def close(self) -> None:
+        """Hangs up; it then ends by itself."""
+        self._channel.close()
+
+    def _receive(self, wanted: type[Report], deadline: float, poll: Callable[[], None] | None) -> Report:
+        try:
+            frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=self._answer_bytes)
+            for descriptor in frame.descriptors:
+                os.close(descriptor)
+            report = decoded(TIMER_REPORTS, frame.payload)
+        except BadFrame as error:
+            raise GuestLied(str(error)) from error
+        except ChannelClosed as error:
+            raise GuestGone("it ended") from error
+        if not isinstance(report, Hello) and report.nonce != self._nonce:
+            raise GuestLied("the nonce is not the request's")
+        if isinstance(report, Failed):
+            raise CandidateRaised(report)
+        if isinstance(report, Broken):
+            raise GuestBroken(f"a timer failed: {report.message}")
+        if not isinstance(report, wanted):
+            raise GuestLied(f"a {type(report).__name__} came where a {wanted.__name__} was due")
+        return report

@@ -1,0 +1,129 @@
+"""The sampling worker: a candidate's launches at `gpu` sizes. Sandboxed as a guest is; what it reports is evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.hardware.targets import hardware
+from harness.hardware.targets import target as find_target
+from harness.wire import limits, operators
+from harness.wire.case_specs import CASE_SPECS, CaseSpec
+from harness.wire.channel import Channel
+from harness.wire.messages import ENCODER, Hello, Spawn
+from harness.wire.sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, together
+from harness.worker.candidate.loading import confine, import_candidate
+from harness.worker.compiler.compiler import zero_arguments
+from harness.worker.interpreter import interpreter
+from harness.worker.interpreter.observing import running
+from harness.worker.kit import candidate_trace
+from harness.worker.recording.recorder import tensors
+
+from . import program_sampling
+from .cpu_budget import Budget
+
+_READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Answers one `Sample`, a report a case, and ends."""
+    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES))))
+    request = SAMPLE_REQUESTS.decode(channel.receive().payload)
+    target = find_target(request.target)
+    interpreter.prepare(target)
+    program_sampling.install()
+    module = import_candidate(Path(spawn.scratch) / candidate_trace.NAME, request.source)
+    specifications = CASE_SPECS.decode(request.cases)
+    budget = Budget(len(specifications))
+    for spec in specifications:
+        report = sample_case(module, request, spec, hardware(target).dies, budget)
+        channel.send(msgspec.msgpack.encode(report))
+
+
+def sample_case(
+    module: ModuleType, request: Sample, spec: CaseSpec, dies: int, budget: Budget
+) -> CaseSampled:
+    """The report on one case: whatever the candidate raises, there is one."""
+    began = time.perf_counter()
+    sampler = program_sampling.Sampler(dies)
+    host = _HostReads()
+    why = ""
+    try:
+        arguments = zero_arguments(spec)
+        sampler.admit(arguments)
+        with budget.case(), running(sampler), host, _Calls(host):
+            getattr(module, request.entry_point)(**arguments)
+    except SystemExit:
+        why = "the candidate ended its process"
+    except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is why there is no sample)
+        why = f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0]
+    flow = together(sampler.flows)
+    if sampler.unsupported is not None:
+        why = sampler.unsupported
+    elif host.seen:
+        why = f"host code reads values of tensors (`{host.seen}`)"
+    elif not why and flow is None:
+        why = "no kernel was launched"
+    return CaseSampled(
+        nonce=request.nonce,
+        case=spec.case,
+        seconds=time.perf_counter() - began,
+        flow=None if why else flow,
+        why=why,
+        out_of_bounds=sampler.misses,
+        remarks=tuple(sampler.remarks),
+        moved_bytes=host.moved_bytes,
+    )
+
+
+class _HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes that host code looks at a value: what it does then depends on data that is not there. Counts what it copies."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = ""
+        self.moved_bytes = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else torch would import its compiler, a second's work, to keep it away from this mode."""
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The operator's own result."""
+        if func._schema.name == "aten::_local_scalar_dense":
+            self.seen = self.seen or "item"
+        result = func(*args, **(kwargs or {}))
+        if func._schema.name.removeprefix("aten::") in operators.MOVING:
+            self.moved_bytes += sum(one.nbytes for one in tensors(result))
+        return result
+
+
+class _Calls(TorchFunctionMode):
+    """The readers that the dispatcher never sees."""
+
+    def __init__(self, host: _HostReads) -> None:
+        super().__init__()
+        self._host = host
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The function's own result."""
+        if func in _READERS:
+            self._host.seen = self._host.seen or getattr(func, "__name__", "numpy")
+        return func(*args, **(kwargs or {}))

@@ -1,1 +1,0 @@
-"""A worker that finds out whether a GPU still computes."""

@@ -1,0 +1,189 @@
+"""
+Every launch of an interpreted kernel: the one place where it is seen with its kernel, its arguments and its grid.
+
+Touches the internals of Triton's interpreter (3.6 and 3.7).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import triton.language as tl
+from triton.runtime import interpreter
+
+from harness.wire.device import Target
+from harness.worker.kit.stub_kernel import stub
+
+from . import aliases, constants, gaps, hints, loops, tuning
+from .observing import current
+from .traffic import LaunchRecord
+
+_told: list[Mapping[str, Any]] = []
+
+
+def install(target: Target) -> None:
+    """Note launches in the observation that runs; an autotuned kernel takes the config that the judge asked for."""
+    tuning.install()
+    aliases.install()
+    _patch_once_a_launch()
+    _hook_launches(target)
+
+
+@contextmanager
+def options(given: Mapping[str, Any]) -> Iterator[None]:
+    """Launches until the block ends have these options, whichever of their arguments are given as keywords."""
+    _told.append(given)
+    try:
+        yield
+    finally:
+        _told.pop()
+
+
+def _patch_once_a_launch() -> None:
+    """
+    Patch `triton.language` once a launch and restore it when the launch ends: less work, and nothing is left changed.
+
+    The interpreter patches the modules that a kernel's globals name, anew for each call of a device function (`tl.sum` among them),
+    and never takes that back. Here both modules are patched, whatever the kernel names, and `builtins` gets a kernel's aliases.
+    """
+    patch_language = interpreter._patch_lang
+    patches: list[tuple[Any, str, Any]] = []
+
+    def patch(_: Any) -> Any:
+        if not patches:
+            return patch_anew()
+        scope = interpreter._LangPatchScope()
+        for owner, name, value in patches:
+            scope.set_attr(owner, name, value)
+        return scope
+
+    def patch_anew() -> Any:
+        scope = patch_language(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+        # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
+        scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
+        scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
+        for owner in (tl, tl.core):
+            scope.set_attr(owner, "static_assert", tuning.static_assert)
+        hints.patch(scope)
+        loops.patch(scope)
+        scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))
+        patches.extend((owner, name, getattr(owner, name)) for owner, name, _ in scope._changes)
+        aliases.remember(scope._changes)
+        return scope
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        fn = self.rewrite()
+        try:
+            return fn(*args, **kwargs)
+        except Exception as error:
+            raise interpreter.InterpreterError(repr(error)) from error
+
+    interpreter._patch_lang = patch
+    interpreter.InterpretedFunction.__call__ = call
+
+
+def _hook_launches(target: Target) -> None:
+    run_kernel = interpreter.InterpretedFunction.run
+    to_pointer = interpreter._implicit_cvt
+    set_grid, set_position = (
+        interpreter.InterpreterBuilder.set_grid_dim,
+        interpreter.InterpreterBuilder.set_grid_idx,
+    )
+    launching = SimpleNamespace(kernel=None, arguments={}, options={}, names={})
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if warmup:
+            return stub(target, kwargs)
+        observation = current()
+        if observation is not None:
+            parameters = inspect.signature(self.fn).parameters
+            launching.kernel = self.fn
+            launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
+            launching.names = _names(launching.arguments)
+            observation.launching = True
+            launching.options = kwargs if not _told else _told[-1]
+            gaps.refuse_overlap(launching.options)
+        seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
+        try:
+            with seen:
+                run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+            return stub(target, kwargs)
+        finally:
+            if observation is not None:
+                observation.launching = False
+
+    def implicit_cvt(arg: Any) -> Any:
+        if isinstance(arg, (int, float)):
+            return constants.number(arg)
+        pointer = to_pointer(arg)
+        tensor = interpreter._unwrap_tensor(arg)
+        observation = current()
+        if observation is not None and isinstance(tensor, torch.Tensor):
+            names = launching.names.get(tensor.data_ptr(), ())
+            pointer.handle.origin = observation.origin(tensor, names)
+        return pointer
+
+    def set_grid_dim(self: Any, x: int, y: int, z: int) -> None:
+        """Called once a launch, when the grid is known and before any program runs."""
+        observation = current()
+        if observation is not None:
+            observation.launch(
+                LaunchRecord(
+                    launching.kernel.__name__,
+                    (int(x), int(y), int(z)),
+                    int(x) * int(y) * int(z),
+                    launching.kernel,
+                    launching.arguments,
+                    launching.options,
+                )
+            )
+        set_grid(self, x, y, z)
+
+    def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
+        observation = current()
+        if observation is not None:
+            if observation.backwards:
+                x, y, z = (size - 1 - at for size, at in zip(self.grid_dim, (x, y, z), strict=True))
+            observation.begin_program((x, y, z))
+        set_position(self, x, y, z)
+
+    interpreter.InterpretedFunction.run = run
+    interpreter.InterpreterBuilder.set_grid_idx = set_grid_idx
+    interpreter._implicit_cvt = implicit_cvt
+    interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+
+
+def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
+    """The kernel's parameters by the address that each was given."""
+    names: dict[int, tuple[str, ...]] = {}
+    for name, value in arguments.items():
+        for tensor in tensors_in(value):
+            gaps.refuse_narrow(tensor.dtype)
+            names[tensor.data_ptr()] = (*names.get(tensor.data_ptr(), ()), name)
+    return names
+
+
+def as_tuple(grid: Any) -> Any:
+    """Grids may be lists on a device; the interpreter wants tuples."""
+    if callable(grid):
+        return lambda meta: tuple(grid(meta))
+    return tuple(grid) if isinstance(grid, list) else grid
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in an argument of a launch: itself, in a tuple, or under a descriptor or a reinterpreting wrapper."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from tensors_in(part)
+    elif hasattr(value, "base"):
+        dtype = getattr(value, "dtype", None)
+        if isinstance(dtype, torch.dtype):
+            gaps.refuse_narrow(dtype)
+        yield from tensors_in(value.base)

@@ -1,0 +1,39 @@
+"""The judge's line to the engine: stages as they begin and end, and the word to go on."""
+
+from __future__ import annotations
+
+import time
+
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.messages import ENCODER, Alive, Entered, JudgeReport, Left, Proceed
+from harness.wire.timing_messages import JUDGE_REQUESTS
+
+
+class JudgeLine:
+    """Reports to the engine over one channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def tell(self, report: JudgeReport) -> None:
+        """To the engine."""
+        self._channel.send(ENCODER.encode(report))
+
+    def enter(self, stage: str) -> None:
+        """A stage begins."""
+        self.tell(Entered(stage=stage, at_s=time.monotonic()))
+
+    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
+        """A stage is over."""
+        self.tell(Left(stage=stage, at_s=time.monotonic(), ok=ok, detail=detail))
+
+    def alive(self) -> None:
+        """Work goes on."""
+        self.tell(Alive())
+
+    def wait_for_go(self) -> bool:
+        """Whether the engine wants the trial to go on; `False` when it hung up."""
+        try:
+            return isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Proceed)
+        except ChannelClosed:
+            return False

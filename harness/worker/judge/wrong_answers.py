@@ -1,0 +1,128 @@
+"""
+How strong an oracle is: answers that are wrong must be told, and the right one accepted.
+
+No candidate and no guest take part: the answers are made of the oracle's own and compared as a candidate's would be. What
+robust-kbench filters by fixed figures (outputs near zero, of one value, constant along an axis, deaf to an input) is
+asked of the task's own tolerances here: would the judge notice?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from harness.cases.judged_case import JudgedCase
+from harness.wire.evaluation import Weakness
+from harness.worker.oracle.answers import compare_output
+from harness.worker.oracle.problem import BadProblem, Inputs, Problem, torch_dtype
+from suites.task import Case, Output, Task
+from suites.tolerances import dtype_of
+
+DRAWN, OTHER = "strength", "strength, other values"
+
+Outputs = tuple[torch.Tensor, ...]
+
+
+class Strength:
+    """Tries wrong answers on a task's oracle."""
+
+    def __init__(self, problem: Problem, task: Task, seed: int) -> None:
+        self._problem = problem
+        self._task = task
+        self._seed = seed
+        self.tried = 0
+
+    def weaknesses(self, cases: tuple[Case, ...]) -> tuple[Weakness, ...]:
+        """What is wrong with the oracle in these cases; `BadProblem` where nothing can be judged by it."""
+        found: list[Weakness] = []
+        elements = 0
+        # A case with an axis of one element finds mistakes of shape; its answer may be constant or a copy by right.
+        flat = {case.name for case in cases if min(case.cpu.values(), default=0) <= 1}
+        telling = flat if len(flat) < len(cases) else set()
+        for case in cases:
+            inputs = self._problem.inputs(case, self._seed, DRAWN)
+            expected = self._problem.oracle(case, inputs)
+            count = sum(one.numel() for one in expected)
+            elements += count
+            if not count:
+                continue
+            found += self._of_the_truth(case, expected)
+            found += self._of_answers(case, inputs, expected, plain=case.name in telling)
+        if cases and not elements:
+            raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
+        return tuple(found)
+
+    def _of_the_truth(self, case: Case, expected: Outputs) -> Iterator[Weakness]:
+        for output, truth in zip(self._task.outputs, expected, strict=True):
+            dtype = torch_dtype(dtype_of(output, case))
+            if truth.is_floating_point() and truth.dtype is not torch.float64 and dtype.is_floating_point:
+                name = str(truth.dtype).removeprefix("torch.")
+                yield Weakness(
+                    case.name, output.name, "truth", f"the oracle answers in {name}, not in float64"
+                )
+            elif not self._accepts(case, output, truth.to(dtype), truth):
+                problem = f"the oracle's own answer, rounded to {dtype_of(output, case)}, is refused: the tolerance is below one rounding"
+                yield Weakness(case.name, output.name, "truth", problem)
+
+    def _of_answers(
+        self, case: Case, inputs: Inputs, expected: Outputs, *, plain: bool
+    ) -> Iterator[Weakness]:
+        others = self._problem.inputs(case, self._seed, OTHER)
+        other = self._problem.oracle(case, others)
+        for place, (output, truth) in enumerate(zip(self._task.outputs, expected, strict=True)):
+            if not truth.numel():
+                continue
+            answers = [("zeros", torch.zeros_like(truth)), ("ones", torch.ones_like(truth))]
+            if not plain:
+                answers += _made_of(truth)
+                answers += _copies(inputs, truth)
+                if other[place].shape == truth.shape:
+                    answers.append(("the answer to other inputs", other[place]))
+            for control, answer in answers:
+                self.tried += 1
+                if self._accepts(case, output, answer, truth):
+                    problem = f"accepted as `{output.name}`: {control}"
+                    yield Weakness(case.name, output.name, control, problem)
+        if not plain:
+            yield from self._deaf_to(case, inputs, others, expected)
+
+    def _deaf_to(self, case: Case, inputs: Inputs, others: Inputs, expected: Outputs) -> Iterator[Weakness]:
+        """Inputs that do not matter: the answer with other values there is accepted in every output."""
+        for name, value in inputs.items():
+            if not isinstance(value, torch.Tensor) or not value.numel():
+                continue
+            try:
+                changed = self._problem.oracle(case, {**inputs, name: others[name]})
+            except BadProblem:
+                continue  # inputs that only go together
+            self.tried += 1
+            pairs = zip(self._task.outputs, expected, changed, strict=True)
+            if all(self._accepts(case, output, old, new) for output, old, new in pairs):
+                yield Weakness(
+                    case.name, "", f"input {name}", f"the values of input `{name}` make no difference"
+                )
+
+    def _accepts(self, case: Case, output: Output, answer: torch.Tensor, truth: torch.Tensor) -> bool:
+        answer = answer.to(torch_dtype(dtype_of(output, case)))
+        judged = compare_output(self._task, output, JudgedCase(case), answer, truth, sizes=case.cpu)
+        return judged.mismatch is None
+
+
+def _made_of(truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """Wrong answers made of the right one; none that is the right one by its shape."""
+    wide = truth.double()
+    wide = torch.where(wide.isfinite(), wide, 0.0)
+    if truth.numel() > 1:
+        yield "the mean of the answer", wide.mean().expand_as(wide)
+    for axis, size in enumerate(truth.shape):
+        if size > 1 and truth.numel() > size:
+            yield f"the mean along axis {axis}", wide.mean(dim=axis, keepdim=True).expand_as(wide)
+        if size > 1:
+            yield f"the answer shifted by one along axis {axis}", truth.roll(1, dims=axis)
+
+
+def _copies(inputs: Inputs, truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, value in inputs.items():
+        if isinstance(value, torch.Tensor) and value.numel() == truth.numel():
+            yield f"a copy of {name}", value.reshape(truth.shape)

@@ -1,0 +1,1 @@
+"""What all workers share: Triton's internals by version, memory of inputs, the GPU of a process, poison, the stopwatch."""

@@ -1,0 +1,206 @@
+"""
+Device memory that several processes see: the judge lays inputs out once, guests and timers copy from there, device to device.
+
+By the driver's interprocess handles (CUDA driver API `cuIpcGetMemHandle`; on AMD `hipIpcGetMemHandle`, there unverified).
+Where a driver or a container refuses them, inputs and outputs go through host memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+
+from harness.wire.messages import SharedAt
+
+from .arena import GuardedInputs, Value, lay_out
+
+_FUNCTIONS = {
+    "cuda": (
+        "libcuda.so.1",
+        (
+            "cuMemAlloc_v2",
+            "cuMemFree_v2",
+            "cuIpcGetMemHandle",
+            "cuIpcOpenMemHandle_v2",
+            "cuIpcCloseMemHandle",
+        ),
+    ),
+    "hip": (
+        "libamdhip64.so",
+        ("hipMalloc", "hipFree", "hipIpcGetMemHandle", "hipIpcOpenMemHandle", "hipIpcCloseMemHandle"),
+    ),
+}
+_LAZY_PEER_ACCESS = 1
+_GRANULE_BYTES = 2 << 20
+"""A driver shares whole granules: what is rounded up to them shares nothing else with whoever opens it."""
+_DEVICE = torch.device("cuda", 0)
+
+
+_PLACE_BYTES = 512
+
+
+class NotShared(Exception):
+    """The driver does not share memory between these processes."""
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = (("bytes", ctypes.c_char * 64),)
+
+
+class _Driver:
+    """The five calls, of either vendor."""
+
+    def __init__(self) -> None:
+        library, names = _FUNCTIONS["hip" if torch.version.hip else "cuda"]
+        try:
+            loaded = ctypes.CDLL(library)
+            self._allocate, self._free, self._export, self._open, self._close = (
+                getattr(loaded, name) for name in names
+            )
+        except (OSError, AttributeError) as error:
+            raise NotShared(str(error)) from error
+
+    def allocate(self, size_bytes: int) -> int:
+        address = ctypes.c_uint64()
+        _passed(self._allocate(ctypes.byref(address), ctypes.c_size_t(size_bytes)))
+        return address.value
+
+    def free(self, address: int) -> None:
+        _passed(self._free(ctypes.c_uint64(address)))
+
+    def export(self, address: int) -> bytes:
+        handle = _Handle()
+        _passed(self._export(ctypes.byref(handle), ctypes.c_uint64(address)))
+        return ctypes.string_at(ctypes.byref(handle), 64)
+
+    def open(self, handle: bytes) -> int:
+        address = ctypes.c_uint64()
+        _passed(
+            self._open(
+                ctypes.byref(address), _Handle.from_buffer_copy(handle), ctypes.c_uint(_LAZY_PEER_ACCESS)
+            )
+        )
+        return address.value
+
+    def close(self, address: int) -> None:
+        _passed(self._close(ctypes.c_uint64(address)))
+
+
+def _passed(status: int) -> None:
+    if status != 0:
+        raise NotShared(f"the driver answers {status}")
+
+
+def rounded(size_bytes: int) -> int:
+    """With what is left free behind it, so that the next one is aligned for any type."""
+    return -(-size_bytes // _PLACE_BYTES) * _PLACE_BYTES
+
+
+class SharedMemory:
+    """Device memory of this process that others can open. What they do to it harms no judge."""
+
+    def __init__(self, size_bytes: int) -> None:
+        """At least that much; `NotShared` where it cannot be had."""
+        self.size_bytes = -(-size_bytes // _GRANULE_BYTES) * _GRANULE_BYTES
+        self._driver = _Driver()
+        torch.cuda.synchronize()  # makes torch's context the current one, in which the driver allocates
+        self._address = self._driver.allocate(self.size_bytes)
+        try:
+            self.handle = self._driver.export(self._address)
+        except NotShared:
+            self._driver.free(self._address)
+            raise
+        self.bytes = _at(self._address, self.size_bytes)
+        self.bytes.zero_()  # a driver hands out what this process freed before as it was: oracle outputs among it
+        torch.cuda.synchronize()
+
+    @property
+    def place(self) -> SharedAt:
+        """For others to open it by."""
+        return SharedAt(handle=self.handle, size_bytes=self.size_bytes)
+
+    def close(self) -> None:
+        """Lets the memory go; who has it open still may read it."""
+        torch.cuda.synchronize()
+        self._driver.free(self._address)
+
+
+class DeviceArena(GuardedInputs):
+    """Inputs in shared device memory: `memory`, which its owner closes, or memory of its own."""
+
+    def __init__(self, inputs: Mapping[str, Value], memory: SharedMemory | None = None) -> None:
+        self.arguments, self.size_bytes = lay_out(inputs)
+        self.memory = SharedMemory(self.size_bytes) if memory is None else memory
+        self._own_memory = memory is None
+        self._fill(inputs)
+        torch.cuda.synchronize()
+
+    @property
+    def handle(self) -> bytes:
+        """For others to open it by."""
+        return self.memory.handle
+
+    def refilled(self, inputs: Mapping[str, Value]) -> bool:
+        """See `GuardedInputs`."""
+        same = super().refilled(inputs)
+        torch.cuda.synchronize()
+        return same
+
+    def blank(self) -> None:
+        """See `GuardedInputs`."""
+        super().blank()
+        torch.cuda.synchronize()
+
+    def close(self) -> None:
+        """Lets memory of its own go."""
+        if self._own_memory:
+            self.memory.close()
+
+    def _at(self, offset: int, length: int) -> torch.Tensor:
+        return self.memory.bytes[offset : offset + length]
+
+
+class OpenedMemory:
+    """Another process's `SharedMemory`, held open until another one is wanted."""
+
+    def __init__(self) -> None:
+        self._handle = b""
+        self._address = 0
+        self._bytes: torch.Tensor | None = None
+
+    def at(self, place: SharedAt) -> torch.Tensor:
+        """Its bytes; `NotShared` where they cannot be reached."""
+        if self._bytes is None or place.handle != self._handle:
+            self.close()
+            torch.cuda.synchronize()
+            self._address = _Driver().open(place.handle)
+            self._handle, self._bytes = place.handle, _at(self._address, place.size_bytes)
+        return self._bytes
+
+    def close(self) -> None:
+        """Nothing of it may be used any more."""
+        if self._bytes is not None:
+            self._bytes = None
+            torch.cuda.synchronize()
+            _Driver().close(self._address)
+
+
+@contextmanager
+def opened(handle: bytes, size_bytes: int) -> Iterator[torch.Tensor]:
+    """Another process's `SharedMemory`, as bytes on the device. `NotShared` where that cannot be."""
+    torch.cuda.synchronize()  # makes torch's context the current one, by which the driver opens
+    driver = _Driver()
+    address = driver.open(handle)
+    try:
+        yield _at(address, size_bytes)
+        torch.cuda.synchronize()
+    finally:
+        driver.close(address)
+
+
+def _at(address: int, size_bytes: int) -> torch.Tensor:
+    storage = torch._C._construct_storage_from_data_pointer(address, _DEVICE, size_bytes)
+    return torch.empty(0, dtype=torch.uint8, device=_DEVICE).set_(storage, 0, (size_bytes,), (1,))

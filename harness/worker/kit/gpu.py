@@ -1,0 +1,95 @@
+"""A GPU under a judge or a guest, by `torch.cuda`, which is CUDA's on NVIDIA and HIP's on AMD (there unverified)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+
+from harness.wire.device import Device
+from harness.wire.messages import Argument
+
+from .warm import launch_once
+
+HERE = torch.device("cuda", 0)
+POISON = 0xFF
+"""NaN as a float, -1 as an integer."""
+_ACTIVE_COUNT, _CURRENT_FRAMES = threading.active_count, sys._current_frames
+# Bound before foreign code is imported; what it patches later is not what is called here.
+
+
+class WrongGpu(Exception):
+    """The process sees another GPU than it was given, or not it alone: our fault."""
+
+
+def start(device: Device) -> None:
+    """Initialises the runtime in this process and makes sure that it is on the GPU it was given."""
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    count = torch.cuda.device_count()
+    if count != 1:
+        raise WrongGpu(f"{count} GPUs are visible under {device.visibility}, not one")
+    at = address(torch.cuda.get_device_properties(0))
+    if at and device.address and at != device.address.rpartition(".")[0]:
+        raise WrongGpu(
+            f"the GPU at {at} is visible under {device.visibility}, not the one at {device.address}"
+        )
+
+
+def address(properties: Any) -> str:
+    """Place on the PCI bus without the function, as `0000:c1:00`; empty where this torch does not tell."""
+    parts = [getattr(properties, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
+    if any(part is None for part in parts):
+        return ""
+    domain, bus, slot = parts
+    return f"{domain:04x}:{bus:02x}:{slot:02x}"
+
+
+def running_threads() -> int:
+    """Of this process beside the caller's own. Only threads that ran Python count: the driver has several."""
+    return max(_ACTIVE_COUNT(), len(_CURRENT_FRAMES())) - 1
+
+
+def view(memory: torch.Tensor, argument: Argument) -> Any:
+    """The argument, a tensor whose storage is its own part of `memory` and no more."""
+    if not argument.is_tensor:
+        return argument.scalar
+    dtype = getattr(torch, argument.dtype)
+    if argument.storage_bytes == 0:
+        return torch.empty_strided(argument.shape, argument.strides, dtype=dtype, device=HERE)
+    start_at = memory.data_ptr() + argument.offset_bytes
+    storage = torch._C._construct_storage_from_data_pointer(start_at, HERE, argument.storage_bytes)
+    return torch.empty(0, dtype=dtype, device=HERE).set_(
+        storage, argument.storage_offset, argument.shape, argument.strides
+    )
+
+
+def warm(device: Device) -> None:
+    """All that takes long in a process's first moments on a GPU, ahead of the first request, which meets again what fails."""
+    with suppress(Exception):
+        start(device)
+        build_driver()
+        launch_once(HERE)
+
+
+def build_driver() -> None:
+    """Builds Triton's driver, before foreign code runs."""
+    _name_driver_library()
+    triton.runtime.driver.active.get_current_target()
+
+
+def _name_driver_library() -> None:
+    """Triton's NVIDIA driver asks `ldconfig` where `libcuda` is; the process has it mapped by now."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        file = line.rpartition(" ")[2]
+        if "/libcuda.so" in file:
+            # By the folder in which a library of that very name stands: what is mapped is the one with its version.
+            folder = Path(file).parent
+            if (folder / "libcuda.so.1").exists():
+                os.environ.setdefault("TRITON_LIBCUDA_PATH", str(folder))
+            return

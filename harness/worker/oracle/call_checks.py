@@ -1,0 +1,141 @@
+"""Integrity: what a run shows beside its values, as the first finding a kernel author should mend. Torch-free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.wire import findings, limits, operators
+from harness.wire.evaluation import ErrorReport
+from harness.wire.messages import LeftBehind, Returned
+from suites.task import Task
+
+if TYPE_CHECKING:
+    from .caller import Run
+
+
+def structure(returned: Returned, task: Task) -> str:
+    """Why what was returned cannot be compared; empty when it can."""
+    wanted = len(task.outputs)
+    names = ", ".join(output.name for output in task.outputs)
+    expected = "one tensor" if wanted == 1 else f"a tuple of {wanted} tensors ({names})"
+    if returned.structure == ("tensor" if wanted == 1 else "tuple"):
+        if len(returned.outputs) != wanted:
+            return f"returned {len(returned.outputs)} values, expected {expected}"
+    else:
+        what = (
+            f"a tuple of {len(returned.outputs)}"
+            if returned.structure == "tuple"
+            else f"a {returned.structure}"
+        )
+        what = "None (no return statement?)" if returned.structure == "NoneType" else what
+        return f"returned {what}, expected {expected}"
+    for output, data in zip(task.outputs, returned.outputs, strict=True):
+        if data.problem:
+            return f"output `{output.name}` {data.problem}"
+        if not data.dtype:
+            return f"output `{output.name}` is a {data.type}, not a tensor"
+    return ""
+
+
+def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
+    """Stores outside every tensor, seen by the interpreter or proven by a guard zone, and loads where the task is strict about them."""
+    error = findings.missed_stores(run.returned.traffic)
+    if error is None and run.broken_guards:
+        message = f"case {run.case.name}: memory {run.broken_guards[0]} was written"
+        error = ErrorReport(kind="out_of_bounds", message=message)
+    return error or findings.raised(
+        [finding for finding in run.returned.traffic.findings if finding.kind == "out_of_bounds"], task.strict
+    )
+
+
+def of_call(run: Run, task: Task) -> ErrorReport | None:
+    """What is not honest work in one call; `None` when nothing is."""
+    returned, lead = run.returned, f"case {run.case.name}: "
+    if not returned.kernels and not run.given.empty:
+        return ErrorReport(
+            kind="no_launch",
+            message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case",
+        )
+    for operator in returned.operators:
+        if not operators.is_allowed(operator.name, task.allowed_operators):
+            return ErrorReport(
+                kind="operator",
+                message=(
+                    f"{lead}the tensor operator `{operator.name}` computes outside the Triton kernels; "
+                    "do it in a kernel (allocations, views, copies and casts are free)"
+                ),
+                line=operator.line,
+            )
+    if returned.host_elements > limits.HOST_ELEMENTS:
+        return ErrorReport(
+            kind="host_elements",
+            message=f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels",
+        )
+    if returned.copies > limits.COPIES:
+        return ErrorReport(
+            kind="moved_by_host",
+            message=f"{lead}{returned.copies} copies into parts of tensors move elements outside the Triton kernels; move them in a kernel",
+        )
+    changed = [name for name in run.changed_inputs if name not in task.in_place]
+    if changed:
+        return changed_input(lead, changed[0])
+    if shared := aliased(lead, returned, task):
+        return shared
+    operated = any(
+        operators.is_named(operator.name, task.allowed_operators) for operator in returned.operators
+    )
+    for output, data in zip(task.outputs, returned.outputs, strict=False):
+        if not data.from_kernel and not run.given.empty and not operated:
+            return ErrorReport(
+                kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
+            )
+    if returned.unfinished:
+        return ErrorReport(
+            kind="unfinished",
+            message=(
+                f"{lead}the entry point returned while {returned.unfinished}; let the current stream wait for all work "
+                "before it returns"
+            ),
+        )
+    if returned.changed_state:
+        return ErrorReport(
+            kind="global_state",
+            message=(
+                f"{lead}the call changed {', '.join(returned.changed_state[:5])}; leave global state as it is, "
+                "or restore it before the call returns (random numbers: use a torch.Generator of your own)"
+            ),
+        )
+    if returned.changed_output:
+        return ErrorReport(
+            kind="shared_output",
+            message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
+        )
+    return None
+
+
+def aliased(lead: str, returned: Returned, task: Task) -> ErrorReport | None:
+    """An output in the memory of something else, but for inputs that the task has changed in place."""
+    may_be_returned = {f"input `{name}`" for name in task.in_place}
+    for output, data in zip(task.outputs, returned.outputs, strict=False):
+        if data.aliases and data.aliases not in may_be_returned:
+            return ErrorReport(
+                kind="aliased_output",
+                message=f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor",
+            )
+    return None
+
+
+def changed_input(lead: str, name: str) -> ErrorReport:
+    """An input that the task leaves as it is; `lead`: where."""
+    return ErrorReport(
+        kind="input_changed", message=f"{lead}input `{name}` was changed; write to a new tensor"
+    )
+
+
+def of_farewell(left: LeftBehind) -> ErrorReport | None:
+    """What stays of a candidate after its last call."""
+    if left.patched:
+        return findings.patched(*left.patched)
+    if left.threads or left.children:
+        return findings.left_behind(left.threads, left.children)
+    return None

@@ -1,0 +1,90 @@
+"""The same values in other storages: what tensors look like that were sliced, transposed or padded by their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from harness.cases.judged_case import Layout
+
+ALIGNMENT = 16
+"""Bytes: what allocators give and vector accesses want."""
+PADDING = 3
+"""Elements between rows."""
+
+
+def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """The tensor's values in the layout, in a storage of its own; memory between them holds what no kernel should read.
+
+    A layout that a tensor of so few dimensions cannot have leaves it as it is.
+    """
+    if tensor.dim() == 0 or tensor.numel() == 0:
+        return tensor
+    return _LAYOUTS[layout](tensor)
+
+
+def with_free_strides(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory, with another stride wherever there is one element alone: still dense, as one row of a padded matrix is."""
+    strides = [
+        stride + PADDING if size == 1 else stride
+        for size, stride in zip(tensor.shape[:-1], tensor.stride()[:-1], strict=True)
+    ]
+    return tensor.as_strided(tensor.shape, (*strides, *tensor.stride()[-1:])) if tensor.dim() else tensor
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def _beginning_at(tensor: torch.Tensor, elements: int) -> torch.Tensor:
+    """Behind it the storage goes on for another row."""
+    storage = _unused(tensor, (elements + tensor.numel() + tensor.shape[-1],))
+    view = storage[elements : elements + tensor.numel()].view(tensor.shape)
+    view.copy_(tensor)
+    return view
+
+
+def _offset(tensor: torch.Tensor) -> torch.Tensor:
+    return _beginning_at(tensor, 3 * ALIGNMENT // tensor.element_size())
+
+
+def _unaligned(tensor: torch.Tensor) -> torch.Tensor:
+    return _beginning_at(tensor, ALIGNMENT // tensor.element_size() + 1)
+
+
+def _transposed(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.mT.contiguous().mT if tensor.dim() > 1 else tensor
+
+
+def _padded(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dim() < 2:
+        return tensor
+    *rows, columns = tensor.shape
+    view = _unused(tensor, (*rows, columns + PADDING))[..., :columns]
+    view.copy_(tensor)
+    return view
+
+
+def _stepped(tensor: torch.Tensor) -> torch.Tensor:
+    *rows, columns = tensor.shape
+    view = _unused(tensor, (*rows, 2 * columns))[..., ::2]
+    view.copy_(tensor)
+    return view
+
+
+def _unused(like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """Every byte 0xFF: NaN as a float, -1 as an integer."""
+    filled = torch.empty(shape, dtype=like.dtype, device=like.device)
+    filled.view(-1).view(torch.uint8).fill_(0xFF)
+    return filled
+
+
+_LAYOUTS: dict[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
+    Layout.DENSE: _dense,
+    Layout.OFFSET: _offset,
+    Layout.UNALIGNED: _unaligned,
+    Layout.TRANSPOSED: _transposed,
+    Layout.PADDED: _padded,
+    Layout.STEPPED: _stepped,
+}

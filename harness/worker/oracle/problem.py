@@ -1,0 +1,283 @@
+"""A task's `problem.py` in the judge: inputs from secret seeds, oracle outputs, shapes at `gpu` sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import torch
+
+from harness.cases import seeds
+from harness.cases.judged_case import FAR, JudgedCase, Layout, RowKind
+from harness.wire.case_specs import ArgumentSpec, CaseSpec
+from harness.worker.kit import arena, place
+from harness.worker.kit.arena import Value
+from suites.task import Case, Distribution, Task, Tolerance
+from suites.tolerances import dtype_of, tolerance_of
+
+from .distributions import inject_degenerate, inject_extremes, inject_mask, inject_outliers, inject_special
+from .layouts import laid_out, with_free_strides
+from .neighbours import alike, with_other_middle
+from .sizes_alone import without_memory
+
+Inputs = dict[str, Value]
+
+
+class BadProblem(Exception):
+    """The task's own code does not do what a task folder promises: nothing can be said of any candidate."""
+
+
+class Problem:
+    """One loaded `problem.py`, its inputs made at the sizes for one kind of device."""
+
+    def __init__(self, task: Task, *, at: Literal["cpu", "gpu"] = "cpu") -> None:
+        self._task = task
+        self._at = at
+        module = _load(task.folder / "problem.py")
+        self._make_inputs: Callable[..., Inputs] = _function(module, "make_inputs", task)
+        self._oracle: Callable[..., Any] = _function(module, "oracle", task)
+        settle = getattr(module, "settle_inputs", None)
+        self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
+        self._far: dict[str, tuple[RowKind, ...]] = {}
+        self._specified: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[ArgumentSpec, ...]] = {}
+        self._probe_inputs = self._make_inputs
+        if task.quantization is not None and task.quantization.probe is not None:
+            self._probe_inputs = _function(module, "probe_inputs", task)
+
+    def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        """The inputs at one place of a session's pool, in the case's layout.
+
+        Places from `POOL` on are those before, in the same order, with a middle that is another place's.
+        """
+        inputs = self._drawn(case, session_seed, place % seeds.POOL)
+        if place >= seeds.POOL:
+            others = self._drawn(case, session_seed, (place + 1) % seeds.POOL)
+            inputs = with_other_middle(inputs, others)
+        laid = {
+            name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
+            for name, value in inputs.items()
+        }
+        if case.hidden and case.layout is Layout.DENSE:
+            laid = {
+                name: with_free_strides(value) if isinstance(value, torch.Tensor) else value
+                for name, value in laid.items()
+            }
+        if case.twice:
+            pairs = alike(laid)
+            if not pairs:
+                raise BadProblem(f"no two inputs of case {case.name} have one shape and dtype")
+            number = seeds.derive(session_seed, self._task.id, case.name, "pair")
+            first, second = pairs[number % len(pairs)]
+            laid[second] = laid[first]
+        return laid
+
+    def _drawn(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        purpose = f"{'exam' if case.case.exam else 'open'} {place}"
+        drawn = self._made(
+            case.case,
+            session_seed,
+            purpose,
+            special=case.special,
+            extreme=case.extreme,
+            masked=case.masked,
+            degenerate=self._answerable(case),
+            probe=case.probe,
+        )
+        return dict(case.scalars) | drawn
+
+    def _answerable(self, case: JudgedCase) -> tuple[RowKind, ...]:
+        """The case's kinds of degenerate row, without those to which the task has no answer."""
+        if not set(case.degenerate) & set(FAR):
+            return case.degenerate
+        dtype = case.case.dtype
+        if dtype not in self._far:
+            self._far[dtype] = tuple(kind for kind in FAR if self._has_answer(kind, dtype))
+        return tuple(kind for kind in case.degenerate if kind not in FAR or kind in self._far[dtype])
+
+    def _has_answer(self, kind: RowKind, dtype: str) -> bool:
+        """
+        Whether the oracle's answer is finite in the output's dtype where each input has such a row.
+
+        Asked in the largest open case of the dtype, at `cpu` sizes. Metrics over a whole output have no answer: one row with
+        large values hides the other rows.
+        """
+        if self._task.quantization is not None:
+            return False
+        cases = [case for case in self._task.cases if case.dtype == dtype]
+        largest = max(cases, key=lambda case: math.prod(case.cpu.values()))
+        standard = Distribution.STANDARD
+        asked = msgspec.structs.replace(largest, gpu=largest.cpu, distribution=standard)
+        try:
+            inputs = self._made(asked, 0, f"answer to {kind}", degenerate=(kind,))
+            outputs = self.oracle(asked, inputs)
+        except BadProblem:
+            return False
+        return all(
+            bool((truth.abs() <= torch.finfo(torch_dtype(dtype_of(output, asked))).max).all())
+            for output, truth in zip(self._task.outputs, outputs, strict=True)
+            if torch_dtype(dtype_of(output, asked)).is_floating_point
+        )
+
+    def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
+        """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
+        return self._made(case, session_seed, purpose)
+
+    def sizes(self, case: Case) -> dict[str, int]:
+        """The case's sizes on this kind of device."""
+        return case.cpu if self._at == "cpu" else case.gpu
+
+    def _made(self, case: Case, session_seed: int, purpose: str, **kinds: Any) -> Inputs:
+        """Inputs of the `kinds` of `_made_by`."""
+        seed = seeds.derive(session_seed, self._task.id, case.name, purpose)
+        try:
+            if place.is_gpu():
+                # Drawn there, in a hundredth of the time; a task whose code wants CPU tensors gets them.
+                with suppress(Exception), place.device():
+                    return _here(self._made_by(place.generator(seed), case, **kinds))
+            return _here(self._made_by(torch.Generator().manual_seed(seed), case, **kinds))
+        except Exception as error:
+            name = "probe_inputs" if kinds.get("probe") else "make_inputs"
+            raise BadProblem(f"{name} of {self._task.id}, case {case.name}: {error}") from error
+
+    def _made_by(
+        self,
+        generator: torch.Generator,
+        case: Case,
+        *,
+        special: bool = False,
+        extreme: bool = False,
+        masked: bool = False,
+        degenerate: tuple[RowKind, ...] = (),
+        probe: bool = False,
+    ) -> Inputs:
+        make = self._probe_inputs if probe else self._make_inputs
+        inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
+        named = self._task.outlier_inputs or tuple(inputs)
+        if case.distribution is Distribution.OUTLIER:
+            tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+            inject_outliers(tensors, self._task.outlier_inputs, generator)
+        if degenerate:
+            inject_degenerate(inputs, named, generator, degenerate)
+        if self._settle_inputs is not None and (degenerate or case.distribution is Distribution.OUTLIER):
+            inputs = self._settle_inputs(inputs)
+        if special:
+            inject_special(inputs, named, generator)
+        if masked:
+            inject_mask(inputs, named)
+        if extreme:
+            inject_extremes(inputs, named, generator, moved=self._moves(case))
+        return inputs
+
+    def _moves(self, case: Case) -> bool:
+        """Whether outputs are inputs in other places: they are asked for exactly."""
+        return self._task.quantization is None and all(
+            tolerance_of(self._task, output, case) == Tolerance() for output in self._task.outputs
+        )
+
+    def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
+        """The true outputs, in the order of the task's outputs; the inputs are left as they are."""
+        copies = {k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+        try:
+            result = self._oracle(**copies)
+        except Exception as error:
+            raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
+        outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if len(outputs) != len(self._task.outputs):
+            raise BadProblem(
+                f"oracle of {self._task.id} returns {len(outputs)}, not {len(self._task.outputs)} outputs"
+            )
+        for output, truth in zip(self._task.outputs, outputs, strict=True):
+            wrong = unfit(truth, torch_dtype(dtype_of(output, case)))
+            if wrong:
+                raise BadProblem(f"oracle of {self._task.id}, case {case.name}, `{output.name}`: {wrong}")
+        return outputs
+
+    def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
+        """Argument specifications of the cases at `gpu` sizes, had without allocating them."""
+        return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in cases)
+
+    def _specify(self, case: Case) -> tuple[ArgumentSpec, ...]:
+        if case.exam:  # drawn anew for each candidate
+            return self._described(case)
+        key = case.dtype, tuple(case.gpu.items())
+        if key not in self._specified:
+            self._specified[key] = self._described(case)
+        return self._specified[key]
+
+    def _described(self, case: Case) -> tuple[ArgumentSpec, ...]:
+        try:
+            inputs = without_memory(
+                lambda: self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
+            )
+        except Exception as error:
+            raise BadProblem(
+                f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
+            ) from error
+        return specified(case.name, inputs).arguments
+
+
+def _here(inputs: Inputs) -> Inputs:
+    return {k: place.here(v) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+
+
+def specified(case: str, inputs: Mapping[str, Value]) -> CaseSpec:
+    """The specification of these inputs."""
+    return CaseSpec(case=case, arguments=tuple(_argument(name, value) for name, value in inputs.items()))
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """`torch.float32` for `float32`."""
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise BadProblem(f"{name} is no torch dtype")
+    return dtype
+
+
+def unfit(truth: object, dtype: torch.dtype) -> str:
+    """Why an answer of the oracle is no truth for an output of a dtype; empty when it is one."""
+    if not isinstance(truth, torch.Tensor):
+        return f"it returns a {type(truth).__name__}, not a tensor"
+    if not dtype.is_floating_point:
+        whole = not truth.is_floating_point() or bool((truth == truth.round()).all())
+        return "" if whole else f"values are not whole, but the output is {dtype}"
+    # Casts of larger values saturate in one place and give NaN in another: the task has to say which.
+    if dtype.itemsize == 1 and truth.is_floating_point():
+        largest = torch.finfo(dtype).max
+        if bool((truth.abs() > largest).any()):
+            return f"values go beyond {largest:g}, the largest {dtype}; clamp them, and say so in the instruction"
+    return ""
+
+
+def _argument(name: str, value: Value) -> ArgumentSpec:
+    if not isinstance(value, torch.Tensor):
+        return ArgumentSpec(name=name, scalar=value)
+    return ArgumentSpec(
+        name=name,
+        dtype=arena.dtype_name(value.dtype),
+        shape=tuple(int(size) for size in value.shape),
+        strides=tuple(int(stride) for stride in value.stride()),
+    )
+
+
+def _load(file: Path) -> object:
+    spec = importlib.util.spec_from_file_location(f"problem_of_{file.parent.name}", file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise BadProblem(f"{file} cannot be read")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BadProblem(f"{file}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _function(module: object, name: str, task: Task) -> Callable[..., Any]:
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise BadProblem(f"problem.py of {task.id} defines no {name}")
+    return function  # type: ignore[no-any-return]

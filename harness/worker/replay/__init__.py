@@ -1,0 +1,1 @@
+"""Runs records of calls again with the candidate's kernels alone, without its host code."""

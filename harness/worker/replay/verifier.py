@@ -1,0 +1,102 @@
+"""The verifier: runs records of calls again with the candidate's kernels alone. Sandboxed; no host code of it runs here."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+
+import torch
+
+from harness.hardware.targets import target
+from harness.wire import limits
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.messages import (
+    ENCODER,
+    VERIFIER_REQUESTS,
+    Hello,
+    NotReplayed,
+    Replay,
+    Replayed,
+    ReplayedOutput,
+    Spawn,
+    Study,
+    VerifierReport,
+)
+from harness.wire.records import View
+from harness.worker.candidate.loading import confine
+from harness.worker.interpreter import interpreter
+from harness.worker.interpreter.case_traffic import case_traffic
+from harness.worker.kit import arena, candidate_trace
+
+from .kernels_only import NotAKernel
+from .replay_endings import Diverged, ProgramsWait, Refused
+from .replayer import Replayer
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Serves one judge until it hangs up."""
+    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.ADDRESS_SPACE_BYTES))))
+    replayer: Replayer | None = None
+    while True:
+        try:
+            frame = channel.receive()
+        except ChannelClosed:
+            return
+        request = VERIFIER_REQUESTS.decode(frame.payload)
+        if isinstance(request, Study):
+            interpreter.prepare(target(request.target))
+            file = str(Path(spawn.scratch) / candidate_trace.NAME)
+            replayer = Replayer(request.source, file, request.allowed)
+        else:
+            assert replayer is not None
+            channel.send(ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
+
+
+def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierReport:
+    arguments = arena.open_arguments(descriptor, request.arena_bytes, request.arguments)
+    os.close(descriptor)
+    inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+    try:
+        observation = replayer.run(
+            request.record, inputs, backwards=request.backwards, find_races=request.find_races
+        )
+        outputs = tuple(_output(replayer, view) for view in request.record.returned)
+    except Diverged:
+        return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")
+    except ProgramsWait:
+        return NotReplayed(kind="waits", message="programs wait for others that come before them")
+    except NotAKernel as reason:
+        return NotReplayed(kind="unable", message=str(reason), line=reason.line)
+    except Refused as refused:
+        return NotReplayed(kind="refused", message=str(refused), error_kind=refused.kind, line=refused.line)
+    except Exception as error:  # noqa: BLE001 (whatever a kernel raises here that it did not raise in the guest)
+        traceback.print_exc()
+        explained = candidate_trace.explain(error, Path(candidate_trace.NAME))
+        return NotReplayed(kind="unable", message=explained.message, line=explained.line)
+    return Replayed(
+        outputs=outputs,
+        kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
+        traffic=case_traffic(request.case, observation),
+        unsupported=observation.unsupported or "",
+        touched=_names(request, replayer.touched()),
+    )
+
+
+def _names(request: Replay, storages: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(name for name, number in request.record.inputs.items() if number in storages)
+
+
+def _output(replayer: Replayer, view: View) -> ReplayedOutput:
+    tensor, origins = replayer.output(view)
+    first = view.offset * tensor.element_size()
+    last = sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
+    return ReplayedOutput(
+        dtype=view.dtype,
+        shape=view.shape,
+        data=arena.storage_bytes(tensor) if tensor.numel() else b"",
+        origins=origins,
+        storage=view.storage,
+        first_byte=first,
+        end_byte=first + (last + 1) * tensor.element_size() if tensor.numel() else first,
+    )

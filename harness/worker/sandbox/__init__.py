@@ -1,1 +1,0 @@
-"""What keeps a guest from everything but its work, layer by layer."""

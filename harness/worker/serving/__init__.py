@@ -1,1 +1,0 @@
-"""Processes: the fork server, the warden of each worker, and what crosses between them."""

@@ -1,0 +1,124 @@
+"""
+Plays a launch tape, in a process that never saw the source it is of.
+
+By the driver's own calls (CUDA driver API; on AMD HIP's module API, there unverified).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Span, Tape, TapedKernel, TapedOutput
+from harness.worker.kit import gpu
+
+_CALLS = {
+    "cuda": (
+        "libcuda.so.1",
+        "cuModuleLoadData",
+        "cuModuleGetFunction",
+        "cuFuncSetAttribute",
+        "cuLaunchKernel",
+    ),
+    "hip": (
+        "libamdhip64.so",
+        "hipModuleLoadData",
+        "hipModuleGetFunction",
+        "hipFuncSetAttribute",
+        "hipModuleLaunchKernel",
+    ),
+}
+_MOST_DYNAMIC_SHARED = 8
+"""Number of the attribute, the same in both interfaces."""
+_STATIC_SHARED = 48 << 10
+"""Beyond it NVIDIA's driver wants to be told before a launch."""
+_TYPES: dict[str, type[Any]] = {
+    "i1": ctypes.c_int8, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64,
+    "u1": ctypes.c_uint8, "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32,
+    "u64": ctypes.c_uint64, "fp32": ctypes.c_float, "f32": ctypes.c_float, "fp64": ctypes.c_double,
+}  # fmt: skip
+_SCRATCH = 2
+"""Pointers that Triton's kernels take after their own arguments; null, as no taped kernel uses them."""
+
+
+class NotPlayed(Exception):
+    """The driver refuses a step of the tape."""
+
+
+class Player:
+    """One tape, its kernels loaded."""
+
+    def __init__(self, tape: Tape) -> None:
+        torch.cuda.synchronize()  # makes torch's context the current one
+        self._tape = tape
+        library, *names = _CALLS["hip" if torch.version.hip else "cuda"]
+        loaded = ctypes.CDLL(library)
+        self._load, self._find, self._set, self._launch = (getattr(loaded, name) for name in names)
+        self._functions = [self._loaded(kernel) for kernel in tape.kernels]
+        self._blank: dict[int, torch.Tensor] | None = None
+
+    def ready(self) -> None:
+        """Memory for the next play, ahead of its time: no play finds what one before it left."""
+        self._blank = {
+            number: torch.full((size,), gpu.POISON, dtype=torch.uint8, device=gpu.HERE)
+            for number, size in enumerate(self._tape.buffers)
+        }
+
+    def __call__(self, inputs: torch.Tensor) -> Any:
+        """What the call would return, its inputs lying in `inputs`."""
+        if self._blank is None:
+            self.ready()
+        memories, self._blank = {INPUTS: inputs, **(self._blank or {})}, None
+        stream = torch.cuda.current_stream().cuda_stream
+        for step in self._tape.steps:
+            if isinstance(step, Fill):
+                memories[step.buffer].view(getattr(torch, step.dtype)).fill_(step.value)
+            else:
+                self._start(step, memories, stream)
+        parts = tuple(_output(one, memories) for one in self._tape.outputs)
+        return parts[0] if self._tape.structure == "tensor" else parts
+
+    def _loaded(self, kernel: TapedKernel) -> ctypes.c_void_p:
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        _passed(self._load(ctypes.byref(module), kernel.binary), "load a kernel")
+        _passed(self._find(ctypes.byref(function), module, kernel.name.encode()), "find a kernel")
+        if kernel.shared_bytes > _STATIC_SHARED:
+            asked = self._set(function, _MOST_DYNAMIC_SHARED, kernel.shared_bytes)
+            _passed(asked, "give a kernel its shared memory")
+        return function
+
+    def _start(self, step: Launch, memories: dict[int, torch.Tensor], stream: int) -> None:
+        kernel = self._tape.kernels[step.kernel]
+        values = [_value(one, memories) for one in step.arguments]
+        values += [ctypes.c_uint64(0)] * _SCRATCH
+        places = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        status = self._launch(
+            self._functions[step.kernel],
+            *step.grid,
+            *(kernel.threads, 1, 1),
+            kernel.shared_bytes,
+            ctypes.c_void_p(stream),
+            places,
+            None,
+        )
+        _passed(status, f"launch {kernel.name}")
+
+
+def _value(argument: Span | Scalar, memories: dict[int, torch.Tensor]) -> Any:
+    if isinstance(argument, Span):
+        return ctypes.c_uint64(memories[argument.buffer].data_ptr() + argument.offset)
+    return _TYPES[argument.kind](argument.value)
+
+
+def _output(output: TapedOutput, memories: dict[int, torch.Tensor]) -> torch.Tensor:
+    dtype = getattr(torch, output.dtype)
+    memory = memories[output.at.buffer][output.at.offset :]
+    whole = memory[: memory.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
+    return whole.as_strided(output.shape, output.strides, whole.storage_offset())
+
+
+def _passed(status: int, what: str) -> None:
+    if status != 0:
+        raise NotPlayed(f"the driver does not {what}: it answers {status}")

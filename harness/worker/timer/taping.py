@@ -1,0 +1,181 @@
+"""
+Makes a launch tape of one call, in the timer that holds the candidate.
+
+Touches the internals of Triton's compiled kernels (3.6 and 3.7): `launch_metadata` is asked once a launch, with all arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from triton.compiler.compiler import CompiledKernel
+
+from harness.wire.launch_tape import INPUTS, Fill, Launch, Scalar, Span, Tape, TapedKernel, TapedOutput
+from harness.worker.candidate import outputs
+from harness.worker.kit import arena
+
+_FRESH = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+_FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
+_FULL = {"full": 1, "full_like": 1, "new_full": 2, "fill_": 1}
+"""Place of the value among the arguments."""
+_INTEGERS = frozenset({"i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64"})
+_FLOATS = frozenset({"fp32", "f32", "fp64"})
+_LAUNCH_METADATA = CompiledKernel.launch_metadata
+
+
+class NotTaped(Exception):
+    """The call does what no tape holds; why, in words."""
+
+
+class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """What one call allocates, fills and launches."""
+
+    def __init__(self, inputs: torch.Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._inputs = inputs
+        self._buffers: list[torch.UntypedStorage] = []
+        """Kept, so that no address is ever that of two."""
+        self._kernels: list[CompiledKernel] = []
+        self._steps: list[Launch | Fill] = []
+        self._why = ""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The operator's own result."""
+        named = dict(kwargs or {})
+        result = func(*args, **named)
+        name = func._schema.name.rpartition("::")[2]
+        if name in _FRESH:
+            self._buffer(result)
+        elif name in _FILLED:
+            self._fill(result, _FILLED[name])
+        elif name in _FULL:
+            place = _FULL[name]
+            self._fill(result, args[place] if len(args) > place else named.get("fill_value"))
+        elif not func.is_view and any(isinstance(one, torch.Tensor) for one in _flat(result)):
+            self._refuse(f"`{name}` of torch computes between launches")
+        elif not func.is_view and any(isinstance(one, torch.Tensor) for one in (*args, *named.values())):
+            self._refuse(f"Python reads a tensor by `{name}`, and may go on by what it finds")
+        return result
+
+    def launched(self, kernel: CompiledKernel, grid: Sequence[int], *values: Any) -> None:
+        """One launch is about to happen."""
+        metadata = kernel.metadata
+        if getattr(metadata, "num_ctas", 1) != 1 or getattr(metadata, "launch_cooperative_grid", False):
+            self._refuse("a launch of clusters or of a cooperative grid")
+        if getattr(metadata, "launch_pdl", False):
+            self._refuse("a launch that depends on the one before while it runs")
+        if getattr(metadata, "global_scratch_size", 0) or getattr(metadata, "profile_scratch_size", 0):
+            self._refuse("a kernel with scratch memory of the driver's")
+        if kernel not in self._kernels:
+            self._kernels.append(kernel)
+        types = list(kernel.src.signature.values())
+        arguments = tuple(
+            self._argument(kind, value)
+            for kind, value in zip(types, values, strict=True)
+            if kind != "constexpr"
+        )
+        x, y, z = (*(int(size) for size in grid), 1, 1, 1)[:3]
+        self._steps.append(Launch(kernel=self._kernels.index(kernel), grid=(x, y, z), arguments=arguments))
+
+    def tape(self, value: Any) -> Tape:
+        """The tape of a call that returned `value`; `NotTaped` when there is none."""
+        if self._why:
+            raise NotTaped(self._why)
+        structure, parts = outputs.parts_of(value)
+        return Tape(
+            kernels=tuple(_taped(kernel) for kernel in self._kernels),
+            buffers=tuple(storage.nbytes() for storage in self._buffers),
+            steps=tuple(self._steps),
+            outputs=tuple(self._output(part) for part in parts),
+            structure=structure,
+        )
+
+    def _buffer(self, tensor: torch.Tensor) -> int:
+        storage = tensor.untyped_storage()
+        self._buffers.append(storage)
+        return len(self._buffers) - 1
+
+    def _fill(self, tensor: torch.Tensor, value: Any) -> None:
+        storage = tensor.untyped_storage()
+        known = [number for number, one in enumerate(self._buffers) if one.data_ptr() == storage.data_ptr()]
+        buffer = known[0] if known else self._buffer(tensor)
+        whole = arena.span_bytes(tensor) == storage.nbytes()
+        if not isinstance(value, (int, float)) or not whole or tensor.data_ptr() == self._inputs.data_ptr():
+            self._refuse("a fill of a part of a buffer")
+            return
+        self._steps.append(Fill(buffer=buffer, dtype=arena.dtype_name(tensor.dtype), value=value))
+
+    def _argument(self, kind: Any, value: Any) -> Span | Scalar:
+        if isinstance(kind, str) and kind.startswith("*") and isinstance(value, torch.Tensor):
+            return self._span(value.data_ptr())
+        if kind in _INTEGERS and isinstance(value, int):
+            return Scalar(kind=str(kind), value=int(value))
+        if kind in _FLOATS and isinstance(value, (int, float)):
+            return Scalar(kind=str(kind), value=float(value))
+        self._refuse(f"an argument of the type {kind}")
+        return Scalar(kind="i32", value=0)
+
+    def _span(self, address: int) -> Span:
+        memories = [(INPUTS, self._inputs.untyped_storage()), *enumerate(self._buffers)]
+        for number, storage in memories:
+            if storage.data_ptr() <= address < storage.data_ptr() + max(storage.nbytes(), 1):
+                return Span(buffer=number, offset=address - storage.data_ptr())
+        self._refuse("memory that neither the call allocated nor the inputs hold")
+        return Span(buffer=INPUTS, offset=0)
+
+    def _output(self, part: Any) -> TapedOutput:
+        if not isinstance(part, torch.Tensor) or outputs.problem(part):
+            raise NotTaped("an output that is no plain tensor")
+        found = self._span(part.data_ptr())
+        if self._why:
+            raise NotTaped(self._why)
+        return TapedOutput(
+            at=found,
+            dtype=arena.dtype_name(part.dtype),
+            shape=tuple(part.shape),
+            strides=tuple(part.stride()),
+        )
+
+    def _refuse(self, why: str) -> None:
+        self._why = self._why or why
+
+
+def taped(call: Callable[[], Any], inputs: torch.Tensor) -> Tape:
+    """The tape of `call`, whose inputs all lie in `inputs`; `NotTaped` where it does more than a tape holds."""
+    taping = _Taping(inputs)
+
+    def launch_metadata(kernel: CompiledKernel, grid: Any, stream: Any, *values: Any) -> Any:
+        taping.launched(kernel, grid, *values)
+        return _LAUNCH_METADATA(kernel, grid, stream, *values)
+
+    CompiledKernel.launch_metadata = launch_metadata
+    try:
+        with taping:
+            value = call()
+        torch.cuda.synchronize()
+        return taping.tape(value)
+    finally:
+        CompiledKernel.launch_metadata = _LAUNCH_METADATA
+
+
+def _taped(kernel: CompiledKernel) -> TapedKernel:
+    metadata = kernel.metadata
+    return TapedKernel(
+        name=str(kernel.name),
+        binary=bytes(kernel.kernel),
+        shared_bytes=int(metadata.shared),
+        threads=int(metadata.num_warps) * int(metadata.target.warp_size),
+    )
+
+
+def _flat(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (tuple, list)) else (value,)

@@ -1,1 +1,0 @@
-"""Records of calls run again, by a candidate's kernels alone."""
