@@ -45,7 +45,7 @@ from harness.wire.messages import (
     Specified,
     Weighed,
 )
-from suites.task import Task
+from suites.task import Case, Task
 
 from .compilation import Compiler, TargetReport, last_line, never_run, only_compiled
 from .sheet import Sheet
@@ -100,14 +100,13 @@ class Evaluating:
         """Arguments of every case at `gpu` sizes, once the judge has told them."""
         self.compiled: Mapping[str, TargetReport] = compiled or {}
         """By target, once there are some."""
-        plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
-        self._cases, self._calls, self._configs = plan.declared, plan.calls, plan.configs
+        self._plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
 
     async def run(self) -> Evaluation:
         """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
         channel = await self._slot.channel()
         time_limits = self._limits
-        cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * self._calls
+        cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * self._plan.calls
         guest, pid, end = await self._guest(math.ceil(cpu))
         finished = False
         replaying: tuple[Child, int, socket.socket] | None = None
@@ -126,6 +125,8 @@ class Evaluating:
                     target=self._asked.targets[0].name,
                     limits=time_limits,
                     exam=self._asked.exam,
+                    plan=self._plan,
+                    further_cases=self._hidden_cases_at_gpu_sizes(),
                 )
                 ends = (end,) if replaying is None else (end, replaying[2])
                 await self._tell(channel, begin, tuple(one.fileno() for one in ends))
@@ -142,6 +143,11 @@ class Evaluating:
             if not finished:
                 self._slot.discard()
         return evaluation
+
+    def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
+        asked = self._asked
+        plan = make_plan(asked.task.at_gpu_sizes, asked.seed, asked.source, exam=asked.exam)
+        return tuple(step.case.case for step in plan.execution if step.case.hidden)
 
     async def roughly(self, interpreted: Evaluation) -> Evaluation:
         """What few samples say of a candidate that the interpreter let pass; its outputs are looked at where it is timed."""
@@ -340,7 +346,7 @@ class Evaluating:
             verdict, error = failure
             self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
             return failure
-        self._sheet.notes += never_run(judging.resources, self._configs)
+        self._sheet.notes += never_run(judging.resources, self._plan.configs)
         count = {
             name: len(one.resources)
             for name, one in reports.items()
@@ -374,7 +380,7 @@ class Evaluating:
             self._specifications,
             judged.traffic,
             task=self._task,
-            cases=self._cases,
+            cases=self._plan.declared,
             targets=self._asked.targets,
             product=self._asked.product,
         )

@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 import torch
 
-from harness.cases.call_plan import Step, make_plan
+from harness.cases.call_plan import Step
 from harness.cases.seeds import POOL
 from harness.wire import findings, limits, signatures
 from harness.wire.case_specs import CaseSpec
@@ -68,7 +68,7 @@ class Trial:
         self._link = link
         self._begin = begin
         self._task = begin.task
-        self._plan = make_plan(begin.task, begin.seed, begin.source, exam=begin.exam)
+        self._plan = begin.plan
         self._limits = begin.limits
         self._problem = problem
         self._sandbox: tuple[Layer, ...] = ()
@@ -295,10 +295,8 @@ class Trial:
 
     def _specifications_ahead(self) -> msgspec.Raw:
         """Of the hidden cases that a GPU will run, where one does next."""
-        plan = make_plan(self._task.at_gpu_sizes, self._begin.seed, self._begin.source, exam=self._begin.exam)
-        hidden = [step.case.case for step in plan.execution if step.case.hidden]
         found: list[CaseSpec] = []
-        for case in hidden:
+        for case in self._begin.further_cases:
             with suppress(BadProblem):  # left out there as well
                 found += self._problem.specifications((case,))
         return msgspec.Raw(msgspec.msgpack.encode(found))
