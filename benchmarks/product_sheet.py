@@ -16,13 +16,10 @@ _INTRODUCTION = """\
 For people who read an efficiency (IO utilisation, MFU) or an estimate and ask which numbers it uses. `python -m
 benchmarks.product_sheet` writes this page from the product tables of the judge; a test keeps both equal.
 
-| question | answer |
-| --- | --- |
-| Which devices have an efficiency? | only these products. PCI id, name, units, memory and partition mode must all match; any other device is unknown |
-| Which peaks are they? | the vendor's, dense, at boost clock |
-| What is *achievable*, `(a)`? | a figure that the vendor publishes as reached; NVIDIA publishes none |
-| How sure are the numbers? | written from the [sources](#sources), most of them from memory |
-| What was checked on a device? | PCI id, name, units, L2, memory and highest clock of the H200. **No AMD GPU was ever used** |
+- Only these products have an efficiency. PCI id, name, units, memory and partition mode must all match; any other device is unknown.
+- Peaks are the vendor's, dense, at boost clock. `(a)` is *achievable*: a figure that the vendor publishes as reached (NVIDIA: none).
+- The numbers were written from the [sources](#sources), most of them from memory.
+- Checked on a device: PCI id, name, units, L2, memory and highest clock of the H200. **No AMD GPU was ever used.**
 
 A time is *suspect* in three cases:
 
