@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from harness.hardware.partitions import NoPart, part
 from harness.hardware.product import Product, numbers
@@ -13,17 +13,21 @@ _DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8", "int8"
 _INTRODUCTION = """\
 # Products and their peaks
 
-Written by `python -m benchmarks.product_sheet`; a test keeps it equal to `harness/hardware/products_amd.py` and `products_nvidia.py`.
+For people who read an efficiency (IO utilisation, MFU) or an estimate and ask which numbers it uses. `python -m
+benchmarks.product_sheet` writes this page from the product tables of the judge; a test keeps both equal.
 
-Efficiency (IO utilisation, MFU) is shown for these products only. A device is recognised by PCI identity, name, units, memory
-and partition mode together (`harness/hardware/recognition.py`); one that does not fit in every respect is unknown, and nothing is
-said of its efficiency. Peaks are the vendors', dense, at boost clock. *Achievable* is what the vendor itself publishes as
-reached; NVIDIA publishes none. Numbers were written down from the sources named below, most from memory of them.
-Checked on a device: the PCI id, name, units, L2, memory and highest clock of the H200. No other product was at hand, **no AMD GPU among them**.
+- Only these products have an efficiency. PCI id, name, units, memory and partition mode must all match; any other device is unknown.
+- Peaks are the vendor's, dense, at boost clock. `(a)` is *achievable*: a figure that the vendor publishes as reached (NVIDIA: none).
+- The numbers were written from the [sources](#sources), most of them from memory.
+- Checked on a device: PCI id, name, units, L2, memory and highest clock of the H200. **No AMD GPU was ever used.**
 
-A time is *suspect* (`harness/stages/timing/efficiency.py`) when the bytes that no cache can have held would need more than peak bandwidth,
-when bytes beyond L2 would need more than the last-level cache's, or when FLOPs pass the fastest units of their dtype at the
-highest clock. What the caches can hold has no limit where no cache speed is published.
+A time is *suspect* in three cases:
+
+1. Bytes that no cache can hold would need more than peak bandwidth.
+2. Bytes beyond L2 would need more than the bandwidth of the last-level cache.
+3. FLOPs would need more than the fastest units of their dtype at the highest clock.
+
+If no speed of a cache is published, bytes that fit into it have no limit.
 """
 
 
@@ -41,24 +45,31 @@ def sheet() -> str:
                     "units",
                     "memory",
                     "TB/s",
-                    "L2",
-                    "last level",
+                    "L2, MiB",
+                    "last level, MiB",
                     "W",
-                    "a package",
                 ),
                 (_device(one) for one in PRODUCTS),
             ),
-            "\n## Peaks, TFLOP/s (TOP/s for int8)\n\nMatrix units; the last columns are vector units. `(a)` is what the vendor publishes as achievable.\n",
+            "\n## Peaks, TFLOP/s (TOP/s for int8)\n\nMatrix units; the last two columns are vector units.\n",
+            *_table(("products", *_DTYPES, "vector float64", "vector float32"), _peak_rows()),
+            "\n## Partitions\n\nOne device per mode, with the memory speed that it reaches while its neighbours are idle. A mode is left out, and has no\nefficiency, if its share of a shared memory is not published.\n",
             *_table(
-                ("product", *_DTYPES, "vector float64", "vector float32"), (_peaks(one) for one in PRODUCTS)
-            ),
-            "\n## Partitions\n\nOne device of each mode; memory speed is what it reaches while its neighbours rest. Modes whose\nshare of a memory that several devices use is not published are left out, and have no efficiency.\n",
-            *_table(
-                ("device", "units", "dies", "memory", "TB/s", "L2", "last level", "float16 TFLOP/s"),
+                (
+                    "device",
+                    "units",
+                    "dies",
+                    "memory",
+                    "TB/s",
+                    "L2, MiB",
+                    "last level, MiB",
+                    "float16 TFLOP/s",
+                ),
                 (_partition(one) for one in _partitions()),
             ),
             "\n## Sources\n",
-            *(f"- **{one.name}**: {_sources(one)}" for one in PRODUCTS),
+            "*The rest* means all numbers of these products that no other line names.\n",
+            *_sources(),
             "",
         ]
     )
@@ -71,15 +82,23 @@ def _device(one: Product) -> tuple[str, ...]:
         speed += f" ({one.achievable_bytes_per_s / 1e12:.4g} a)"
     last = _mib(one.last_level_bytes) if one.last_level_bytes else "-"
     if one.last_level_bytes_per_s:
-        last += f", {one.last_level_bytes_per_s / 1e12:.4g} TB/s"
+        last += f" at {one.last_level_bytes_per_s / 1e12:.4g} TB/s"
     return (
         one.name, one.target, ids, f"{one.compute_units}", _memory(one), speed, _mib(one.l2_bytes), last,
-        f"{one.power_w}", f"{one.package_devices}",
+        f"{one.power_w}",
     )  # fmt: skip
 
 
+def _peak_rows() -> Iterable[tuple[str, ...]]:
+    """Products with the same peaks share a row."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for product in PRODUCTS:
+        names.setdefault(_peaks(product), []).append(product.name)
+    return ((", ".join(same), *peaks) for peaks, same in names.items())
+
+
 def _peaks(one: Product) -> tuple[str, ...]:
-    cells = [one.name]
+    cells = []
     for dtype in _DTYPES:
         cell = f"{one.matrix_flops[dtype] / 1e12:g}" if dtype in one.matrix_flops else "-"
         if dtype in one.achievable_flops:
@@ -106,13 +125,25 @@ def _partition(one: Product) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _sources(one: Product) -> str:
-    """Fields by source, in the order of the fields."""
-    fields: dict[str, list[str]] = {}
-    for name in numbers():
-        if name in one.sources:
-            fields.setdefault(one.sources[name], []).append(name)
-    return "; ".join(f"{source} ({', '.join(names)})" for source, names in fields.items())
+def _sources() -> Iterable[str]:
+    """Lines of products by source; the source of most of a product's fields has "the rest" of them."""
+    products: dict[tuple[str, str], list[Product]] = {}
+    for product in PRODUCTS:
+        sources = [product.sources[field] for field in numbers() if field in product.sources]
+        main = max(dict.fromkeys(sources), key=sources.count)
+        for source in dict.fromkeys(sources):
+            fields = [field for field in numbers() if product.sources.get(field) == source]
+            words = "the rest" if source == main else ", ".join(fields)
+            products.setdefault((source, words), []).append(product)
+    for (source, words), named in products.items():
+        yield f"- {source}: {words} of {_names(named)}"
+
+
+def _names(products: Sequence[Product]) -> str:
+    siblings = [product for product in PRODUCTS if product.vendor_id == products[0].vendor_id]
+    if len(products) == len(siblings):
+        return f"all {'AMD' if products[0].target.startswith('gfx') else 'NVIDIA'} products"
+    return ", ".join(product.name for product in products)
 
 
 def _memory(one: Product) -> str:
@@ -123,7 +154,7 @@ def _memory(one: Product) -> str:
 
 
 def _mib(size: int) -> str:
-    return f"{size / (1 << 20):g} MiB"
+    return f"{size / (1 << 20):g}"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterable[str]:
