@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.hardware.partitions import NoPart, part
 from harness.hardware.product import Product, numbers
-from harness.hardware.recognition import PRODUCTS
+from harness.hardware.product_tables import PRODUCTS
 
 _DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8", "int8")
 _INTRODUCTION = """\

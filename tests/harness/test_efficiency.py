@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.hardware.partitions import part
 from harness.hardware.product import Product
-from harness.hardware.recognition import PRODUCTS, find_product
+from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
 from suites import load_task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.hardware.recognition import find_product
+from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages.estimates.roofline import estimate
 from harness.wire.evaluation import SampledTraffic, Traffic

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.hardware.recognition import Recognised, find_product
+from harness.hardware.product_tables import find_product
+from harness.hardware.recognition import Recognised
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, larger
 from harness.wire.evaluation import ErrorReport, Verdict

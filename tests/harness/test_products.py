@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.product_sheet import sheet
 from harness.hardware.product import GIB, Product, numbers
-from harness.hardware.recognition import PRODUCTS, find_product, identify, recognise
+from harness.hardware.product_tables import PRODUCTS, find_product
+from harness.hardware.recognition import identify, recognise
 from harness.hardware.targets import hardware, target, targets
 
 AMD, NVIDIA = 0x1002, 0x10DE

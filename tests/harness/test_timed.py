@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from harness.cases.seeds import derive
-from harness.hardware.recognition import find_product
+from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.node.telemetry import Point, Watched
 from harness.stages import slot_evaluation
