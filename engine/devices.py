@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from harness.processes.quarantine import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from sessions.events import DeviceAwaited, DeviceQuarantined, Event, NodePaused, NodeResumed
 
 
-def device_event(told: DeviceTold) -> Event:
+def device_event(told: DeviceEvent) -> Event:
     """The event that stands for it in the journal."""
     match told:
         case LeaseAwaited():

@@ -38,7 +38,7 @@ from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry import Telemetry
-from harness.processes.quarantine import DeviceTold
+from harness.processes.quarantine import DeviceEvent
 from sessions.errors import SessionsError
 from sessions.events import (
     DecisionMade,
@@ -204,7 +204,7 @@ class Engine:
         budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, prices=plan.prices)
         budget.restore(recorder.state)
 
-        def on_device(told: DeviceTold) -> None:
+        def on_device(told: DeviceEvent) -> None:
             recorder.record(device_event(told))
 
         async with DevicePool(plan.devices, session=self._live.session, on_device=on_device) as pool:

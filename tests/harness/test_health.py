@@ -13,7 +13,7 @@ from harness import Device, DevicePool, Evaluation, Verdict
 from harness.node.leases import VARIABLE, holders
 from harness.processes import quarantine as module
 from harness.processes.pool import Slot
-from harness.processes.quarantine import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.processes.servers import ForkServer
 from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
 from tests.support.engines import until
@@ -31,7 +31,7 @@ class Told:
 
     def __init__(self) -> None:
         self.wrong: dict[str, str] = {}
-        self.events: list[DeviceTold] = []
+        self.events: list[DeviceEvent] = []
         self.probed: list[str] = []
         self.changed = asyncio.Event()
 
@@ -39,11 +39,11 @@ class Told:
         self.probed.append(device.name)
         return self.wrong.get(device.name, "")
 
-    def hear(self, told: DeviceTold) -> None:
+    def hear(self, told: DeviceEvent) -> None:
         self.events.append(told)
         self.changed.set()
 
-    async def until(self, kind: type[DeviceTold]) -> None:
+    async def until(self, kind: type[DeviceEvent]) -> None:
         async with asyncio.timeout(30):
             while not any(isinstance(one, kind) for one in self.events):
                 self.changed.clear()
