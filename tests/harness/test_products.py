@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from benchmarks.product_sheet import sheet
 from harness.hardware.product import GIB, Product, numbers
 from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.hardware.recognition import identify, recognise
@@ -115,10 +112,3 @@ def test_a_mig_slice_has_the_share_of_its_units_and_its_memory() -> None:
     half = identify(NVIDIA, 0x20B0, "NVIDIA A100-SXM4-40GB MIG 3g.20gb", 42, int(19.5 * GIB))
     assert half is not None
     assert half.memory_bytes_per_s == pytest.approx(1.555e12 / 2)
-
-
-def test_the_page_of_the_documentation_is_the_table() -> None:
-    page = Path(__file__).parents[2] / "docs" / "hardware.md"
-    assert page.read_text(encoding="utf-8") == sheet(), (
-        "write it anew: python -m benchmarks.product_sheet > docs/hardware.md"
-    )
