@@ -1,4 +1,7 @@
-"""Prints the folders of compiled kernels before and after a process on a GPU asks for `vector_add`'s, up to its launch; run by a test."""
+"""Prints, as JSON, the compiled kernels in the cache before and after a process with a GPU asks for `vector_add`.
+
+The process stops before the launch; its driver is fake.
+"""
 
 import json
 import os
@@ -13,7 +16,7 @@ from triton.backends.compiler import GPUTarget
 
 
 class Driver:
-    """Of a GPU that is not here."""
+    """Driver of a fake GPU."""
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cuda", 90, 32)
@@ -34,9 +37,9 @@ import kernels  # noqa: E402 -- asks the driver at its import
 
 
 def compiled() -> list[str]:
-    """Places of binaries, which their keys name."""
+    """Paths of the compiled binaries in the cache."""
     folder = Path(os.environ["TRITON_CACHE_DIR"])
-    return sorted(str(one.relative_to(folder)) for one in folder.glob("*/*.cubin"))
+    return sorted(str(binary.relative_to(folder)) for binary in folder.glob("*/*.cubin"))
 
 
 before = compiled()

@@ -1,4 +1,4 @@
-"""`vector_add` with changes, and a short judging of it."""
+"""Variants of `vector_add` from a template, judged on few cases; for tests of what a candidate may write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import triton.language as tl
 
 @triton.jit
 def unused(value):
-    """Zero, of whatever a compiler cannot tell beforehand."""
+    """Always zero, but no compiler can know that."""
     return tl.where(value == 12345, 1.0, 0.0)
 
 
@@ -51,7 +51,7 @@ def addition(
     parameters: str = "",
     arguments: str = ", BLOCK=1024",
 ) -> str:
-    """The source of a `vector_add`: with lines in its module, its kernel and its host function."""
+    """Source of a `vector_add` with extra lines in its module, its kernel and its host function."""
     return _SOURCE.format(
         module=textwrap.dedent(module),
         kernel=textwrap.indent(textwrap.dedent(kernel), "    "),
@@ -64,10 +64,10 @@ def addition(
 
 
 async def judge_addition(
-    pool: DevicePool, source: str, on: str = "gfx942", cases: tuple[str, ...] = ("fp32-ragged",)
+    pool: DevicePool, source: str, target_name: str = "gfx942", cases: tuple[str, ...] = ("fp32-ragged",)
 ) -> Evaluation:
-    """The evaluation of a `vector_add` on these cases and the hidden ones."""
+    """Evaluates a `vector_add` on the named cases and the hidden cases."""
     task = load_task("vector_add")
-    kept = tuple(case for case in task.cases if case.name in cases)
-    task = msgspec.structs.replace(task, cases=kept)
-    return await evaluate(source, task, pool=pool, targets=[target(on)], seed=1)
+    selected = tuple(case for case in task.cases if case.name in cases)
+    task = msgspec.structs.replace(task, cases=selected)
+    return await evaluate(source, task, pool=pool, targets=[target(target_name)], seed=1)

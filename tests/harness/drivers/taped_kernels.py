@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- as kernels are written
-"""Kernels whose programs differ in what they do; imported in subprocesses alone."""
+"""Kernels whose programs take different paths; only subprocesses import this module."""
 
 import torch
 import triton
@@ -10,7 +10,7 @@ SCALE = tl.constexpr(2)
 
 
 def inputs(name: str, number: int) -> dict:
-    """Of the call with this number; sizes change with the last call."""
+    """Inputs of one numbered call; the last call has different sizes."""
     columns = COLUMNS + 3 * (number == 2)
     x = torch.randn(ROWS, columns)
     if name == "asserts":
@@ -188,8 +188,8 @@ def scaled_kernel(x, out, columns, BLOCK: tl.constexpr):
     tl.store(out + row * columns + at, values * SCALE, mask=at < columns)
 
 
-def other_globals(number, x):
-    """What a kernel names is another value in the second call, of the same shapes."""
+def changed_globals(number, x):
+    """Changes a global that the kernel reads, with shapes unchanged in the second call."""
     global SCALE
     SCALE = tl.constexpr((2, 2.5, True)[number])
     out = torch.empty_like(x)
@@ -206,15 +206,15 @@ def aliased_kernel(x, y, out, columns, BLOCK: tl.constexpr):
     tl.store(out + row * columns + at, values, mask=inside)
 
 
-def other_pointers(number, x):
-    """The tape of one launch serves others with other tensors, one of them for two parameters."""
+def changed_pointers(number, x):
+    """Launches one kernel with different tensors, once with one tensor for two parameters."""
     middle, out = torch.empty_like(x), torch.empty_like(x)
-    for given in ((x, x, middle), (x, middle, out), (out, x, middle)):
-        aliased_kernel[(ROWS,)](*given, x.shape[1], BLOCK=64)
+    for tensors in ((x, x, middle), (x, middle, out), (out, x, middle)):
+        aliased_kernel[(ROWS,)](*tensors, x.shape[1], BLOCK=64)
     return middle, out
 
 
 NAMES = (
     "rows", "branches", "loops", "asserts", "misses", "shares", "promises", "blocks", "rounds",
-    "other_globals", "other_pointers",
+    "changed_globals", "changed_pointers",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A task that allows its kernels to be given everything, one that is right for it, and ways to be wrong only there."""
+"""A task that allows every kind of input (offset, unaligned, strided, special values), with a correct kernel for it."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def doubled(x):
 
 
 def write_doubled(parent: Path, *, task: str = TASK, problem: str = PROBLEM) -> Task:
-    """The task, in a folder of its own."""
+    """Writes the task's folder below `parent` and reads it."""
     folder = write_folder(parent, name="doubled", task=task, problem=problem, cost=COST, baseline=BASELINE)
     return read_task(folder, suite="mine")
 
 
 def changed(*edits: tuple[str, str]) -> str:
-    """The right kernel with some of its text replaced; each old text stands in it exactly once."""
+    """The correct kernel with pieces of its text replaced; each old text occurs exactly once."""
     source = BASELINE
     for old, new in edits:
         assert source.count(old) == 1, old

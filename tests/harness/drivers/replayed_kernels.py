@@ -1,5 +1,5 @@
 # ruff: noqa: N803, SIM108 -- as kernels are written
-"""Honest entry points whose calls must replay; read as a candidate by `replaying.py`. Each returns `2 * x + 1`."""
+"""Honest entry points whose calls must replay; `replay_calls.py` reads this file as a candidate. Each returns `2 * x + 1`."""
 
 import functools
 
@@ -103,8 +103,8 @@ def increase_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) + 1, mask=offsets < n)
 
 
-def kept_workspace(x):
-    """The workspace lives from call to call, larger than what host contents may be."""
+def cached_workspace(x):
+    """Keeps a workspace between calls; the workspace is larger than a record's limit for host contents."""
     between, out = workspace(x.numel(), x.dtype), torch.empty_like(x)
     grid = (triton.cdiv(x.numel(), BLOCK),)
     double_kernel[grid](x, between, x.numel(), BLOCK=BLOCK)
@@ -159,7 +159,7 @@ def descriptor_kernel(x_desc, out_desc, BLOCK: tl.constexpr):
 
 def host_descriptors(x):
     out = torch.empty_like(x)
-    source, target = (TensorDescriptor(one, [x.numel()], [1], [BLOCK]) for one in (x, out))
+    source, target = (TensorDescriptor(tensor, [x.numel()], [1], [BLOCK]) for tensor in (x, out))
     descriptor_kernel[(triton.cdiv(x.numel(), BLOCK),)](source, target, BLOCK)
     return out
 
@@ -199,7 +199,7 @@ def table_kernel(x_ptr, table_ptr, out_ptr, n, entries, BLOCK: tl.constexpr):
 
 
 def module_table(x):
-    """A table of some thousand entries, made on import."""
+    """Reads a table of some thousand entries that the import made."""
     out = torch.empty_like(x)
     table_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, SHIFTS, out, x.numel(), SHIFTS.numel(), BLOCK)
     return out
@@ -229,7 +229,7 @@ def addressed_kernel(pointers_ptr, n, BLOCK: tl.constexpr):
 
 
 def addresses(x):
-    """As grouped matrix products are given their operands."""
+    """Passes addresses in a tensor, as grouped matrix products do."""
     out = torch.empty_like(x)
     pointers = torch.tensor([x.data_ptr(), out.data_ptr()], device=x.device)
     addressed_kernel[(triton.cdiv(x.numel(), BLOCK),)](pointers, x.numel(), BLOCK)
@@ -237,7 +237,7 @@ def addresses(x):
 
 
 def reads_a_size(x):
-    """The host reads one number that decides the launch."""
+    """Reads one number on the host, which sets the grid."""
     length = torch.tensor([x.numel()], device=x.device)
     out = torch.empty_like(x)
     affine_kernel[(triton.cdiv(int(length.item()), BLOCK),)](x, out, int(length))
@@ -245,7 +245,7 @@ def reads_a_size(x):
 
 
 def reads_an_input(x):
-    """The host reads an element of its input, as of cumulative lengths."""
+    """Reads an element of the input on the host, as code for cumulative lengths does."""
     block = 64 if x[0].item() > 0 else 256
     out = torch.empty_like(x)
     affine_kernel[(triton.cdiv(x.numel(), block),)](x, out, x.numel(), BLOCK=block)

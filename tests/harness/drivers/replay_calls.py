@@ -1,4 +1,4 @@
-"""Records calls in a forked process, replays them in this one, and prints what came of it, as JSON; run by the tests."""
+"""Records calls in a forked process, replays them in this process, and prints the outcomes as JSON."""
 
 import gc
 import json
@@ -25,7 +25,7 @@ SIZES = (40, 480)
 
 
 class Recorded(msgspec.Struct):
-    """What a guest would send of its calls."""
+    """Results of the calls of one entry point, as a guest would send them."""
 
     right: list[bool]
     why: list[str]
@@ -33,29 +33,29 @@ class Recorded(msgspec.Struct):
     error: str = ""
 
 
-def given(size, seed):
+def make_input(size, seed):
     return torch.randn(size, generator=torch.Generator().manual_seed(seed))
 
 
-def recorded(file, source, name):
-    """In a process of its own, as candidates patch what they run on."""
+def record_calls(file, source, name):
+    """Runs and records four calls of one entry point; runs in a fork, because candidates patch their process."""
     watch.count_host_elements()
     module = import_candidate(file, source)
     recorder = record.Recorder(str(file))
-    found = Recorded([], [], [])
+    results = Recorded([], [], [])
     for size in SIZES * 2:
-        x = given(size, size)
-        want = x * 2 + 1
+        x = make_input(size, size)
+        expected = x * 2 + 1
         with interpreter.observe({"x": x}) as seen:
             watched = watch.OperatorWatch(seen, str(file), recorder)
             recorder.begin({"x": x})
             with watched:
                 out = getattr(module, name)(x)
-        made, why = recorder.finish([out])
-        found.right.append(bool(torch.allclose(out, want)))
-        found.why.append(why)
-        found.records.append(made)
-    return found
+        call_record, why = recorder.finish([out])
+        results.right.append(bool(torch.allclose(out, expected)))
+        results.why.append(why)
+        results.records.append(call_record)
+    return results
 
 
 def in_a_fork(work):
@@ -75,19 +75,22 @@ def in_a_fork(work):
 
 
 def outcome(replayer, record, size):
-    """What a replay on other values says, on the call's own where Python read values; `refused` where it cannot be made."""
-    values = given(size, size + 1)
+    """Replays a call on different values and compares the output; `refused` if the replay fails.
+
+    A call whose host code read values is replayed on its own values.
+    """
+    values = make_input(size, size + 1)
     try:
         try:
             replayer.run(record, {"x": values.clone()}, backwards=True)
         except Diverged:
-            values = given(size, size)
+            values = make_input(size, size)
             replayer.run(record, {"x": values.clone()}, backwards=True)
-        got, origins = replayer.output(record.returned[0])
+        output, origins = replayer.output(record.returned[0])
     except Exception as error:  # noqa: BLE001 -- whatever a kernel raises
         return {"refused": f"{type(error).__name__}: {error}"}
     return {
-        "right": bool(torch.allclose(got, values * 2 + 1)),
+        "right": bool(torch.allclose(output, values * 2 + 1)),
         "origins": origins,
         "touched": list(replayer.touched()),
     }
@@ -96,20 +99,25 @@ def outcome(replayer, record, size):
 def main():
     interpreter.prepare(target("gfx942"))
     record.install()
-    gc.freeze()  # as the fork server does: what the imports left is no candidate's
-    source = (Path(__file__).parent / "replay_honest.py").read_text(encoding="utf-8")
+    gc.freeze()  # as the fork server does: objects of the imports do not belong to a candidate
+    source = (Path(__file__).parent / "replayed_kernels.py").read_text(encoding="utf-8")
     report = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in sys.argv[1:]:
-            gc.freeze()  # what replays hold is no candidate's either
+            gc.freeze()  # objects of replays do not belong to a candidate either
             file = Path(folder) / "kernel.py"
-            found = in_a_fork(lambda name=name, file=file: recorded(file, source, name))
+            results = in_a_fork(lambda name=name, file=file: record_calls(file, source, name))
             replayer = Replayer(source, str(file), ())
             replays = [
-                {"refused": "no record"} if made is None else outcome(replayer, made, size)
-                for size, made in zip(SIZES * 2, found.records, strict=True)
+                {"refused": "no record"} if call_record is None else outcome(replayer, call_record, size)
+                for size, call_record in zip(SIZES * 2, results.records, strict=True)
             ]
-            report[name] = {"right": found.right, "why": found.why, "error": found.error, "replays": replays}
+            report[name] = {
+                "right": results.right,
+                "why": results.why,
+                "error": results.error,
+                "replays": replays,
+            }
     print(json.dumps(report))  # noqa: T201
 
 

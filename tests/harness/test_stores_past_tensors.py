@@ -1,4 +1,7 @@
-"""The mark behind what a candidate allocates on a GPU, on memory of this process: told where it is stored over, and no more."""
+"""Protects the detection of stores past a tensor that a candidate allocated on a GPU.
+
+The judge writes a mark behind each tensor; these tests use host memory instead of a GPU's.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ pytestmark = pytest.mark.judge
 
 
 def marked(block: torch.Tensor, size: int) -> tuple[GpuObservation, torch.Tensor]:
-    """A tensor at the begin of a block, and an observation that marked the rest of it."""
+    """A tensor at the start of a block, and an observation that marked the rest of the block."""
     storage = torch._C._construct_storage_from_data_pointer(block.data_ptr(), block.device, size)
     tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
     observation = GpuObservation()
@@ -21,7 +24,7 @@ def marked(block: torch.Tensor, size: int) -> tuple[GpuObservation, torch.Tensor
     return observation, tensor
 
 
-def test_a_store_behind_a_tensor_is_told() -> None:
+def test_store_past_a_tensor_is_reported() -> None:
     block = torch.zeros(512, dtype=torch.uint8)
     observation, tensor = marked(block, 400)
     tensor.fill_(7)
@@ -32,7 +35,7 @@ def test_a_store_behind_a_tensor_is_told() -> None:
     assert observation.missed_stores == ["a kernel stored past the end of a tensor that the candidate made"]
 
 
-def test_what_was_given_back_or_moved_may_be_stored_over() -> None:
+def test_store_past_a_freed_tensor_is_ignored() -> None:
     block = torch.zeros(512, dtype=torch.uint8)
     observation, tensor = marked(block, 400)
     del tensor

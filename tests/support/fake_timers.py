@@ -1,4 +1,7 @@
-"""Timers for a clock without a GPU: threads that speak a timer's messages; latencies are simulated, outputs the oracle's."""
+"""Fake timers for tests of the clock: threads that answer a timer's messages without a GPU.
+
+Latencies are simulated; outputs are the oracle's. `bench` makes the usual set-up, `on` changes one kind of answer.
+"""
 
 from __future__ import annotations
 
@@ -66,20 +69,20 @@ from suites.tolerances import dtype_of
 
 FLOOR = Floor(empty_ms=0.002, copies=())
 Behaviour = Callable[["FakeTimer", Any], "TimerReport | None"]
-"""What a timer answers in place of the usual; `None` for the usual."""
+"""Returns a timer's answer to a request, or `None` for the usual answer."""
 
 
 class Dies(Exception):
-    """The timer's process ends."""
+    """Ends the timer, as if its process died."""
 
 
 class Silent(Exception):
-    """The timer says nothing any more."""
+    """Makes the timer stop answering."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One request as a timer met it."""
+    """One request that a timer received."""
 
     timer: FakeTimer
     request: TimerRequest
@@ -91,31 +94,31 @@ class Event:
 
 @dataclass(slots=True)
 class Bench:
-    """Stands in the place of the device, and of the engine (`clock.Engine`)."""
+    """Replaces the device and the engine (`clock.Engine`); records requests and calls."""
 
     task: Task
     ms: dict[str, float]
-    """Latency by side, of every case."""
+    """Latency of every case, by side."""
     bias: float = 0.0005
-    """Relative, of a process."""
+    """Relative standard deviation between processes."""
     noise: float = 0.0005
-    """Relative, of a sample."""
+    """Relative standard deviation between samples."""
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
-    """By side."""
-    shorter: dict[str, float] = field(default_factory=dict)
-    """Seconds that the candidate has for an answer of this kind, where it is not the usual."""
-    meets: bool = False
-    """Whether samples wait a moment for another timer's, so that two at once are sure to be seen."""
-    leaves_at: int = -1
-    """Words of life after which the engine is gone."""
+    """Changed behaviour by side."""
+    answer_limits_s: dict[str, float] = field(default_factory=dict)
+    """Seconds that a candidate has for an answer, by the answer's kind; the usual limit for other kinds."""
+    waits_for_overlap: bool = False
+    """Whether each sample waits a moment for a second timer, so that two samples at once are certain to be seen."""
+    gone_at: int = -1
+    """Number of the `alive` call at which the engine is gone."""
     at_lease: Callable[[], None] | None = None
-    """What happens when the device is asked for."""
+    """Runs when the clock asks for the device."""
     started: list[FakeTimer] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-    """By the clock, of the engine."""
-    together: int = 0
-    """The most timers that were sampled at once."""
+    engine_calls: list[str] = field(default_factory=list)
+    """The clock's calls of the engine, in order."""
+    most_at_once: int = 0
+    """Largest number of timers that were sampled at the same time."""
     problem: Problem = field(init=False)
     _active: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -124,27 +127,29 @@ class Bench:
         self.problem = Problem(self.task)
 
     def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
-        """More timers."""
-        self.asked.append(f"timers {','.join(sides)} x{count}{' instead' if instead else ''}")
-        first = max((one.pair for one in self.started), default=-1) + 1
+        """Starts `count` timers of each side."""
+        self.engine_calls.append(f"timers {','.join(sides)} x{count}{' instead' if instead else ''}")
+        first = max((timer.pair for timer in self.started), default=-1) + 1
         return [self._start(side, pair) for pair in range(first, first + count) for side in sides]
 
     def lease(self) -> None:
-        """At once."""
-        self.asked.append("lease")
+        """Records the request; the device is free at once."""
+        self.engine_calls.append("lease")
         if self.at_lease is not None:
             self.at_lease()
 
     def alive(self) -> None:
-        """`ChannelClosed` once the engine is gone."""
-        self.asked.append("alive")
-        if self.asked.count("alive") == self.leaves_at:
+        """Raises `ChannelClosed` once the engine is gone."""
+        self.engine_calls.append("alive")
+        if self.engine_calls.count("alive") == self.gone_at:
             raise ChannelClosed("the other side is gone")
 
-    def met(self, side: str, kind: type[Any]) -> list[Any]:
+    def requests(self, side: str, kind: type[Any]) -> list[Any]:
         """Requests of one kind to one side, in order."""
         return [
-            one.request for one in self.events if one.timer.side == side and isinstance(one.request, kind)
+            event.request
+            for event in self.events
+            if event.timer.side == side and isinstance(event.request, kind)
         ]
 
     def measure(
@@ -156,7 +161,7 @@ class Bench:
         effort: Effort = WHOLE,
         energy_s: float = 0.0,
     ) -> Measured:
-        """What the clock finds. Its timers were let go when this returns."""
+        """Runs the clock and returns its result; all timers have ended when this returns."""
         measure = Measure(
             task=self.task,
             sources=dict.fromkeys(self.ms, source),
@@ -177,16 +182,16 @@ class Bench:
             clock.close()
             for timer in self.started:
                 timer.join(60)
-            assert not any(timer.is_alive() for timer in self.started), "a timer was not let go"
+            assert not any(timer.is_alive() for timer in self.started), "a timer did not end"
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """While a timer is sampled."""
+        """Counts a timer as sampled inside the block."""
         with self._changed:
             self._active += 1
-            self.together = max(self.together, self._active)
+            self.most_at_once = max(self.most_at_once, self._active)
             self._changed.notify_all()
-            if self.meets:
+            if self.waits_for_overlap:
                 self._changed.wait_for(lambda: self._active > 1, timeout=0.002)
         yield
         with self._changed:
@@ -201,31 +206,31 @@ class Bench:
 
 
 class _Link(TimerLink):
-    """A timer's link, with limits that a test can wait for."""
+    """A timer's link with time limits that are short enough for a test."""
 
     def __init__(self, bench: Bench, channel: Channel, side: str, pair: int) -> None:
         super().__init__(channel, side=side, pair=pair, pid=os.getpid(), answer_bytes=ANSWER_BYTES)
         self._bench = bench
 
     def receive(self, wanted: Any, *, wall_s: float) -> Any:
-        short = self._bench.shorter.get(wanted.__name__) if self.side == CANDIDATE else None
+        short = self._bench.answer_limits_s.get(wanted.__name__) if self.side == CANDIDATE else None
         return super().receive(wanted, wall_s=short or wall_s)
 
 
 class FakeTimer(threading.Thread):
-    """One timer. What it computes is right unless its side behaves otherwise."""
+    """One timer, whose outputs are right unless its side has a changed behaviour."""
 
     def __init__(self, bench: Bench, side: str, pair: int, end: socket.socket) -> None:
         super().__init__(daemon=True, name=f"{side} {pair}")
         self.bench, self.side, self.pair = bench, side, pair
         self._end = Channel(end)
         self._random = random.Random(f"{side} {pair}")
-        own = 1 + bench.bias * self._random.gauss(0, 1)
-        self.ms = bench.ms.get(side, bench.ms[CANDIDATE]) * own
+        process_bias = 1 + bench.bias * self._random.gauss(0, 1)
+        self.ms = bench.ms.get(side, bench.ms[CANDIDATE]) * process_bias
         self.case = ""
         self.arguments: tuple[Argument, ...] = ()
-        self.given: list[bytes] = []
-        """Inputs of each set, as bytes of an arena."""
+        self.input_sets: list[bytes] = []
+        """Inputs of each set, as the bytes of an arena."""
         self.size_bytes = 0
 
     def run(self) -> None:
@@ -251,7 +256,7 @@ class FakeTimer(threading.Thread):
             self._end.close()
 
     def usual(self, request: TimerRequest) -> TimerReport:
-        """What an honest timer answers."""
+        """The answer of an honest timer."""
         nonce = request.nonce
         match request:
             case Load():
@@ -273,19 +278,21 @@ class FakeTimer(threading.Thread):
             case Farewell():
                 return LeftBehind(nonce=nonce, patched=(), threads=0, children=0)
             case Reach():
-                return Done(nonce=nonce, problem="a timer of a script's reaches no device memory")
+                return Done(nonce=nonce, problem="a fake timer has no device memory")
 
-    def returned(self, request: Fetch, given: bytes | None = None) -> Returned:
-        """Parts of the oracle's outputs for what the timer holds now, or for these inputs."""
+    def returned(self, request: Fetch, arena_bytes: bytes | None = None) -> Returned:
+        """Parts of the oracle's outputs for the timer's current inputs, or for the inputs in `arena_bytes`."""
         outputs = tuple(
             OutputData(
                 type="torch.Tensor",
-                dtype=dtype_name(truth.dtype),
-                shape=tuple(truth.shape),
-                data=storage_bytes(truth.flatten()[start : start + count].clone()) if count else b"",
+                dtype=dtype_name(expected.dtype),
+                shape=tuple(expected.shape),
+                data=storage_bytes(expected.flatten()[start : start + count].clone()) if count else b"",
                 from_kernel=True,
             )
-            for truth, (start, count) in zip(self.truths(given), request.parts, strict=True)
+            for expected, (start, count) in zip(
+                self.expected_outputs(arena_bytes), request.parts, strict=True
+            )
         )
         return Returned(
             nonce=request.nonce,
@@ -299,18 +306,18 @@ class FakeTimer(threading.Thread):
             changed_output=False,
         )
 
-    def truths(self, given: bytes | None = None) -> list[torch.Tensor]:
-        """The oracle's outputs in the dtypes that a kernel writes."""
-        case = next(one for one in self.bench.task.cases if one.name == self.case)
-        truths = self.bench.problem.oracle(case, self.inputs(given))
+    def expected_outputs(self, arena_bytes: bytes | None = None) -> list[torch.Tensor]:
+        """The oracle's outputs, in the dtypes that a kernel writes."""
+        case = next(case for case in self.bench.task.cases if case.name == self.case)
+        outputs = self.bench.problem.oracle(case, self.inputs(arena_bytes))
         names = [dtype_of(output, case) for output in self.bench.task.outputs]
-        return [truth.to(getattr(torch, name)) for truth, name in zip(truths, names, strict=True)]
+        return [output.to(getattr(torch, name)) for output, name in zip(outputs, names, strict=True)]
 
-    def inputs(self, given: bytes | None = None) -> dict[str, Any]:
-        """The arguments, from an arena's bytes."""
+    def inputs(self, arena_bytes: bytes | None = None) -> dict[str, Any]:
+        """The call's arguments, opened from an arena's bytes."""
         memory = os.memfd_create("copy", os.MFD_CLOEXEC)
         try:
-            os.write(memory, self.given[0] if given is None else given)
+            os.write(memory, self.input_sets[0] if arena_bytes is None else arena_bytes)
             return open_arguments(memory, self.size_bytes, self.arguments)
         finally:
             os.close(memory)
@@ -323,14 +330,14 @@ class FakeTimer(threading.Thread):
                 request.arena_bytes,
             )
         if isinstance(request, BringBack):
-            os.pwrite(descriptors[0], self.given[request.copy % len(self.given)], 0)
+            os.pwrite(descriptors[0], self.input_sets[request.copy % len(self.input_sets)], 0)
             os.close(descriptors[0])
             return
-        given = [os.pread(descriptor, self.size_bytes, 0) for descriptor in descriptors]
+        input_sets = [os.pread(descriptor, self.size_bytes, 0) for descriptor in descriptors]
         for descriptor in descriptors:
             os.close(descriptor)
-        if given:
-            self.given = given
+        if input_sets:
+            self.input_sets = input_sets
 
 
 def _usual(_timer: FakeTimer, _request: TimerRequest) -> None:
@@ -338,20 +345,20 @@ def _usual(_timer: FakeTimer, _request: TimerRequest) -> None:
 
 
 def small(*names: str, task: str = "vector_add") -> Task:
-    """A task with these open cases alone, few elements each."""
-    found = load_task(task)
-    chosen = [case for case in found.cases if case.name in (names or ("fp32",))]
+    """The task with only the named open cases, at 257 elements each."""
+    loaded = load_task(task)
+    chosen = [case for case in loaded.cases if case.name in (names or ("fp32",))]
     cases = tuple(msgspec.structs.replace(case, cpu={"n": 257}) for case in chosen)
-    return msgspec.structs.replace(found, cases=cases)
+    return msgspec.structs.replace(loaded, cases=cases)
 
 
 def bench(*names: str, candidate: float = 0.5, baseline: float = 1.0, **options: Any) -> Bench:
-    """A candidate beside a baseline, in milliseconds."""
+    """A bench of one candidate and one baseline with latencies in milliseconds."""
     return Bench(small(*names), {BASELINE: baseline, CANDIDATE: candidate}, **options)
 
 
 def on(kind: type[Any], answer: Callable[[FakeTimer, Any], TimerReport | None]) -> Behaviour:
-    """Answers one kind of request so."""
+    """Behaviour that answers requests of one kind with `answer`."""
 
     def behave(timer: FakeTimer, request: TimerRequest) -> TimerReport | None:
         return answer(timer, request) if isinstance(request, kind) else None
@@ -380,7 +387,7 @@ def descriptors() -> int:
 
 @pytest.fixture(autouse=True)
 def no_descriptor_is_left() -> Iterator[None]:
-    """Of a module that imports it: around each of its tests."""
+    """Checks after each test of a module that imports this fixture that no file descriptor leaked."""
     before = descriptors()
     yield
     assert descriptors() <= before

@@ -1,4 +1,4 @@
-"""Compiles candidates of `kernels.py` for one target and prints the reports, as JSON; run by the tests."""
+"""Compiles candidates of `kernels.py` for one target and prints the reports as JSON."""
 
 import json
 import sys

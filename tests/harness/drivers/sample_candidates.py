@@ -1,4 +1,4 @@
-"""Samples the candidates of `sampled_kernels.py` at large sizes and prints the reports, as JSON; run by the tests."""
+"""Samples the candidates of `sampled_kernels.py` at large sizes and prints the reports as JSON."""
 
 import json
 import os
@@ -42,18 +42,18 @@ WORK = {
     "few": (tensor("x", 20, 1000),),
     "matmul": SQUARE,
     "swizzled": (*SQUARE, ArgumentSpec(name="dies", scalar=DIES)),
-    "skips_what_is_small": (tensor("x", 1 << 24),),
+    "skips_small_values": (tensor("x", 1 << 24),),
     "gathers": (tensor("keys", 1 << 22, dtype="int64"), tensor("table", 1 << 26)),
     "waits": (tensor("x", 1000),),
-    "looks_at_values": (tensor("x", 128, 1024),),
+    "branches_on_values": (tensor("x", 128, 1024),),
     "sums_rows": (tensor("values", 1 << 24), tensor("bounds", 8193, dtype="int64")),
     "sums_rows_by_length": (tensor("values", 1 << 24), tensor("bounds", 8193, dtype="int64")),
     "strides": (tensor("x", 1 << 26),),
-    "strides_whatever_is_raised": (tensor("x", 1 << 26),),
-    "never_asks": (tensor("x", 1 << 10),),
+    "strides_and_catches_all": (tensor("x", 1 << 26),),
+    "loops_without_memory": (tensor("x", 1 << 10),),
     "overflows": (tensor("x", 1 << 18, 16384, dtype="float16"),),
 }
-SECONDS = {"strides": 0.3, "strides_whatever_is_raised": 0.3, "never_asks": 0.3}
+SECONDS = {"strides": 0.3, "strides_and_catches_all": 0.3, "loops_without_memory": 0.3}
 ENTRIES = {"few": "one_pass", "swizzled": "matmul"}
 
 

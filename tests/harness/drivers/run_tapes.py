@@ -1,4 +1,4 @@
-"""Runs kernels with and without tapes and prints what came of both, as JSON; run by the tests."""
+"""Runs kernels with tapes and without tapes and prints both results as JSON."""
 
 import json
 import os
@@ -23,7 +23,7 @@ import taped_kernels  # noqa: E402 -- after the process is prepared, as a guest 
 
 
 class InPython:
-    """Programs as the interpreter runs them, each in Python."""
+    """Runs each program in Python, without a tape."""
 
     def __init__(self, function, arguments, **_) -> None:
         self.function, self.arguments = function, arguments
@@ -34,7 +34,7 @@ class InPython:
 
 
 taped = programs.Programs
-counts = {"by_tape": 0, "went_on": 0, "traced": 0}
+counts = {"by_tape": 0, "resumed": 0, "traced": 0}
 
 
 def counting(owner, name: str, key: str) -> None:
@@ -48,14 +48,14 @@ def counting(owner, name: str, key: str) -> None:
 
 
 counting(programs.tape.Tape, "run", "by_tape")
-counting(programs.tracing.Resume, "run", "went_on")
+counting(programs.tracing.Resume, "run", "resumed")
 counting(programs.tracing.Trace, "run", "traced")
 
 
 def call(name: str, calls: int) -> dict:
     torch.manual_seed(0)
     counts.update(dict.fromkeys(counts, 0))
-    found = []
+    results = []
     for number in range(calls):
         inputs = taped_kernels.inputs(name, number)
         with observe(inputs) as seen:
@@ -70,7 +70,7 @@ def call(name: str, calls: int) -> dict:
                     if trace.tb_frame.f_code.co_filename == taped_kernels.__file__:
                         raised += f" line {trace.tb_lineno}"
                     trace = trace.tb_next
-        found.append(
+        results.append(
             {
                 "raised": raised,
                 "outputs": [part.view(torch.uint8).tolist() for part in out],
@@ -83,7 +83,7 @@ def call(name: str, calls: int) -> dict:
                 "promises": seen.false_promises,
             }
         )
-    return {"found": found, **counts}
+    return {"results": results, **counts}
 
 
 seen = {}

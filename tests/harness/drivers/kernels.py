@@ -1,5 +1,5 @@
 # ruff: noqa: N803, BLE001 -- as kernels are written
-"""Small candidates for the tests of the interpreter and the compiler; imported in subprocesses alone."""
+"""Small candidates for the tests of the interpreter and the compiler; only subprocesses import this module."""
 
 import torch
 import triton
@@ -113,7 +113,8 @@ def at_least_32(configs, named_args, **kwargs):
     assert "a_ptr" in named_args
     kept = [config for config in configs if config.kwargs["BM"] >= 32]
     return [
-        triton.Config(dict(one.kwargs), num_warps=one.num_warps, num_stages=one.num_stages) for one in kept
+        triton.Config(dict(config.kwargs), num_warps=config.num_warps, num_stages=config.num_stages)
+        for config in kept
     ]
 
 
@@ -294,7 +295,7 @@ def described(x):
 
 
 def sizes_by_device(x):
-    """Asks the device what kernels ask, in as many ways as kernels do."""
+    """Queries the device in all the ways that kernels use."""
     target = triton.runtime.driver.active.get_current_target()
     properties = torch.cuda.get_device_properties(x.device)
     with torch.cuda.device(x.device), torch.cuda.stream(torch.cuda.current_stream()):
@@ -437,7 +438,7 @@ def scaled_dot(x, scale):
 
 @triton.jit
 def bfloat16_kernel(x_ptr, y_ptr, w_ptr, out_ptr, back_ptr, N: tl.constexpr):
-    """Each operation that bfloat16 has, one row of `out` each."""
+    """Runs every operation of bfloat16; each result is one row of `out`."""
     places = tl.arange(0, N)
     x, y, w = tl.load(x_ptr + places), tl.load(y_ptr + places), tl.load(w_ptr + places)
     tl.store(out_ptr + 0 * N + places, x + y)

@@ -1,4 +1,7 @@
-"""A sampler over a device that tells what a test says: `python -m tests.harness.telling SCRIPT`, a JSON list of readings."""
+"""A telemetry sampler whose device returns scripted readings.
+
+Run as `python -m tests.support.scripted_sampler READINGS`; READINGS is a JSON list of readings.
+"""
 
 import json
 import os
@@ -11,7 +14,7 @@ from harness.telemetry.sampler import Sampling, serve
 
 
 class Scripted:
-    """Tells one reading after the other, the last one for ever. `die` ends the process instead."""
+    """Returns the readings in order and repeats the last reading. A reading with `die` ends the process."""
 
     name = "nvml"
 
@@ -20,12 +23,12 @@ class Scripted:
         self._occupants: tuple[Occupant, ...] | None = None
 
     def read(self) -> Reading:
-        told = dict(self._readings.pop(0) if len(self._readings) > 1 else self._readings[0])
-        if told.pop("die", False):
+        fields = dict(self._readings.pop(0) if len(self._readings) > 1 else self._readings[0])
+        if fields.pop("die", False):
             os._exit(3)
-        pids = told.pop("pids", None)
+        pids = fields.pop("pids", None)
         self._occupants = None if pids is None else tuple(Occupant(pid) for pid in pids)
-        return Reading(at_s=time.monotonic(), **told)
+        return Reading(at_s=time.monotonic(), **fields)
 
     def occupants(self) -> tuple[Occupant, ...] | None:
         return self._occupants

@@ -1,4 +1,4 @@
-"""Runs the candidates of `kernels.py` in the interpreter and prints what was observed, as JSON; run by the tests."""
+"""Runs the candidates of `kernels.py` in the interpreter and prints the observations as JSON."""
 
 import json
 import os
@@ -23,7 +23,7 @@ LANGUAGE = (tl, tl.core, tl.math, tl.standard, tl.tensor)
 
 
 def language() -> dict:
-    return {(module.__name__, name): value for module in LANGUAGE for name, value in vars(module).items()}
+    return {(module.__name__, name): member for module in LANGUAGE for name, member in vars(module).items()}
 
 
 def call(name: str, right, **inputs) -> dict:
@@ -51,11 +51,11 @@ def call(name: str, right, **inputs) -> dict:
 
 
 def eight_bits(x: torch.Tensor) -> torch.Tensor:
-    """The nearest values of AMD's 8-bit format, saturated."""
+    """Rounds to AMD's 8-bit format and saturates."""
     return x.clamp(-240, 240).to(torch.float8_e4m3fnuz).float()
 
 
-def anything(_: torch.Tensor) -> bool:
+def any_output(_: torch.Tensor) -> bool:
     return True
 
 
@@ -76,13 +76,13 @@ def main() -> None:
     wide = torch.randn(16, 1024)
     u, v = torch.rand(256), torch.randn(256)
 
-    def recurred(factors, terms):
+    def expected_recurrence(factors, terms):
         states = [torch.tensor(0.0)]
         for factor, term in zip(factors, terms, strict=True):
             states.append(states[-1] * factor + term)
         return torch.stack(states[1:])
 
-    def near(out):
+    def near_product(out):
         return torch.allclose(out.float(), product, atol=1e-2, rtol=1e-2)
 
     print(  # noqa: T201
@@ -96,10 +96,10 @@ def main() -> None:
                     "past_the_end", lambda out: not out[:999].isnan().any(), x=guarded[1000:2000], y=y
                 ),
                 "softmax": call("softmax", lambda out: torch.allclose(out, torch.softmax(rows, 1)), x=rows),
-                "matmul": call("matmul", near, a=a, b=b),
-                "tuned_matmul": call("tuned_matmul", near, a=a, b=b),
+                "matmul": call("matmul", near_product, a=a, b=b),
+                "tuned_matmul": call("tuned_matmul", near_product, a=a, b=b),
                 "doubled": call("doubled", lambda out: torch.equal(out, tile * 2), x=tile),
-                "doubled_unchecked": call("doubled", anything, x=tile, check=False),
+                "doubled_unchecked": call("doubled", any_output, x=tile, check=False),
                 "described": call("described", lambda out: torch.equal(out, tile * 2), x=tile),
                 "histogram": call(
                     "histogram",
@@ -128,24 +128,29 @@ def main() -> None:
                 "through_float8": call(
                     "through_float8", lambda out: torch.equal(out, eight_bits(wide[0])), x=wide[0]
                 ),
-                "with_assembly": call("with_assembly", anything, x=wide[0]),
+                "with_assembly": call("with_assembly", any_output, x=wide[0]),
                 "scaled_dot": call(
                     "scaled_dot",
-                    anything,
+                    any_output,
                     x=torch.zeros(64, 64, dtype=torch.uint8),
                     scale=torch.zeros(64, 2, dtype=torch.uint8),
                 ),
                 "persistent": call("persistent", lambda out: torch.equal(out, x + y), x=x, y=y),
                 "amd_options": call("amd_options", lambda out: torch.equal(out, x + y), x=x, y=y),
-                "broken": call("broken", anything, x=x),
+                "broken": call("broken", any_output, x=x),
                 "flipped": call("flipped", lambda out: torch.equal(out, wide.flip(1)), x=wide),
                 "sorted_rows": call("sorted_rows", lambda out: torch.equal(out, wide.sort(1).values), x=wide),
                 "recurrence": call(
-                    "recurrence", lambda out: torch.allclose(out, recurred(u, v), atol=1e-5), x=u, y=v
+                    "recurrence",
+                    lambda out: torch.allclose(out, expected_recurrence(u, v), atol=1e-5),
+                    x=u,
+                    y=v,
                 ),
                 "recurrence_back": call(
                     "recurrence",
-                    lambda out: torch.allclose(out, recurred(u.flip(0), v.flip(0)).flip(0), atol=1e-5),
+                    lambda out: torch.allclose(
+                        out, expected_recurrence(u.flip(0), v.flip(0)).flip(0), atol=1e-5
+                    ),
                     x=u,
                     y=v,
                     backward=True,

@@ -1,4 +1,4 @@
-"""Times of processes as a clock tells them, made up by tests."""
+"""Made-up times of processes, in the form that the clock reports them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUIET = Window(source="", seconds=0.0)
 def process(
     side: str, pair: int, ms: float, *, case: str = "fp32", began_s: float = 0.0, **changes: Any
 ) -> ProcessTimes:
-    """Ten samples of about `ms` in two blocks."""
+    """Times of one process: ten samples of about `ms` in two blocks."""
     samples = tuple(ms * (1 + 0.0001 * number) for number in range(-2, 3))
     blocks = tuple(Block(began_s + at, began_s + at + 0.5, samples) for at in (0.0, 1.0))
     usual = ProcessTimes(

@@ -1,4 +1,7 @@
-"""The other ends of `Performance`: a clock that a test scripts, a pool without a GPU, and real processes in the place of timers."""
+"""Everything that `Performance` talks to, for tests without a GPU.
+
+A test scripts the clock; the pool's one GPU is fake; timers are real processes that do nothing.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,11 @@ from harness.worker.timing.messages import (
     Timer,
 )
 
-from .timings import GPU, QUIET, TASK
+from .process_times import GPU, QUIET, TASK
 
 
 class Server:
-    """Starts real processes that end only when they are told to, in the place of timers."""
+    """Starts `sleep` processes as timers; they end only on request."""
 
     def __init__(self) -> None:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
@@ -47,35 +50,35 @@ class Server:
 
     @property
     def alive(self) -> list[int]:
-        return [worker for worker, one in self.processes.items() if one.returncode is None]
+        return [worker for worker, process in self.processes.items() if process.returncode is None]
 
     async def spawn_for_another(self, role: str, **_: Any) -> tuple[Child, int, socket.socket]:
         assert role == "timer"
-        started = await asyncio.create_subprocess_exec("sleep", "600")
+        process = await asyncio.create_subprocess_exec("sleep", "600")
         worker = len(self.processes)
-        self.processes[worker] = started
+        self.processes[worker] = process
         child = Child(cast(ForkServer, self), worker, None)
-        waiting = asyncio.create_task(self._wait(child, started))
+        waiting = asyncio.create_task(self._wait(child, process))
         self._waiting.add(waiting)
         waiting.add_done_callback(self._waiting.discard)
         ours, theirs = socket.socketpair()
         theirs.close()
-        return child, started.pid, ours
+        return child, process.pid, ours
 
     def request_end(self, worker: int) -> None:
         self.ended.append(worker)
         self.processes[worker].kill()
 
-    async def _wait(self, child: Child, started: asyncio.subprocess.Process) -> None:
-        status = await started.wait()
+    async def _wait(self, child: Child, process: asyncio.subprocess.Process) -> None:
+        status = await process.wait()
         child.ended.set_result(Ended(worker=child.worker, status=status & 0xFF, leftover=0, killed=True))
 
 
 class Watch:
-    """Telemetry without a device."""
+    """Fake telemetry that records its calls."""
 
     def __init__(self) -> None:
-        self.words: list[str] = []
+        self.calls: list[str] = []
 
     async def state(self, _own: object = None) -> DeviceState:
         return DeviceState(product="X")
@@ -84,24 +87,24 @@ class Watch:
         return (await self.state()).energy_j is not None
 
     async def begin(self, _own: object = ()) -> None:
-        self.words.append("begin")
+        self.calls.append("begin")
 
     async def end(self) -> Watched:
-        self.words.append("end")
+        self.calls.append("end")
         return Watched(QUIET)
 
 
 class Pool:
-    """A pool with one GPU that is not there."""
+    """A pool with one fake GPU; records what still runs when the lease ends."""
 
     def __init__(self) -> None:
         self.server, self.watch = Server(), Watch()
         self.spares, self.kernels = Spares(cast(ForkServer, self.server)), KernelCache()
         self.at_release: list[int] | None = None
-        """Timers that lived when the lease was given back."""
+        """Timers that were alive when the lease was returned."""
         self.watching_at_release = False
         self.releasing: asyncio.Task[None] | None = None
-        """The end of the timers, and then of the lease."""
+        """Task that waits for the timers to end and then returns the lease."""
         self.allowed = TimeLimits()
 
     def telemetry(self, _device: Device) -> Watch:
@@ -112,9 +115,9 @@ class Pool:
 
     @asynccontextmanager
     async def using(self, _slot: object) -> AsyncIterator[None]:
-        self.watch.words.append("using")
+        self.watch.calls.append("using")
         yield
-        self.watch.words.append("used")
+        self.watch.calls.append("used")
 
     @asynccontextmanager
     async def timing(self, _slot: object) -> AsyncIterator[None]:
@@ -133,47 +136,50 @@ class Pool:
 
     def _release(self) -> None:
         self.at_release = self.server.alive
-        self.watching_at_release = self.watch.words.count("begin") != self.watch.words.count("end")
+        self.watching_at_release = self.watch.calls.count("begin") != self.watch.calls.count("end")
 
 
 class ScriptedClock:
-    """The judge's end of its channel, in a test's hands."""
+    """The judge's end of the channel, driven by a test's script."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._channel = AsyncChannel(end)
 
-    async def hear(self, kind: type[Any]) -> Any:
+    async def receive(self, kind: type[Any]) -> Any:
         request = JUDGE_REQUESTS.decode(await self._channel.receive())
         assert isinstance(request, kind)
         return request
 
-    async def tell(self, report: object) -> None:
+    async def send(self, report: object) -> None:
         await self._channel.send(ENCODER.encode(report))
 
-    async def started(self) -> Measure:
-        """To where the device is the clock's: six timers run."""
-        measure: Measure = await self.hear(Measure)
-        await self.tell(NeedTimers(sides=(BASELINE, CANDIDATE), count=3, instead=True))
-        timers = [await self.hear(Timer) for _ in range(6)]
-        assert [(one.side, one.pair) for one in timers] == [
+    async def reach_lease(self) -> Measure:
+        """Plays the protocol until the clock has the device's lease and six timers run."""
+        measure: Measure = await self.receive(Measure)
+        await self.send(NeedTimers(sides=(BASELINE, CANDIDATE), count=3, instead=True))
+        timers = [await self.receive(Timer) for _ in range(6)]
+        assert [(timer.side, timer.pair) for timer in timers] == [
             (side, pair) for pair in range(3) for side in (BASELINE, CANDIDATE)
         ]
-        await self.tell(LeaseWanted())
-        await self.hear(Leased)
+        await self.send(LeaseWanted())
+        await self.receive(Leased)
         return measure
 
-    def leave(self) -> None:
+    def close(self) -> None:
         self._channel.close()
 
 
 Script = Callable[[ScriptedClock, Pool], Coroutine[Any, Any, None]]
 
 
-async def timed(
+async def measure_with(
     script: Script, pool: Pool, *, cancel: bool = False, alone: Awaitable[int] | None = None, **options: Any
 ) -> Timing:
-    """What `measure` says to a clock of this script; cancelled when the script is over where that is asked for."""
+    """Returns the timing of `Performance.measure` when the clock follows `script`.
+
+    With `cancel`, the measurement is cancelled when the script ends.
+    """
     slot = SimpleNamespace(device=GPU, server=pool.server)
     performance = Performance(cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone)
     ours, theirs = socket.socketpair()
@@ -187,7 +193,7 @@ async def timed(
                 await scripted
             measuring.cancel()
         await asyncio.wait([measuring], timeout=60)
-        assert measuring.done(), "it goes on without end"
+        assert measuring.done(), "the measurement does not end"
         if pool.releasing is not None:
             await pool.releasing
         return await measuring
@@ -197,4 +203,4 @@ async def timed(
         with contextlib.suppress(asyncio.CancelledError, EOFError):
             await scripted
         channel.close()
-        clock.leave()
+        clock.close()

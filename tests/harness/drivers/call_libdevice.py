@@ -1,5 +1,8 @@
 # ruff: noqa: N803 -- as kernels are written
-"""Calls each function of `CALLS` in an interpreted kernel, for the target that is named, and prints the results as JSON; run by a test."""
+"""Calls functions of the device library in an interpreted kernel and prints the results as JSON.
+
+Arguments: a target's name, and a JSON list of calls (name, dtype, dtype of the result, values).
+"""
 
 import json
 import os
@@ -21,19 +24,19 @@ from triton.language.extra import libdevice  # noqa: E402 -- after the process i
 
 
 @triton.jit
-def of_one(x, out, FUNCTION: tl.constexpr):
+def unary_kernel(x, out, FUNCTION: tl.constexpr):
     tl.store(out, FUNCTION(tl.load(x)))
 
 
 @triton.jit
-def of_two(x, y, out, FUNCTION: tl.constexpr):
+def binary_kernel(x, y, out, FUNCTION: tl.constexpr):
     tl.store(out, FUNCTION(tl.load(x), tl.load(y)))
 
 
-def call(name: str, dtype: str, result: str, *given: float):
-    arguments = [torch.tensor([one], dtype=getattr(torch, dtype)) for one in given]
+def call(name: str, dtype: str, result: str, *values: float):
+    arguments = [torch.tensor([value], dtype=getattr(torch, dtype)) for value in values]
     out = torch.zeros(1, dtype=getattr(torch, result))
-    kernel = of_one if len(given) == 1 else of_two
+    kernel = unary_kernel if len(values) == 1 else binary_kernel
     try:
         kernel[(1,)](*arguments, out, FUNCTION=getattr(libdevice, name))
     except Exception as error:  # noqa: BLE001
@@ -42,4 +45,4 @@ def call(name: str, dtype: str, result: str, *given: float):
     return np.asarray(out.double() if out.dtype.is_floating_point else out).tolist()[0]
 
 
-print(json.dumps([call(*one) for one in json.loads(sys.argv[2])]))  # noqa: T201
+print(json.dumps([call(*arguments) for arguments in json.loads(sys.argv[2])]))  # noqa: T201

@@ -1,4 +1,7 @@
-"""bfloat16 in the interpreter against torch, which rounds after each operation too; prints what differs, as JSON."""
+"""Compares bfloat16 in the interpreter with torch, which also rounds after each operation.
+
+Prints a JSON object: for each operation, whether all results are equal.
+"""
 
 import json
 import os
@@ -27,7 +30,7 @@ ROWS = (
 
 
 def same(got: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Equal bit for bit, but that any NaN is as good as another and zeros have no sign."""
+    """True if all values are equal; every NaN equals every NaN, and -0 equals 0."""
     return torch.equal(got.isnan(), expected.isnan()) and torch.equal(
         got.nan_to_num(nan=0), expected.nan_to_num(nan=0)
     )
@@ -67,9 +70,12 @@ def elementwise() -> dict[str, bool]:
         got = kernels.in_bfloat16(x, y, w)
     assert seen.unsupported is None, seen.unsupported
     assert seen.missed_loads == seen.missed_stores == []
-    skip = {"maximum", "minimum"}  # numpy and torch differ in NaN; compared where there is none
+    skip = {
+        "maximum",
+        "minimum",
+    }  # numpy and torch treat NaN differently; only elements without NaN are compared
     clean = ~(x.isnan() | y.isnan())
-    # exp of torch and numpy may differ in the last bit of float32, which rarely shows in bfloat16.
+    # exp of torch and numpy may differ in the last bit of float32, which is rarely visible in bfloat16.
     result = {
         name: same(got[i][clean], expected[i][clean]) if name in skip else same(got[i], expected[i])
         for i, name in enumerate(ROWS)
@@ -85,7 +91,7 @@ def elementwise() -> dict[str, bool]:
 
 
 def every_pattern() -> dict[str, bool]:
-    """All 65,536 values survive; every float32 next to a boundary of rounding rounds as torch does."""
+    """Converts all 65,536 values there and back, and rounds each float32 next to a rounding boundary."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     values = bfloat16.from_bits(bits)
     whole = bits.astype(np.uint32) << np.uint32(16)

@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- compile-time constants are written so in Triton
-"""Candidates whose bytes at large sizes are known; sampled by `sampling.py`."""
+"""Candidates whose traffic at large sizes is known; `sample_candidates.py` samples them."""
 
 import torch
 import triton
@@ -50,7 +50,7 @@ def three_pass(x):
 def matmul_kernel(a_ptr, b_ptr, out_ptr, n, k, DIES: tl.constexpr, TILE: tl.constexpr):
     program, across = tl.program_id(0), n // TILE
     if DIES > 1:
-        # Neighbours on a die get tiles that lie together.
+        # Consecutive programs of a die get adjacent tiles.
         program = program % DIES * (across * across // DIES) + program // DIES
     rows = program // across * TILE + tl.arange(0, TILE)
     columns = program % across * TILE + tl.arange(0, TILE)
@@ -77,7 +77,7 @@ def skip_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, x, mask=(offsets < n) & (x > 0))
 
 
-def skips_what_is_small(x):
+def skips_small_values(x):
     out = torch.empty_like(x)
     skip_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
     return out
@@ -108,7 +108,7 @@ def waits(x):
     return x
 
 
-def looks_at_values(x):
+def branches_on_values(x):
     return one_pass(x) if x.max().item() > 0 else three_pass(x)
 
 
@@ -152,7 +152,7 @@ def lengths_kernel(values_ptr, bounds_ptr, out_ptr, LONGEST: tl.constexpr):
 
 
 def sums_rows_by_length(values, bounds):
-    """The end is loaded before the start."""
+    """Loads the end of a row before its start."""
     out = torch.empty(bounds.numel() - 1, dtype=values.dtype, device=values.device)
     lengths_kernel[(out.numel(),)](values, bounds, out, LONGEST=4096)
     return out
@@ -171,7 +171,7 @@ def strides(x):
     return out
 
 
-def strides_whatever_is_raised(x):
+def strides_and_catches_all(x):
     for _ in range(100):
         try:
             strides(x)
@@ -188,6 +188,6 @@ def counting_kernel(out_ptr, turns):
     tl.store(out_ptr, total)
 
 
-def never_asks(x):
+def loops_without_memory(x):
     counting_kernel[(1,)](x, 1 << 40)
     return x
