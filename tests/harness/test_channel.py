@@ -17,8 +17,8 @@ from harness.worker.serving.channel import HEADER, BadFrame, Channel, ChannelClo
 
 @pytest.fixture
 def pair() -> tuple[Channel, Channel]:
-    left, right = socket.socketpair()
-    return Channel(left), Channel(right)
+    first, second = socket.socketpair()
+    return Channel(first), Channel(second)
 
 
 def test_frame_and_descriptor_arrive_complete(pair: tuple[Channel, Channel]) -> None:

@@ -1,4 +1,4 @@
-"""Protects whom the clock blames if a fake timer fails, lies or hangs: candidate, baseline, device or engine."""
+"""Protects the clock's blame if a fake timer fails, lies or hangs: on candidate, baseline, device or engine."""
 
 from __future__ import annotations
 

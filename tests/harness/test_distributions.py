@@ -97,9 +97,7 @@ def test_each_degenerate_row_kind_changes_one_row(dtype: str) -> None:
     assert int(same.sum()) == 3
     changed = after[~same]
     assert int((changed == 0).all(dim=1).sum()) == 1
-    far = (
-        110 if dtype != "float8_e4m3fn" else 50
-    )  # in 8 bits, a row lies at an eighth of the largest value
+    far = 110 if dtype != "float8_e4m3fn" else 50  # in 8 bits, a row lies at an eighth of the largest value
     assert int((changed < -far).all(dim=1).sum()) == 1
     assert int((changed > far).all(dim=1).sum()) == 1
     sizes = changed.abs().amax(dim=1)

@@ -1,4 +1,4 @@
-"""Inputs at sizes that nobody allocates."""
+"""Protects the specification of inputs at full sizes, which needs no memory and no torch compiler."""
 
 import subprocess
 import sys
@@ -12,18 +12,18 @@ from suites import load_suite
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
-def test_shapes_are_those_that_torch_gives_without_memory(task) -> None:
+def test_specifications_equal_shapes_of_fake_tensors(task) -> None:
     problem = Problem(task, at="gpu")
     for case in task.open_cases:
-        found = problem.specifications((case,))[0]
+        specification = problem.specifications((case,))[0]
         with FakeTensorMode():
-            made = problem._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
-        assert found == specified(case.name, made)
+            inputs = problem._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
+        assert specification == specified(case.name, inputs)
 
 
-def test_sizes_of_the_usual_inputs_do_not_cost_an_import_of_the_compiler_of_torch() -> None:
-    asked = (
+def test_specifications_do_not_import_torch_dynamo() -> None:
+    code = (
         "import sys; from suites import load_task; from harness.worker.judge.problem import Problem; "
         "task = load_task('softmax'); Problem(task).specifications(task.open_cases); sys.exit('torch._dynamo' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

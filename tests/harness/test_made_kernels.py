@@ -1,12 +1,14 @@
-"""Kernels made in a function, and library functions that the judge lacks; `tests/honest` has the other ways to name things."""
+"""Protects kernels that a function makes, and the verdict on library functions that the interpreter lacks.
+
+`tests/honest` holds more ways to name kernels and functions.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from harness import DevicePool, Verdict
-
-from .additions import addition, judge_addition
+from tests.support.additions import addition, judge_addition
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 
@@ -45,12 +47,12 @@ def vector_add(x, y):
 """
 
 
-async def test_a_kernel_may_be_made_in_a_function_and_call_what_that_was_given(pool: DevicePool) -> None:
+async def test_kernel_made_in_a_function_may_call_its_arguments(pool: DevicePool) -> None:
     evaluation = await judge_addition(pool, CLOSURE)
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error
 
 
-async def test_a_library_function_that_the_judge_lacks_is_unsupported(pool: DevicePool) -> None:
+async def test_library_function_without_interpreter_version_is_unsupported(pool: DevicePool) -> None:
     module = "from triton.language.extra.libdevice import j0"
     evaluation = await judge_addition(pool, addition("x + y + unused(j0(x))", module=module))
     assert evaluation.verdict is Verdict.UNSUPPORTED

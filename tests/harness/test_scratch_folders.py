@@ -1,4 +1,4 @@
-"""A worker's folder is made ready before it starts; what goes wrong meanwhile leaves nothing behind."""
+"""Protects the removal of a worker's scratch folder if the worker's start fails or is cancelled."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.judge
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
 
 
-class Furnishing:
-    """Holds on until it is told to go on."""
+class PausedFurnishing:
+    """Fills a scratch folder, but only after the test allows it."""
 
     def __init__(self) -> None:
         self.begun, self.go_on = threading.Event(), threading.Event()
@@ -27,7 +27,7 @@ class Furnishing:
         assert device is GPU
         self.begun.set()
         self.go_on.wait(30)
-        (scratch / "laid").write_bytes(b"")
+        (scratch / "filled").write_bytes(b"")
 
 
 def folders() -> set[Path]:
@@ -36,7 +36,7 @@ def folders() -> set[Path]:
 
 async def until_gone(before: set[Path]) -> None:
     async with asyncio.timeout(30):
-        while folders() - before:  # noqa: ASYNC110 (nothing tells of a folder that goes)
+        while folders() - before:  # noqa: ASYNC110 (no event reports a removed folder)
             await asyncio.sleep(0.01)
 
 
@@ -45,8 +45,8 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-async def test_cancelling_leaves_no_folder() -> None:
-    furnish, before = Furnishing(), folders()
+async def test_cancelled_start_leaves_no_folder() -> None:
+    furnish, before = PausedFurnishing(), folders()
     async with ForkServer(interpret=False, furnish=furnish) as server:
         starting = asyncio.create_task(server.spawn_for_another("guest", sandboxed=True, device=GPU))
         await asyncio.to_thread(furnish.begun.wait, 30)
@@ -57,7 +57,7 @@ async def test_cancelling_leaves_no_folder() -> None:
         await until_gone(before)
 
 
-async def test_a_full_disk_is_told_and_leaves_no_folder() -> None:
+async def test_full_disk_is_reported_and_leaves_no_folder() -> None:
     def full(_scratch: Path, _device: Device) -> None:
         raise OSError(28, "No space left on device")
 

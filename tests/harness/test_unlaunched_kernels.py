@@ -1,4 +1,4 @@
-"""A kernel that no case here launches is told of, as nothing is known of its answers."""
+"""Protects the note on kernels that only large sizes launch: their answers were never compared."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def vector_add(x, y):
 """
 
 
-@pytest.mark.parametrize(("limit", "told"), [("1 << 20", 1), ("1 << 62", 0)])
-async def test_kernels_of_large_sizes_alone_are_told_of(pool: DevicePool, limit: str, told: int) -> None:
-    found = await judge(pool, SOURCE.replace("LIMIT", limit))
-    assert found.verdict == "correct", found.error
-    notes = [note for note in found.notes if "nothing is known of its answers" in note]
-    assert len(notes) == told
+@pytest.mark.parametrize(("limit", "note_count"), [("1 << 20", 1), ("1 << 62", 0)])
+async def test_kernel_of_only_large_sizes_gets_a_note(pool: DevicePool, limit: str, note_count: int) -> None:
+    evaluation = await judge(pool, SOURCE.replace("LIMIT", limit))
+    assert evaluation.verdict == "correct", evaluation.error
+    notes = [note for note in evaluation.notes if "nothing is known of its answers" in note]
+    assert len(notes) == note_count
     assert all(note.startswith("`many` is launched at the gpu sizes of case") for note in notes)
