@@ -67,6 +67,21 @@ def test_special_values_use_separate_rows_and_one_row_is_minus_infinity(seed: in
     assert int(rows.sum()) == 3
 
 
+@pytest.mark.parametrize("shape", [(7,), (1, 5), (6, 4), (2, 3, 4), (3,)])
+def test_special_values_occur_once_and_one_row_is_minus_infinity(shape: tuple[int, ...]) -> None:
+    import torch
+
+    from harness.worker.judge.distributions import inject_special
+
+    for seed in range(20):
+        x = torch.zeros(shape)
+        inject_special({"x": x, "n": 3}, ("x", "n"), torch.Generator().manual_seed(seed))
+        low = x.reshape(-1, shape[-1]) == -torch.inf
+        whole = low.all(dim=1)
+        assert (int(x.isnan().sum()), int((x == torch.inf).sum()), int(low[~whole].sum())) == (1, 1, 1)
+        assert int(whole.sum()) == (len(shape) > 1 and len(low) > 3)
+
+
 def test_one_element_gets_each_special_value_for_some_seed() -> None:
     import torch
 

@@ -208,7 +208,7 @@ async def test_exam_of_task_without_exam_cases_finds_special_cased_kernel(
     task = write_doubled(tmp_path)
     exam = await judge_task(pool, BASELINE, task, exam=True)
     assert exam.verdict is Verdict.CORRECT
-    assert [one.case for one in exam.traffic] == ["exam: standard float32"]
+    assert [traffic.case for traffic in exam.traffic] == ["exam: standard float32"]
     evaluation = await judge_task(pool, changed(("[(rows,)]", "[(rows // 4 * 4,)]")), task, exam=True)
     assert evaluation.verdict is Verdict.WRONG
     assert evaluation.exam

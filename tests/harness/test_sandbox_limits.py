@@ -65,7 +65,7 @@ def test_environment_reports_dropped_switches_but_not_keys() -> None:
     source = {
         "PATH": "/bin", "ROCM_PATH": "/opt/rocm", "HSA_XNACK": "1", "ANTHROPIC_API_KEY": "sk-1",
         "HSA_OVERRIDE_GFX_VERSION": "11.0.0", "AMD_SERIALIZE_KERNEL": "3", "CUDA_LAUNCH_BLOCKING": "1",
-        "HIP_LAUNCH_BLOCKING": "1", "TRITON_ALWAYS_COMPILE": "1", "LD_PRELOAD": "/tmp/mine.so",
+        "HIP_LAUNCH_BLOCKING": "1", "TRITON_ALWAYS_COMPILE": "1", "TRITON_INTERPRET": "1", "LD_PRELOAD": "/tmp/mine.so",
     }  # fmt: skip
     environment = worker_environment(interpret=False, source=source)
     assert {name: environment[name] for name in ("PATH", "ROCM_PATH", "HSA_XNACK")} == {
@@ -73,8 +73,10 @@ def test_environment_reports_dropped_switches_but_not_keys() -> None:
     }  # fmt: skip
     assert dropped_names(environment) == (
         "AMD_SERIALIZE_KERNEL", "CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "HSA_OVERRIDE_GFX_VERSION",
-        "LD_PRELOAD", "TRITON_ALWAYS_COMPILE",
+        "LD_PRELOAD", "TRITON_ALWAYS_COMPILE", "TRITON_INTERPRET",
     )  # fmt: skip
+    assert not {"ANTHROPIC_API_KEY", "AMD_SERIALIZE_KERNEL", "TRITON_INTERPRET"} & set(environment)
+    assert worker_environment(interpret=True, source={})["TRITON_INTERPRET"] == "1"
     assert "sk-1" not in str(environment)
     assert "ANTHROPIC" not in str(environment)
     assert unexpected_names(environment) == ()

@@ -32,10 +32,10 @@ BASELINES = sorted(FOLDER.glob("tasks/*/baseline.py"))
 SAMPLE = {
     "add_into_flat_views",
     "aliased_builtins",
-    "autotunes_past_an_assertion",
+    "autotune_skips_static_assert",
     "constant_on_the_left",
     "device_guard_class",
-    "hidden_from_the_compiler",
+    "compiler_disable_decorator",
     "libdevice_tanh_by_name",
     "loops_bounded_by_memory",
     "string_annotations",

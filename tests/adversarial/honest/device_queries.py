@@ -1,4 +1,4 @@
-"""Capability, name, stream and memory of the device decide about launch options."""
+"""Capability, name, stream and memory of the device decide the launch options."""
 
 import torch
 import triton

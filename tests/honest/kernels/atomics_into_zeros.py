@@ -1,4 +1,4 @@
-"""Persistent programs find each row's segment by bisection and add into zeros by atomics."""
+"""Persistent programs find each row's segment by bisection and add into zeros with atomics."""
 
 import torch
 import triton

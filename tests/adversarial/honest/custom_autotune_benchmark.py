@@ -1,4 +1,4 @@
-"""Each call tunes again with the author's own benchmark and hooks, and the import tries it once."""
+"""Each call tunes again with the author's benchmark and hooks; the import runs the kernel once."""
 
 import torch
 import triton

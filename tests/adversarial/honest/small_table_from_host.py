@@ -1,4 +1,4 @@
-"""Each call makes a small table in Python, and a benchmark stands under `__main__`."""
+"""Each call makes a small table in Python; a benchmark is under `__main__`."""
 
 import torch
 import triton

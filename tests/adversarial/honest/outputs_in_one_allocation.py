@@ -1,4 +1,4 @@
-"""A list holds the outputs, which are halves of one allocation; the launch has positional arguments."""
+"""Returns a list of two outputs that are halves of one allocation; launches with positional arguments."""
 
 import torch
 import triton

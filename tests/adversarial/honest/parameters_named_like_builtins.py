@@ -1,4 +1,4 @@
-"""Parameters have names of builtins, a lock guards a cache, and types and versions are looked up by name."""
+"""Parameters are named like builtins, a lock guards a cache, and dtypes and versions are looked up by name."""
 
 import torch
 import triton

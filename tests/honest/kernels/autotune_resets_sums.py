@@ -1,4 +1,4 @@
-"""Autotuning resets sums that atomics add to, beneath heuristics that read the config's block."""
+"""Autotuning resets the sums that atomics add to; heuristics read the config's block size."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The author's tests, timings and examples stand at the end and in docstrings."""
+"""Tests, timings and examples of the author, under `__main__` and in docstrings."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""A loop counts down by a constant, which the compiler turns around."""
+"""A loop counts down with a constant step, which the compiler reverses."""
 
 import torch
 import triton

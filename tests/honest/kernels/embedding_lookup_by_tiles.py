@@ -1,4 +1,4 @@
-"""A tile of tokens a program; rows that another shard holds are masked and stay zero."""
+"""Each program looks up a tile of tokens; rows of a different shard are masked and stay zero."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Inner functions take and return tuples, among them a named tuple that the loop carries."""
+"""Inner functions take and return tuples; the loop carries a named tuple."""
 
 from typing import NamedTuple
 

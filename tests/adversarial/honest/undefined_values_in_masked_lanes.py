@@ -1,4 +1,4 @@
-"""Shifts beyond the width and casts of infinity happen in lanes that a select or a mask leaves out."""
+"""Shifts beyond the width and casts of infinity occur only in lanes that a select or a mask drops."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Two of three configs need more shared memory than MI300X has; the autotuner leaves them out."""
+"""Two of three configs need more shared memory than MI300X has; the autotuner skips them."""
 
 import torch
 import triton

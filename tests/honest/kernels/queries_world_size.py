@@ -1,4 +1,4 @@
-"""A branch for several ranks names collectives; one process never enters it."""
+"""A branch for several ranks calls collectives; a single process never enters the branch."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The kernel takes Triton's own `tl.softmax`, on several rows at once."""
+"""The kernel calls Triton's own `tl.softmax` on several rows at once."""
 
 import torch
 import triton

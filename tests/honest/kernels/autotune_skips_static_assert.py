@@ -1,4 +1,4 @@
-"""The first config fails a `tl.static_assert`; the autotuner leaves it out."""
+"""The first config fails a `tl.static_assert`; the autotuner skips it."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Arguments of one are a stride, a count that changes, one that stays a tensor and one of a fixed type."""
+"""Arguments with value 1: a stride, a reassigned count, an unspecialised tensor and a typed integer."""
 
 import torch
 import triton
@@ -14,7 +14,7 @@ def placed(base, offsets, stride):
 
 @triton.jit(do_not_specialize=["steps"])
 def add_kernel(x_ptr, y_ptr, out_ptr, n: tl.int64, stride, steps, parts, unused, BLOCK: tl.constexpr):
-    # `steps` and `n` are tensors, whose quotients truncate; `parts` is a constant, whose quotients do not.
+    # `steps` and `n` are tensors: their quotients truncate. `parts` is a constant: its quotients round down.
     tl.static_assert(parts == 1)
     right = (steps.to(tl.int64) - 2) // 2 == 0
     right &= (n.to(tl.int64) * 0 - 1) // 2 == 0

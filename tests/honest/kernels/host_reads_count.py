@@ -1,4 +1,4 @@
-"""The host reads the last offset with `.item()`, refuses one that is not the number of rows, and chooses the warps by it."""
+"""The host reads the last offset with `.item()`, checks it against the number of rows, and chooses the warps by it."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""`triton.jit` is called on a plain function with names for profilers, a dictionary holds the kernel, and `debug=True` is given."""
+"""Calls `triton.jit` on a plain function with names for profilers, stores the kernel in a dictionary, and sets `debug=True`."""
 
 import torch
 import triton

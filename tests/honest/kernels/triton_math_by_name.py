@@ -1,8 +1,10 @@
-"""`torch.compiler.disable` keeps torch's compiler away from the launcher, which asks whether that compiler runs."""
+"""Imports Triton's `math`, and two functions of that module, by name."""
 
 import torch
 import triton
 import triton.language as tl
+from triton.language import math
+from triton.language.math import erf, fma
 
 TASK = "gelu"
 
@@ -12,18 +14,12 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
-    out = 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
+    half = x * math.rsqrt(tl.full((BLOCK,), 2.0, tl.float32))
+    out = fma(x, 0.5 * erf(half), 0.5 * x)
     tl.store(out_ptr + offsets, out.to(out_ptr.dtype.element_ty), mask=mask)
-
-
-@torch.compiler.disable
-def launch(x, out):
-    gelu_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
 
 
 def gelu(x):
     out = torch.empty_like(x)
-    if torch.compiler.is_compiling():
-        raise RuntimeError("not for torch.compile")
-    launch(x, out)
+    gelu_kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256, num_warps=2)
     return out

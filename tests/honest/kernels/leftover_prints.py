@@ -1,4 +1,4 @@
-"""Prints at compile time, a barrier and checks of constants were left in; the loop over tiles is unrolled."""
+"""Leftover compile-time prints, a barrier and checks of constants; the loop over tiles is unrolled."""
 
 import torch
 import triton
