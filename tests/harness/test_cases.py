@@ -106,11 +106,11 @@ def test_hidden_sizes_stay_within_task_limits(task: Task, seed: int, *, exam: bo
 
 @given(tasks(), SEEDS)
 def test_hidden_case_never_repeats_a_task_case(task: Task, seed: int) -> None:
-    open_identities = [(case.dtype, case.cpu, case.distribution) for case in task.cases]
+    task_identities = [(case.dtype, case.cpu, case.distribution) for case in task.cases]
     for case in draw_cases(task, seed):
         changed = case.special or case.extreme or case.masked or case.degenerate or case.parameters
         if case.hidden and case.layout is Layout.DENSE and not changed:
-            assert identity(case) not in open_identities
+            assert identity(case) not in task_identities
 
 
 @given(task=tasks(), seed=SEEDS, exam=st.booleans())
