@@ -63,9 +63,7 @@ async def send(home: Home, session: str, command: str, **arguments: str) -> Answ
     live = home.live(session)
     info = read_engine_info(live)
     if info is None or not live.running:
-        raise EngineUnreachable(
-            f"session {session} is not running; continue it with: wavedeck resume {session}"
-        )
+        raise EngineUnreachable(f"session {session} is not running; go on with: wavedeck resume {session}")
     _check_place(info)
     try:
         token = _token(info)
@@ -119,7 +117,7 @@ def _check_place(info: EngineInfo) -> None:
         )
     if info.boot_id != boot_id():
         raise EngineUnreachable(
-            f"session {info.session} ran before the last reboot of {here}; continue it with: wavedeck resume {info.session}"
+            f"session {info.session} ran before the last reboot of {here}; go on with: wavedeck resume {info.session}"
         )
     if info.pid_namespace != pid_namespace() and not Path(info.socket).exists():
         raise EngineUnreachable(

@@ -68,7 +68,7 @@ class Sweeping(ScriptedContext):
         verdict, _, speedup = self._words[variant.source].partition(" ")
         return RungEntry(variant.changes, verdict, float(speedup) if speedup else None, 10)
 
-    def tell(self, words: str) -> None:
+    def notify(self, words: str) -> None:
         self.told.append(words)
 
 
