@@ -31,7 +31,7 @@ class Unusable:
     reason: str
     """`empty`, `truncated`, `no_code_block` or `several_modules`."""
     message: str
-    """What was wrong and what is needed, in the words of the corrective request."""
+    """The defect and the wanted answer, in the words of the corrective request."""
 
 
 class Block(NamedTuple):

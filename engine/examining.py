@@ -20,7 +20,7 @@ EXAMINED_AT_MOST = 3
 async def examine(shared: Shared, task: Task, key: str) -> None:
     """Examine the instance's best correct attempt; if it fails, the next best, at most `EXAMINED_AT_MOST` attempts.
 
-    An exam whose result is in the journal is not repeated. The loop ends at the first attempt that passes, or that
+    An exam with a result in the journal is not repeated. The loop ends at the first attempt that passes, or that
     gets no verdict. Copies of a source that failed are skipped.
     """
     instance = shared.recorder.state.instances[key]

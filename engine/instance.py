@@ -51,7 +51,7 @@ from suites import Task
 from suites.loader import baseline_source
 
 TEMPERATURE = 1.0
-"""As in GEAK: parallel instances must differ."""
+"""GEAK's value: parallel instances must differ."""
 
 
 class InstanceContext:

@@ -24,7 +24,7 @@ from sessions.home import Home, LiveFiles
 from suites import SuiteError, Task, load_suite, load_task
 
 EXAMPLES = "starter"
-"""The suite whose baselines are shown as examples, besides the baselines of the tasks' own suites."""
+"""The suite that gives examples to every task, besides the tasks' own suites."""
 
 
 @dataclass(frozen=True, slots=True)

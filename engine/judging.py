@@ -182,4 +182,4 @@ def own_target(devices: Sequence[Device], targets: Sequence[Target]) -> Target:
 def own_product(devices: Sequence[Device]) -> Product | None:
     """Returns the product of all devices; `None` for `cpu`, if the devices differ, or if a product is unknown."""
     first, *rest = (product_of(device).product for device in devices)
-    return first if all(other == first for other in rest) else None
+    return first if all(product == first for product in rest) else None

@@ -25,7 +25,7 @@ from sessions.files import write_whole
 from sessions.home import Home, LiveFiles, read_engine_info
 
 WRONG_USAGE = 2
-"""Exit code of an engine whose request is impossible."""
+"""Exit code of an engine that got an impossible request."""
 START_S = 60.0
 POLL_S = 0.02
 

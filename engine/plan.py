@@ -71,7 +71,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     budget_tokens: int | None = None
     seed: int | None = None
     prices: Mapping[str, Price] = {}
-    """By model, as people name it, without roles."""
+    """Prices by model, as people name it, without roles."""
     limits: Limits = Limits()
     model_calls: int = MODEL_CALLS
     """Highest number of requests at the same time, over all instances."""
@@ -81,7 +81,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     spread: bool = False
     """Measure each instance's winner on every GPU."""
     first_chain: int = 1
-    """With a recording: the chain that instance 1 plays."""
+    """The chain of a recording that instance 1 plays."""
     series: str = ""
     """See `SessionStarted`."""
 

@@ -118,7 +118,7 @@ def repair_prompt(
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """Returns the prompt for a generator whose last candidate failed: code, error and reflection.
+    """Returns the prompt for a generator after a failed candidate: code, error and reflection.
 
     The line has `failures` in a row and is dropped at `trap`; `None`: never. `before` is the base of the failed
     candidate; the prompt says if the candidate ranks lower than it. `best` is the best correct kernel so far.
@@ -194,7 +194,7 @@ def refine_prompt(
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """Returns the prompt for a worker whose attempts failed: the latest in full, the earlier ones in short.
+    """Returns the prompt for a worker after failed attempts: the latest in full, the earlier ones in short.
 
     `attempts` are oldest first. Raises `ValueError` if it is empty.
     """

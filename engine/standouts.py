@@ -86,7 +86,7 @@ def config_name(kernel: KernelResources) -> str:
 
 
 def empty_places(evaluation: Evaluation) -> list[str]:
-    """Returns a sentence about the grid of the first target whose idle places cost most, if they are many."""
+    """Returns a sentence about the grid with the costliest idle places, if they are many; only for the first target."""
     own = next(iter(evaluation.resources), "")
     costs = case_us(evaluation)
     # Below a microsecond the launch itself costs most, and no grid changes that.

@@ -38,7 +38,7 @@ class DeviceSampler:
         psutil.cpu_percent()
 
     async def changed(self) -> list[DeviceSampled]:
-        """Returns a sample of each device whose state changed since its last returned sample."""
+        """Returns a sample of each device that changed since its last returned sample."""
         samples = []
         for device in self._devices:
             sample = await self._sample(device)

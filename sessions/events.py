@@ -124,7 +124,7 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     budget_usd: float | None = None
     budget_tokens: int | None = None
     first_chain: int = 1
-    """With a recording: instance n plays chain `first_chain + n - 1`."""
+    """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
     series: str = ""
     """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
     options: MethodOptions = MethodOptions()
@@ -208,10 +208,10 @@ class CallFinished(Event, frozen=True, kw_only=True, tag="call_finished"):
     """`end`, `truncated`, or the provider's own word if neither fits."""
     usage: Usage = Usage()
     cost_usd: float | None = None
-    """By the configured prices; `None` if no price is known."""
+    """Cost by the configured prices; `None` if no price is known."""
     seconds: float = 0.0
     temperature: float | None = None
-    """As sent; `None` if the model refused the parameter."""
+    """The value that was sent; `None` if the model refused the parameter."""
 
 
 class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
@@ -272,7 +272,7 @@ class RungEntry(msgspec.Struct, frozen=True):
     """The result of a rung for one variant."""
 
     changes: tuple[str, ...]
-    """As in `SweptVariant`; identifies the variant."""
+    """Identifies the variant; see `SweptVariant`."""
     verdict: str
     """Verdict of the interpreter, and of the outputs that were compared while timing."""
     estimate: float | None = None
@@ -315,7 +315,7 @@ class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
     attempt: str
     stage: Stage
     exam: bool = False
-    """As in `StageStarted`."""
+    """See `StageStarted`."""
 
 
 class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
@@ -363,7 +363,7 @@ class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
 
 
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
-    """With `spread`: at the end of an instance, its winner was judged and timed on one more GPU. Durable.
+    """The winner of an instance was judged and timed on one more GPU, with `spread`. Durable.
 
     Never part of a prompt.
     """

@@ -301,7 +301,7 @@ def _apply_exam(
 def _set_word(instance: InstanceState, attempt: AttemptState, word: str) -> None:
     """Set the attempt's word, and the instance's word to that of its latest busy attempt."""
     attempt.word = word
-    busy = (other.word for other in reversed(instance.attempts) if other.word != "wait")
+    busy = (state.word for state in reversed(instance.attempts) if state.word != "wait")
     instance.word = next(busy, "wait")
 
 

@@ -234,7 +234,7 @@ class JournalTail:
         self._seen: tuple[int, int] | None = None
 
     def read_new(self) -> list[AnyEvent]:
-        """Returns the events whose lines were completed since the last call.
+        """Returns the events of all lines that were completed since the last call.
 
         A torn last line is read later, when it is complete, or ignored if it is cut off.
         """

@@ -1,7 +1,7 @@
 """The field's metrics, each defined once with its source, and the rank that says which of two attempts is better.
 
-Evaluations whose verdict is not `counted` (unsupported, cancelled, failure of Wavedeck) are left out of every share
-and mean. An unknown metric is `None`: the mean of no values is not 1.0.
+Shares and means leave out evaluations with a verdict that is not `counted` (unsupported, cancelled, failure of
+Wavedeck). An unknown metric is `None`: the mean of no values is not 1.0.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def call_accuracy(evaluations: Iterable[Evaluation]) -> float | None:
 def execution_accuracy(evaluations: Iterable[Evaluation]) -> float | None:
     """Returns the share that is correct, 0 to 1 (source: TritonBench, "execution accuracy").
 
-    Other than there, a candidate that passes by a trick is not correct.
+    Unlike there, a candidate that passes by a trick is not correct.
     """
     return _share([evaluation.verdict is Verdict.CORRECT for evaluation in _counted(evaluations)])
 

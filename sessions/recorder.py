@@ -189,7 +189,7 @@ class Recorder:
         return lambda: self.store.commit(branch, files, parents=parents, message=message, wall=wall)
 
     def _parents(self, attempt: AttemptState, instance: InstanceState) -> list[str]:
-        """Returns the base's commit, then the commit of the attempt committed before, if it is another one.
+        """Returns the base's commit, then the commit of the attempt that was committed before.
 
         Attempts of one instance may run at the same time, so the order is the order of their commits, which the
         journal has.
@@ -200,8 +200,10 @@ class Recorder:
             if base.commit is not None:
                 parents.append(base.commit)
         order = attempt.committed_seq or math.inf
-        earlier = [other for other in instance.attempts if other.commit and 0 < other.committed_seq < order]
-        last = max(earlier, key=lambda other: other.committed_seq, default=None)
+        earlier = [
+            sibling for sibling in instance.attempts if sibling.commit and 0 < sibling.committed_seq < order
+        ]
+        last = max(earlier, key=lambda sibling: sibling.committed_seq, default=None)
         if last is not None and last.commit is not None and last.commit not in parents:
             parents.append(last.commit)
         return parents
@@ -210,9 +212,11 @@ class Recorder:
         """True if something refers to the attempt's commit, so that the commit must not change."""
         if attempt.decision is not None:
             return True
-        if any(other.committed_seq > attempt.committed_seq and other.commit for other in instance.attempts):
+        if any(
+            sibling.committed_seq > attempt.committed_seq and sibling.commit for sibling in instance.attempts
+        ):
             return True
-        return any(other.base == attempt.attempt and other.commit for other in self.state.attempts())
+        return any(child.base == attempt.attempt and child.commit for child in self.state.attempts())
 
     def _note_commit(self, attempt: str, commit: str) -> None:
         state, instance = self._find(attempt)

@@ -162,12 +162,12 @@ def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> 
     if not states or len(begun) < len(states) or not all(state.finished for state in states):
         raise BadRecording("only a finished session becomes a recording; resume it to its end first")
     started = begun[0]
-    for other in begun[1:]:
+    for event in begun[1:]:
         for field in ("model", "templates"):
-            if getattr(other, field) != getattr(started, field):
+            if getattr(event, field) != getattr(started, field):
                 words = {"model": "another model", "templates": "other prompts"}[field]
                 raise BadRecording(
-                    f"{other.session} was made with {words} than {started.session}; a recording has one"
+                    f"{event.session} was made with {words} than {started.session}; a recording has one"
                 )
     target = folder / name
     if target.exists():
@@ -217,7 +217,9 @@ def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[Rec
 
 def _asked_number(instance: InstanceState, attempt: AttemptState) -> int:
     """Number of the attempt among those that asked a model: a replay may have other sweep attempts."""
-    tuned = sum(other.origin is Origin.TUNE for other in instance.attempts if other.number < attempt.number)
+    tuned = sum(
+        earlier.origin is Origin.TUNE for earlier in instance.attempts if earlier.number < attempt.number
+    )
     return attempt.number - tuned
 
 

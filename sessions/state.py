@@ -120,7 +120,7 @@ class AttemptState:
     source: str | None = None
     strategy: str = ""
     word: str = "wait"
-    """What it does now, in the words of `InstanceState.word`; several attempts of an instance may be in progress."""
+    """Its current work, in the words of `InstanceState.word`; several attempts of an instance may be in progress."""
     stage: str | None = None
     """The current stage of the judge."""
     stages: list[Stage] = field(default_factory=list)
@@ -177,8 +177,9 @@ class AttemptState:
     @property
     def speedup(self) -> float | None:
         """The confirmed speedup, else the speedup that was found."""
-        found = self.evaluation.speedup if self.evaluation else None
-        return found if self.speedup_confirmed is None else self.speedup_confirmed
+        if self.speedup_confirmed is not None:
+            return self.speedup_confirmed
+        return self.evaluation.speedup if self.evaluation else None
 
     @property
     def unexamined_because(self) -> str:
@@ -219,8 +220,8 @@ class InstanceState:
     task: str
     instance: int
     word: str = "wait"
-    """What its latest busy attempt does: `generate`, `optimize`, `reflect`, `tune`, a stage's name, `exam`, `wait`
-    (for a slot), `person`, `done` or `failed`."""
+    """Work of its latest busy attempt: `generate`, `optimize`, `reflect`, `tune`, a stage's name, `exam`, `wait` (for
+    a slot), `person`, `done` or `failed`."""
     attempts: list[AttemptState] = field(default_factory=list)
     finished: str | None = None
     """Reason of an `InstanceFinished`."""
@@ -262,7 +263,7 @@ class SessionState:
     last_wall: float | None = None
     last_seq: int = 0
     instances: dict[str, InstanceState] = field(default_factory=dict)
-    """By key `softmax#2`, in order of appearance."""
+    """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""

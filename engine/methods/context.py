@@ -72,7 +72,7 @@ class Context(Protocol):
         ...
 
     def lanes(self, count: int) -> tuple[Context, ...]:
-        """Returns `count` contexts of the same instance, whose attempts may run at the same time.
+        """Returns `count` contexts of the same instance; their attempts may run at the same time.
 
         Lane k (from 0) of n makes the attempts k+1, n+k+1, 2n+k+1, ... after the last attempt so far. This context
         makes no attempt until the lanes have ended.

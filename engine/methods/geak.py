@@ -9,7 +9,7 @@ A candidate that this device cannot judge (`unsupported`) counts as a failure of
 reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.metrics.rank`), and
 the prompt says so.
 
-Each module can be switched off (`--without`), as in the paper's ablation:
+Each module can be switched off (`--without`), as in the paper's ablation. Without a module:
 
 - knowledge: the system message has no knowledge page.
 - one-shot: no prompt shows an example.

@@ -1,4 +1,4 @@
-"""The client of a session whose method asks no model."""
+"""The client of a session with a method that asks no model."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class CallKey(msgspec.Struct, frozen=True):
     task: str
     """Full name, `suite/task`."""
     instance: int
-    """With a recording: the chain, which is the instance number unless the session starts at a later chain."""
+    """The chain if a recording plays; it is the instance number unless the session starts at a later chain."""
     attempt: int
     """Number within the instance, from 1."""
     role: Role
@@ -57,7 +57,7 @@ class Reply(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     """From the request to the last piece, without the waits between tries."""
     temperature: float | None = None
-    """As sent; `None` if the model refused the parameter, or if unknown (a recording)."""
+    """The value that was sent; `None` if the model refused the parameter, or if unknown (a recording)."""
 
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]

@@ -55,7 +55,7 @@ BY_TYPE = {
     "bio_policy": 400,
     "misalignment_policy_violation": 400,
 }
-"""Status for an error type, for errors inside a stream and for errors whose type says more than their status."""
+"""Status for an error type: for errors inside a stream, and for types that say more than their status."""
 TOO_LONG = re.compile(
     r"prompt is too long|context.{0,3}(length|window)|maximum (context|prompt|input)|"
     r"too many (input )?tokens|exceeds? the (available )?context|input is too long|reduce the length",
@@ -184,7 +184,7 @@ def one_line(message: str, secrets: Sequence[str]) -> str:
 
 
 def refused_parameter(message: str, parameter: str | None, optional: frozenset[str]) -> str | None:
-    """Returns the optional parameter that a 400 refuses; `None` if it refuses another one.
+    """Returns the optional parameter that a 400 refuses; `None` if it refuses a required one.
 
     The provider's own field is checked first (`reasoning.summary` means `reasoning`), then the names in the message.
     """

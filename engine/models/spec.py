@@ -20,7 +20,7 @@ from sessions.events import Role
 
 SHIPPED_RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 ELSEWHERE = ("anthropic", "openai")
-"""Providers whose protocol other servers use; `@URL` names such a server."""
+"""Providers that allow `@URL`, because other servers use their protocol."""
 KNOWN = (*ELSEWHERE, "azure", "gemini", "recorded")
 FORMS = "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME, or recorded:NAME"
 NAMES_ROLE = re.compile(r"\s*([A-Za-z_-]+)\s*=(.*)", re.DOTALL)

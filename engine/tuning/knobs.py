@@ -190,7 +190,7 @@ def _merge(drafts: Iterable[KnobDraft]) -> list[KnobDraft]:
     """Merge knobs that share a position: a change of one changes the other."""
     merged: list[KnobDraft] = []
     for draft in drafts:
-        same = [other for other in merged if other.places.keys() & draft.places.keys()]
+        same = [knob for knob in merged if knob.places.keys() & draft.places.keys()]
         if not same:
             merged.append(draft)
             continue
@@ -200,7 +200,7 @@ def _merge(drafts: Iterable[KnobDraft]) -> list[KnobDraft]:
             first.places |= match.places
             first.shapes |= match.shapes
             first.legal += match.legal
-        merged = [other for other in merged if other not in same[1:]]
+        merged = [knob for knob in merged if knob not in same[1:]]
     return merged
 
 

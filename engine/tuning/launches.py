@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
-"""Where a name is looked up: a function, or the module."""
+"""The place where a name is looked up: a function, or the module."""
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class Launch:
     scope: Scope
     """The innermost function around it, or the module."""
     arguments: dict[str, ast.expr]
-    """By parameter or launch option; without arguments from `*` or `**`."""
+    """Arguments by parameter or launch option; without arguments from `*` or `**`."""
     open: bool
     """True if `**` passes arguments that the text does not name."""
 

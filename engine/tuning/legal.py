@@ -17,9 +17,9 @@ import msgspec
 from harness import Target, hardware
 
 MAX_THREADS = 1024
-"""Of a workgroup, on every target."""
+"""Largest workgroup, on every target."""
 MOST_STAGES = 5
-"""Of a software pipeline: local memory does not fit more stages of a useful tile."""
+"""Longest software pipeline: local memory does not fit more stages of a useful tile."""
 REACH = 4
 """Largest factor by which a constant is changed."""
 LARGEST_TILE = 1 << 16

@@ -14,9 +14,15 @@ DEPTH = 6
 def literals(value: ast.expr, scope: Scope, tree: ast.Module, depth: int = DEPTH) -> Iterator[ast.Constant]:
     """Yield the integers that determine a value and nothing else, in the order of the text.
 
-    These are followed: names with one assignment, both branches of a conditional expression, the arguments of `min`,
-    the arguments of `max` that are not literals, and helper functions of the module that only return. A value
-    computed from sizes, such as `next_power_of_2(columns)`, has none: changing it would change the computation.
+    These expressions are followed:
+
+    - names with one assignment
+    - both branches of a conditional expression
+    - the arguments of `min`, and the arguments of `max` that are not literals
+    - helper functions of the module that only return
+
+    A value computed from sizes, such as `next_power_of_2(columns)`, has none: changing it would change the
+    computation.
     """
     if depth == 0:
         return
@@ -62,7 +68,7 @@ def in_grid(launch: Launch, numbers: Container[object], tree: ast.Module) -> tup
 
 
 def _helper(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    """A plain function of the module whose body only returns."""
+    """A plain function of the module with nothing but `return` in its body."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name and not node.decorator_list:
             plain = all(

@@ -1,8 +1,9 @@
 """Successive halving: decides which variants of a sweep stay from rung to rung, and which the judge gets.
 
-Every variant gets a short measurement, the better half a longer one, until only as many are left as may be judged
-(Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, 2016). A rung gives
-estimates; only the judge's complete measurement is a latency.
+Every variant gets a short measurement, and the better half a longer one, until only as many are left as may be
+judged. A rung gives estimates; only the judge's complete measurement is a latency.
+
+Source: Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, 2016.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from .prospect import CURABLE, NOT_SAMPLED, SAME_CODE, Code, Prospect, code, fau
 COMPILES = 48
 """Most variants that one sweep compiles."""
 SAMPLES = 12
-"""Most variants whose memory traffic is sampled; a change of options alone shares its parent's sample."""
+"""Most variants that get a sample of their memory traffic; a change of options alone shares its parent's sample."""
 BEAM = 4
 """Variants that a generation passes to the next."""
 
@@ -85,7 +85,7 @@ class _Sweep:
     pruned: Counter[str] = field(default_factory=Counter)
     known: set[frozenset[Code]] = field(default_factory=set)
     samples: dict[Changes, Sampled] = field(default_factory=dict)
-    """By the changes that affect traffic."""
+    """Traffic samples by the changes that affect traffic."""
 
     def changed(self, changes: Changes) -> str:
         """Returns the source with these changes."""
@@ -173,8 +173,8 @@ async def sweep(source: str, task: str, target: Target, survey: Surveying, *, mo
 
 def _looks_better(variant: Variant, kept: Sequence[Variant], start: Prospect) -> bool:
     """True if it beats the start and every variant with only some of its changes: each change must help."""
-    simpler = [other for other in kept if other.changes < variant.changes]
-    return variant.prospect > start and all(variant.prospect > other.prospect for other in simpler)
+    simpler = [subset.prospect for subset in kept if subset.changes < variant.changes]
+    return variant.prospect > start and all(variant.prospect > prospect for prospect in simpler)
 
 
 def single_changes(knobs: Sequence[Knob]) -> Iterator[Changes]:
