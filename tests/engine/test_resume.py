@@ -136,7 +136,7 @@ async def test_a_torn_last_line_is_done_again(whole: Home, tmp_path: Path) -> No
     home = Home(tmp_path / "torn")
     cut(whole, home, 9, torn=b'{"type":"call_fin')
     resumed = await go_on(home, told(*VERDICTS))
-    assert any("cut short" in event.message for event in resumed.events if isinstance(event, Notice))
+    assert any("was incomplete" in event.message for event in resumed.events if isinstance(event, Notice))
     assert list(verdicts(resumed.events).values()) == [Verdict.WRONG, Verdict.NO_CODE, Verdict.CORRECT] * 2
 
 

@@ -211,7 +211,7 @@ def test_a_journal_with_a_bad_line_is_not_resumed_and_stays_as_it_is(shell: Shel
         (("run", "--instances", "two"), "'two' is not a valid integer"),
         (
             (*RUN, "--instances", "2"),
-            "--instances 2 is more than the 1 that recorded:mine holds for vector_add",
+            "--instances 2 is more than the 1 that recorded:mine has for vector_add",
         ),
         ((*RUN, "--targets", "gfx924"), "gfx942"),
         ((*RUN, "--devices", "9"), "no device '9' on this machine"),
