@@ -1,4 +1,4 @@
-"""How good a variant looks before it was judged, of what compiling and sampling told: a guess, and called one."""
+"""The prospect of a variant before it is judged: a guess from compiling and sampling, always labelled as a guess."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ RANKED_BY = (
 )
 
 RESOLUTION = 0.05
-"""Ratios nearer than this are equal: a few programs were sampled for all."""
+"""Ratios that differ by less than this are equal, because only a few programs were sampled."""
 
 TOO_LARGE = "do not fit the device"
 FAILED = "do not compile"
 SPILLS = "spill where the start does not"
 SAME_CODE = "give the same code as another"
 CURABLE = frozenset({TOO_LARGE, SPILLS})
-"""What another change beside it may cure: more warps, fewer stages, a smaller tile the other way."""
+"""Faults that another change may cure: more warps, fewer stages, a smaller tile in the other direction."""
 NOT_SAMPLED = "were left out, as enough were tried"
 
 
 class Code(NamedTuple):
-    """What a device would load and launch of one kernel."""
+    """The code that a device would load and launch for one kernel."""
 
     kernel: str
     digest: str
@@ -38,12 +38,14 @@ class Code(NamedTuple):
     autotune_index: int | None
 
 
-class Standing(NamedTuple):
-    """What decides between two variants that nobody timed, most important first; greater is better.
+class Prospect(NamedTuple):
+    """Compares variants without timings, most important field first; greater is better.
 
-    The order is that of `sessions.metrics.rank`, but for three things. Scalar registers that spill do not count: they go to
-    lanes of vector registers, not to memory. What was only sampled is compared in steps of
-    `RESOLUTION`. Where matrix instructions do the work occupancy does not count: two waves a SIMD are often right there.
+    The order is that of `sessions.metrics.rank`, with three differences:
+
+    - Scalar registers that spill do not count: they go to lanes of vector registers, not to memory.
+    - Sampled values are compared in steps of `RESOLUTION`.
+    - If matrix instructions do the work, occupancy does not count: two waves per SIMD are often right there.
     """
 
     estimate: float
@@ -52,9 +54,9 @@ class Standing(NamedTuple):
     occupancy: float
 
 
-def standing(task: str, target: Target, compiled: Compiled, sampled: Sampled) -> Standing:
-    """Where a variant would stand if it turned out to be correct."""
-    supposed = Evaluation(
+def prospect_of(task: str, target: Target, compiled: Compiled, sampled: Sampled) -> Prospect:
+    """Returns the prospect of a variant, assuming that it is correct."""
+    evaluation = Evaluation(
         schema=SCHEMA,
         task=task,
         device="cpu",
@@ -68,37 +70,40 @@ def standing(task: str, target: Target, compiled: Compiled, sampled: Sampled) ->
         sampled=sampled.traffic,
         estimate=sampled.estimate,
     )
-    found = rank(supposed)
+    ranked = rank(evaluation)
     matrix = any(row.matrix_instructions for row in compiled.resources)
-    return Standing(
-        _step(found.estimate), _step(found.traffic), found.spills, 0.0 if matrix else found.occupancy
+    return Prospect(
+        _quantize(ranked.estimate),
+        _quantize(ranked.traffic),
+        ranked.spills,
+        0.0 if matrix else ranked.occupancy,
     )
 
 
-def _step(ratio: float) -> float:
-    """A ratio that is given as its negative, in whole steps: greater is better still."""
+def _quantize(ratio: float) -> float:
+    """A negative ratio in whole steps; greater stays better."""
     return -float(round(math.log(-ratio) / RESOLUTION)) if -math.inf < ratio < 0 else ratio
 
 
 def fault(compiled: Compiled, start: Compiled) -> str:
-    """Why a variant is not worth a judgement; empty where it may be."""
+    """Returns why a variant should not be judged; empty if it may be."""
     if compiled.error:
         too_large = any("too_large" in row.flags for row in compiled.resources)
         return TOO_LARGE if too_large else FAILED
-    if spilled(compiled.resources) > spilled(start.resources):
+    if spill_count(compiled.resources) > spill_count(start.resources):
         return SPILLS
     return ""
 
 
-def spilled(resources: Sequence[KernelResources]) -> int:
-    """Vector registers spilled, and bytes where a target counts those, by all that was compiled and runs."""
+def spill_count(resources: Sequence[KernelResources]) -> int:
+    """Returns the spilled vector registers, plus bytes on targets that count bytes, of all kernels that run."""
     return sum(
         count or 0 for row in resources if not row.failure for count in (row.vgpr_spills, row.spill_bytes)
     )
 
 
 def code(compiled: Compiled) -> frozenset[Code]:
-    """What would run; two sources with equal code are one."""
+    """Returns the code that would run; two sources with equal code are the same variant."""
     return frozenset(
         Code(row.kernel, row.code_sha256, tuple(fit.grid for fit in row.fits), row.autotune_index)
         for row in compiled.resources
