@@ -283,7 +283,7 @@ def test_an_output_that_nobody_reads_leaves_the_engine_running(
     assert running.returncode == ExitCode.FAILED
     assert (
         err
-        == f"wavedeck: nobody reads the output; {session} goes on; come back with: wavedeck attach {session}\n"
+        == f"wavedeck: the output was closed; {session} is still running; come back with: wavedeck attach {session}\n"
     )
     assert home.live(session).running
 
