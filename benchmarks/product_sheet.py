@@ -1,4 +1,4 @@
-"""Print the table of products as Markdown: `python -m benchmarks.product_sheet` writes `docs/hardware.md`."""
+"""The table of products as Markdown: `python -m benchmarks.product_sheet` prints `docs/hardware.md`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ highest clock. What the caches can hold has no limit where no cache speed is pub
 
 
 def sheet() -> str:
-    """Return the whole page."""
+    """The whole page."""
     return "\n".join(
         [
             _INTRODUCTION,
@@ -46,80 +46,80 @@ def sheet() -> str:
                     "W",
                     "a package",
                 ),
-                (_device(product) for product in PRODUCTS),
+                (_device(one) for one in PRODUCTS),
             ),
             "\n## Peaks, TFLOP/s (TOP/s for int8)\n\nMatrix units; the last columns are vector units. `(a)` is what the vendor publishes as achievable.\n",
             *_table(
-                ("product", *_DTYPES, "vector float64", "vector float32"),
-                (_peaks(product) for product in PRODUCTS),
+                ("product", *_DTYPES, "vector float64", "vector float32"), (_peaks(one) for one in PRODUCTS)
             ),
             "\n## Partitions\n\nOne device of each mode; memory speed is what it reaches while its neighbours rest. Modes whose\nshare of a memory that several devices use is not published are left out, and have no efficiency.\n",
             *_table(
                 ("device", "units", "dies", "memory", "TB/s", "L2", "last level", "float16 TFLOP/s"),
-                (_partition(product) for product in _partitions()),
+                (_partition(one) for one in _partitions()),
             ),
             "\n## Sources\n",
-            *(f"- **{product.name}**: {_sources(product)}" for product in PRODUCTS),
+            *(f"- **{one.name}**: {_sources(one)}" for one in PRODUCTS),
             "",
         ]
     )
 
 
-def _device(product: Product) -> tuple[str, ...]:
-    ids = ", ".join(f"{product.vendor_id:04x}:{device:04x}" for device in product.device_ids)
-    speed = f"{product.memory_bytes_per_s / 1e12:.4g}"
-    if product.achievable_bytes_per_s is not None:
-        speed += f" ({product.achievable_bytes_per_s / 1e12:.4g} a)"
-    last = _mib(product.last_level_bytes) if product.last_level_bytes else "-"
-    if product.last_level_bytes_per_s:
-        last += f", {product.last_level_bytes_per_s / 1e12:.4g} TB/s"
+def _device(one: Product) -> tuple[str, ...]:
+    ids = ", ".join(f"{one.vendor_id:04x}:{device:04x}" for device in one.device_ids)
+    speed = f"{one.memory_bytes_per_s / 1e12:.4g}"
+    if one.achievable_bytes_per_s is not None:
+        speed += f" ({one.achievable_bytes_per_s / 1e12:.4g} a)"
+    last = _mib(one.last_level_bytes) if one.last_level_bytes else "-"
+    if one.last_level_bytes_per_s:
+        last += f", {one.last_level_bytes_per_s / 1e12:.4g} TB/s"
     return (
-        product.name, product.target, ids, f"{product.compute_units}", _memory(product), speed, _mib(product.l2_bytes), last,
-        f"{product.power_w}", f"{product.package_devices}",
+        one.name, one.target, ids, f"{one.compute_units}", _memory(one), speed, _mib(one.l2_bytes), last,
+        f"{one.power_w}", f"{one.package_devices}",
     )  # fmt: skip
 
 
-def _peaks(product: Product) -> tuple[str, ...]:
-    cells = [product.name]
+def _peaks(one: Product) -> tuple[str, ...]:
+    cells = [one.name]
     for dtype in _DTYPES:
-        cell = f"{product.matrix_flops[dtype] / 1e12:g}" if dtype in product.matrix_flops else "-"
-        if dtype in product.achievable_flops:
-            cell += f" ({product.achievable_flops[dtype] / 1e12:g} a)"
+        cell = f"{one.matrix_flops[dtype] / 1e12:g}" if dtype in one.matrix_flops else "-"
+        if dtype in one.achievable_flops:
+            cell += f" ({one.achievable_flops[dtype] / 1e12:g} a)"
         cells.append(cell)
-    vector = (product.vector_flops.get(dtype) for dtype in ("float64", "float32"))
+    vector = (one.vector_flops.get(dtype) for dtype in ("float64", "float32"))
     return (*cells, *(f"{peak / 1e12:g}" if peak else "-" for peak in vector))
 
 
 def _partitions() -> Iterable[Product]:
-    for product in PRODUCTS:
-        for mode in product.modes:
+    for one in PRODUCTS:
+        for mode in one.modes:
             for parts in mode.memory if mode.devices > 1 else ():
                 try:
-                    yield part(product, f"{mode.name}/NPS{parts}", None)
+                    yield part(one, f"{mode.name}/NPS{parts}", None)
                 except NoPart:
-                    continue  # the page explains why this mode is missing
+                    continue  # the page says why such a mode is missing
 
 
-def _partition(product: Product) -> tuple[str, ...]:
+def _partition(one: Product) -> tuple[str, ...]:
     return (
-        product.name, f"{product.compute_units}", f"{product.dies}", _memory(product), f"{product.memory_bytes_per_s / 1e12:.4g}",
-        _mib(product.l2_bytes), _mib(product.last_level_bytes), f"{product.matrix_flops['float16'] / 1e12:.4g}",
+        one.name, f"{one.compute_units}", f"{one.dies}", _memory(one), f"{one.memory_bytes_per_s / 1e12:.4g}",
+        _mib(one.l2_bytes), _mib(one.last_level_bytes), f"{one.matrix_flops['float16'] / 1e12:.4g}",
     )  # fmt: skip
 
 
-def _sources(product: Product) -> str:
+def _sources(one: Product) -> str:
+    """Fields by source, in the order of the fields."""
     fields: dict[str, list[str]] = {}
     for name in numbers():
-        if name in product.sources:
-            fields.setdefault(product.sources[name], []).append(name)
+        if name in one.sources:
+            fields.setdefault(one.sources[name], []).append(name)
     return "; ".join(f"{source} ({', '.join(names)})" for source, names in fields.items())
 
 
-def _memory(product: Product) -> str:
-    # Data sheets of AMD use GiB, those of NVIDIA use GB.
-    if product.memory_bytes % (1 << 30) == 0:
-        return f"{product.memory_bytes >> 30} GiB"
-    return f"{product.memory_bytes / 1e9:.4g} GB"
+def _memory(one: Product) -> str:
+    """AMD's sheets count GiB, NVIDIA's GB."""
+    if one.memory_bytes % (1 << 30) == 0:
+        return f"{one.memory_bytes >> 30} GiB"
+    return f"{one.memory_bytes / 1e9:.4g} GB"
 
 
 def _mib(size: int) -> str:

@@ -12,9 +12,9 @@ from sessions.state import AttemptState, Confirmation, InstanceState
 BASES = (
     (
         Basis.PROOF,
-        "proof (compared by the judge, told by the operating system, or replayed in a clean process)",
+        "proof (from the judge, the operating system, or a replay in a clean process)",
     ),
-    (Basis.EVIDENCE, "evidence (learned inside the guest, believed less than proof)"),
+    (Basis.EVIDENCE, "evidence (observed inside the guest, so weaker than proof)"),
 )
 """Kinds of facts in the order in which pages list them, each with its title."""
 
@@ -33,14 +33,14 @@ def worst_first(evaluation: Evaluation) -> list[Margin]:
 
 
 def margin_words(evaluation: Evaluation) -> str:
-    """Return `6 cases, worst margin left 62 %`; empty if no margin is known."""
+    """Return `6 cases pass; closest to its tolerance: 38 % used`, for a correct verdict; empty if no margin is known."""
     if not evaluation.margins:
         return ""
     number = len({margin.case for margin in evaluation.margins})
-    cases = counted_cases(number)
+    passed = f"{counted_cases(number)} pass{'es' if number == 1 else ''}"
     if all(margin.measure == "exact" for margin in evaluation.margins):
-        return f"{cases}, all exact"
-    return f"{cases}, worst margin left {left(worst_first(evaluation)[0].used)}"
+        return f"{passed}; all exact"
+    return f"{passed}; closest to its tolerance: {math.ceil(worst_first(evaluation)[0].used * 100)} % used"
 
 
 def measured(margin: Margin) -> str:
@@ -87,8 +87,12 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
     if attempt.unexamined_because:
         return f"not examined: {attempt.unexamined_because}"
     if instance is not None and instance.finished is None:
-        return "not examined: the best attempt is, when the instance ends"
-    return "not examined" if is_winner(attempt, instance) else "not examined: only an instance's best is"
+        return "exam: the best attempt is examined when the instance ends"
+    return (
+        "not examined"
+        if is_winner(attempt, instance)
+        else "exam: only the best attempt of an instance is examined"
+    )
 
 
 def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> str:

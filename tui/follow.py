@@ -96,7 +96,7 @@ class EventPrinter:
             apply(self.state, event)
             emit_line(encode(event))
             return
-        for line in self._narrator.tell(event):
+        for line in self._narrator.lines(event):
             emit(line)
 
 

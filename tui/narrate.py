@@ -29,7 +29,7 @@ class Narrator:
         self.state = SessionState()
         self._failure = ""
 
-    def tell(self, event: AnyEvent) -> list[str]:
+    def lines(self, event: AnyEvent) -> list[str]:
         """Return the lines for one event, often none. Events of a resumed session may come again from the start."""
         apply(self.state, event)
         line = self._line(event)
@@ -61,7 +61,7 @@ class Narrator:
                 return event.attempt, self._proposed(event)
             case ev.AttemptSwept():
                 better = sum(variant.better for variant in event.variants)
-                result = f"{better} may be faster" if better else "none looks faster"
+                result = f"{better} may be better" if better else "none looks better"
                 tried = counted(event.tried, "variant")
                 return event.attempt, f"swept for {event.target}: {tried} compiled, {result}"
             case ev.SweepRung():

@@ -170,7 +170,7 @@ def test_what_is_off_is_said_wherever_a_session_is(shell: Shell, whole: dict[int
     assert [row["options"] for row in reported] == [said, ""]
     events = journal_of(home, whole[3]).events
     assert any(f"geak ({said}) with" in line for line in log(fold(events)))
-    assert f"geak ({said}) with" in Narrator().tell(events[0])[0]
+    assert f"geak ({said}) with" in Narrator().lines(events[0])[0]
     header = views.header(fold(events), name="s", word=Span("running"), extra=(), width=160)
     assert f"geak ({said}) anthropic:test" in plain(header)
 

@@ -85,7 +85,8 @@ def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
     assert ["vector_add#1/1", "fresh, 25 lines"] in told
     assert any(where == "vector_add#1/1" and words.startswith("wrong: ") for where, words in told)
     assert any(
-        where == "vector_add#1/2" and re.fullmatch(r"correct; \d+ cases, worst margin left \d+ %", words)
+        where == "vector_add#1/2"
+        and re.fullmatch(r"correct; \d+ cases pass; closest to its tolerance: \d+ % used", words)
         for where, words in told
     )
     assert any(

@@ -187,7 +187,7 @@ class RowPrinter(EventPrinter):
 
     def take(self, event: AnyEvent) -> None:
         """Fold the event; print its lines if an instance ended or something failed."""
-        lines = self._narrator.tell(event)
+        lines = self._narrator.lines(event)
         problem = isinstance(event, Notice) and event.level != "info"
         if problem or isinstance(event, InstanceFinished | CallFailed | EngineStopped):
             for line in lines:
