@@ -48,12 +48,10 @@ LOCK_WAIT_S = 120.0
     "--instances",
     type=int,
     metavar="N",
-    help="Independent chains on each task, in each row. [4, or all recorded chains]",
+    help="Independent chains on each task, in each row. [4, or as recorded]",
 )
-@click.option(
-    "--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or all recorded attempts]"
-)
-@click.option("--devices", metavar="NAMES", help="Where to judge: idle, all, 0,1 or cpu. [idle]")
+@click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or as recorded]")
+@click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
 @click.option("--budget-usd", type=float, metavar="X", help="For each row: stop calls after this cost.")
 @click.option(

@@ -38,11 +38,9 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     f"role: generator=...,reflector=.... [{RECORDED}]",
 )
 @click.option(
-    "--instances", type=int, metavar="N", help="Independent chains on each task. [4, or all recorded chains]"
+    "--instances", type=int, metavar="N", help="Independent chains on each task. [4, or as recorded]"
 )
-@click.option(
-    "--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or all recorded attempts]"
-)
+@click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or as recorded]")
 @click.option(
     "--tune",
     is_flag=True,
