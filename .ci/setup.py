@@ -1,8 +1,8 @@
-"""Make `.venv`, with a vendor's torch and triton where the system's Python has them; standard library only.
+"""Make `.venv`, with the vendor's torch and triton if the system's Python has them. Standard library only.
 
-A ROCm or CUDA build of torch beside a triton is reused: the environment sees it, and constraints hold every distribution
-that it depends on at the installed version, so that nothing of the vendor's is shadowed. Elsewhere the pinned builds are installed.
-Run it again at any time: it does nothing while `pyproject.toml` and the Python stay the same.
+A ROCm or CUDA build of torch with a triton is reused: the environment sees it. Constraints pin every distribution that it
+needs to the installed version, so that nothing of the vendor's is shadowed. Otherwise the pinned builds are installed.
+You can run it again at any time: it does nothing while `pyproject.toml` and the Python stay the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TORCH = "torch==2.13.0"
 TRITON = "triton==3.7.1"
 CONSTRAINTS = "vendor-constraints.txt"
 
-# Runs in the system's Python and prints what its torch and triton are, and the closure of their requirements.
+# Runs in the system's Python and prints the kind of its torch, and the closure of the requirements of torch and triton.
 INSPECT = r"""
 import importlib.metadata as md, importlib.util as iu, json, re, sys, sysconfig
 found = {"prefix": sys.prefix, "base_prefix": sys.base_prefix, "paths": [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")],
@@ -48,30 +48,30 @@ print(json.dumps(found))
 
 
 def fail(message: str) -> NoReturn:
-    """End with one line that says what is wrong and what to do."""
+    """End with one line: the problem and the next step."""
     sys.exit(f"setup: {message}")
 
 
 def inspect_system() -> dict[str, Any]:
-    """What the Python that runs this has of torch and triton; a broken torch counts as none."""
+    """Return the torch and triton of the system's Python; a broken torch counts as none."""
     done = subprocess.run([sys.executable, "-c", INSPECT], capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         print(f"setup: the system's torch does not import ({reason}); installing {TORCH} instead")
         return {"backend": None, "closure": {}}
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    system: dict[str, Any] = json.loads(lines[-1])
+    return system
 
 
 def judge_requirements(*, with_torch: bool) -> list[str]:
-    """The extra `judge` of `pyproject.toml`, without torch and triton where the vendor's serve."""
+    """Return the extra `judge` of `pyproject.toml`; without torch and triton if the vendor's are used."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     return [r for r in extras["judge"] if with_torch or r not in ("torch", "triton")]
 
 
 def pip(venv: Path, *arguments: str) -> None:
-    """Run pip of the environment; its own words are the best explanation when it fails."""
+    """Run pip of the environment; if it fails, its own output is the explanation."""
     command = [
         str(venv / "bin/python"),
         "-m",
@@ -84,12 +84,12 @@ def pip(venv: Path, *arguments: str) -> None:
     ]
     if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
         fail(
-            f"pip could not install {' '.join(arguments)}; mend what it says above and run `make setup` again"
+            f"pip could not install {' '.join(arguments)}; fix the problem shown above and run `make setup` again"
         )
 
 
 def make_environment(venv: Path, system: dict[str, Any]) -> None:
-    """An empty environment that sees the vendor's packages where they serve, with their versions as constraints."""
+    """Make an empty environment. With the vendor's packages, it sees them and gets their versions as constraints."""
     seen = ["--system-site-packages"] if system["backend"] else []
     if (
         subprocess.run([sys.executable, "-m", "venv", "--clear", *seen, str(venv)], check=False).returncode
@@ -99,7 +99,7 @@ def make_environment(venv: Path, system: dict[str, Any]) -> None:
     if not system["backend"]:
         return
     if system["prefix"] != system["base_prefix"]:
-        # The vendor's Python is an environment itself, and one environment does not see another.
+        # The vendor's Python is a virtual environment too, and a virtual environment does not see another.
         site = next(venv.glob("lib/python*/site-packages"))
         (site / "vendor-torch.pth").write_text("\n".join(dict.fromkeys(system["paths"])) + "\n")
     pins = sorted(system["closure"].items())
@@ -107,7 +107,7 @@ def make_environment(venv: Path, system: dict[str, Any]) -> None:
 
 
 def check_not_shadowed(venv: Path) -> None:
-    """Fail when the environment has a torch or triton of its own beside the vendor's."""
+    """Fail if the environment has its own torch or triton besides the vendor's."""
     where = "import torch, triton; print(torch.__file__, triton.__file__)"
     done = subprocess.run(
         [str(venv / "bin/python"), "-c", where], capture_output=True, text=True, check=False
@@ -118,7 +118,7 @@ def check_not_shadowed(venv: Path) -> None:
 
 
 def install(venv: Path, system: dict[str, Any]) -> None:
-    """Wavedeck with all it needs, into the environment."""
+    """Install Wavedeck with its dependencies into the environment."""
     if system["backend"]:
         pip(venv, "-c", str(venv / CONSTRAINTS), "-e", ".[dev]", *judge_requirements(with_torch=False))
         check_not_shadowed(venv)
@@ -128,7 +128,7 @@ def install(venv: Path, system: dict[str, Any]) -> None:
 
 
 def compile_bytecode(venv: Path) -> None:
-    """Of all that was installed, on all cores, where pip would take one; files that no Python of ours can read stay as they are."""
+    """Compile all installed files to byte code on all cores (pip uses one core); unreadable files are skipped."""
     packages = str(next(venv.glob("lib/python*/site-packages")))
     command = [str(venv / "bin/python"), "-m", "compileall", "-qq", "-j", "0", packages]
     subprocess.run(command, cwd=ROOT, check=False)
@@ -153,12 +153,12 @@ def main() -> None:
     if stamp.exists() and stamp.read_text() == current:
         return
     system = inspect_system()
-    what = (
+    action = (
         f"reusing the system's torch {system['closure']['torch']} ({system['backend']})"
         if system["backend"]
         else f"installing {TORCH} {TRITON}"
     )
-    print(f"setup: making {os.path.relpath(venv)} with Python {sys.version.split()[0]}, {what}", flush=True)
+    print(f"setup: making {os.path.relpath(venv)} with Python {sys.version.split()[0]}, {action}", flush=True)
     make_environment(venv, system)
     install(venv, system)
     compile_bytecode(venv)

@@ -1,9 +1,9 @@
-"""A task's timing baseline under `triton.testing.do_bench`, in a fresh interpreter; for `benchmarks.timing`.
+"""Time a task's timing baseline with `triton.testing.do_bench` in a new interpreter; for `benchmarks.timing`.
 
     .venv/bin/python -m benchmarks.do_bench TASK        prints {case: [milliseconds, milliseconds]} as JSON
 
-The first as it is: it empties the caches by filling a buffer with zeros, and the lines that this leaves are written back while
-the kernel is timed. The second with a buffer that is read instead, as this project's clock does: both then time the same.
+The first time is plain `do_bench`. It empties the caches by filling a buffer with zeros, and the device writes these lines
+back while the kernel is timed. The second time reads a buffer instead, as this project's clock does. Then both do the same work.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ SEED = 1
 
 
 def main() -> None:
-    """Medians at `gpu` sizes."""
+    """Print the medians at `gpu` sizes."""
     task = load_task(sys.argv[1])
     entry = _module(task.folder / "baseline.py").__dict__[task.entry_points[0].name]
     make_inputs = _module(task.folder / "problem.py").make_inputs
-    found = {}
+    medians = {}
     for case in task.open_cases:
         generator = torch.Generator().manual_seed(SEED)
         inputs = make_inputs(dict(case.gpu), getattr(torch, case.dtype), generator)
         here = {
             name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in inputs.items()
         }
-        found[case.name] = [_bench(partial(entry, **here), reading=reading) for reading in (False, True)]
-    json.dump(found, sys.stdout)
+        medians[case.name] = [_bench(partial(entry, **here), reading=reading) for reading in (False, True)]
+    json.dump(medians, sys.stdout)
 
 
 def _bench(call: Callable[[], object], *, reading: bool) -> float:

@@ -1,9 +1,9 @@
-"""How long one evaluation takes on a device: starting the judge, then each starter baseline, cold and warm.
+"""Time of one evaluation on a device: start of the judge, then each starter baseline, cold and warm.
 
     .venv/bin/python -m benchmarks.evaluate_starter [DEVICE]
 
-Wall seconds of one run. The first evaluation of a task pays for its compiles; the second shows what stays. Compare ratios
-within a run, not figures between machines.
+Wall seconds of one run. The first evaluation of a task includes compilation; the second does not. Compare ratios within a
+run, not figures between machines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEED = 1
 
 
 async def judged(task: Task, pool: DevicePool) -> tuple[float, Evaluation]:
-    """Wall seconds of one evaluation of the task's baseline, and what came of it."""
+    """Return the wall seconds and the result of one evaluation of the task's baseline."""
     started = time.perf_counter()
     evaluation = await evaluate(
         baseline_source(task), task, pool=pool, targets=(target("gfx942"),), seed=SEED
@@ -31,7 +31,7 @@ async def judged(task: Task, pool: DevicePool) -> tuple[float, Evaluation]:
 
 
 async def main(device: str) -> int:
-    """Print the table; 1 when a baseline was not correct, for then its times mean nothing."""
+    """Print the table. Return 1 if a baseline is not correct, because its times are then meaningless."""
     table = Table("task", "verdict", "first, s", "second, s", *(f"{stage}, s" for stage in STAGES[:5]))
     console = Console(width=140)
     started = time.perf_counter()

@@ -1,7 +1,7 @@
-"""How long a person waits for the first word: `python -m benchmarks.startup [RUNS]`.
+"""Time until a command's first output: `python -m benchmarks.startup [RUNS]`.
 
-Each command runs as a fresh process, in turns, so that a busy machine slows all alike; the figure is the median wall time and
-its ratio to an empty interpreter. `cockpit` is the time until the home screen is drawn in a pseudo terminal.
+Each command runs in a new process, in turns, so that a busy machine slows all commands equally. The table has the median wall
+time and its ratio to an empty interpreter. `cockpit` is the time until a pseudo terminal shows the home screen.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ COMMANDS = {
     "wavedeck sessions list": [WAVEDECK, "sessions", "list"],
 }
 DRAWN = b"quit"
-"""Stands in the footer, which is drawn with the first whole frame."""
+"""Text of the footer, which is part of the first complete frame."""
 
 
 def seconds_of(command: list[str], environ: dict[str, str]) -> float:
-    """Wall time of a command that has to succeed."""
+    """Return the wall time of a command; the command must succeed."""
     started = time.perf_counter()
     subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=True)
     return time.perf_counter() - started
 
 
 def seconds_to_first_frame(environ: dict[str, str]) -> float:
-    """Wall time until the cockpit's footer has come through a pseudo terminal."""
+    """Return the wall time until a pseudo terminal shows the cockpit's footer."""
     ours, theirs = pty.openpty()
     started = time.perf_counter()
     with subprocess.Popen(

@@ -1,8 +1,8 @@
-"""How fast attempts go into the store, beside GitPython's own way: `python benchmarks/store_commits.py [ATTEMPTS]`.
+"""Rate of commits into the store, compared with GitPython: `python benchmarks/store_commits.py [ATTEMPTS]`.
 
-Both write the same made-up attempts (eight files, about 34 KB) to branches of a fresh bare repository in one run, in turns, so
-that a busy machine slows both. Ours syncs every object and ref; GitPython's default object database starts a process an object
-and syncs nothing. Prints commits a second of each and the ratio.
+Both write the same invented attempts (eight files, about 34 KB) to branches of a new bare repository, in turns, so that a busy
+machine slows both. The store syncs every object and ref. GitPython's default object database starts a process per object and
+syncs nothing. Prints commits per second and the ratio.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sessions.store import Store
 
 BRANCHES = 80
 ROUND = 10
-"""Attempts before it is the other's turn."""
+"""Attempts per turn."""
 SIZES = {
     "kernel.py": 4_000,
     "attempt.json": 600,
@@ -37,7 +37,7 @@ SIZES = {
 
 
 def attempt(number: int) -> dict[str, bytes]:
-    """Files of one attempt: text-like, different each time."""
+    """Return the files of one attempt: text-like, different for each number."""
     words = random.Random(number)
     return {
         name: b" ".join(b"%06x" % words.getrandbits(20) for _ in range(size // 7))
@@ -45,8 +45,8 @@ def attempt(number: int) -> dict[str, bytes]:
     }
 
 
-def our_way(root: Path) -> Callable[[int], None]:
-    """Commits through `sessions.store`."""
+def commit_with_store(root: Path) -> Callable[[int], None]:
+    """Return a function that commits an attempt with `sessions.store`."""
     home = Home(root)
     home.ensure()
     store = Store.of(home)
@@ -63,8 +63,8 @@ def our_way(root: Path) -> Callable[[int], None]:
     return commit
 
 
-def gitpythons_way(root: Path) -> Callable[[int], None]:
-    """Commits through GitPython's default object database and its commit objects."""
+def commit_with_gitpython(root: Path) -> Callable[[int], None]:
+    """Return a function that commits an attempt with GitPython's default object database."""
     repo = git.Repo.init(root, mkdir=True, bare=True)
     who = git.Actor("Wavedeck", "wavedeck@localhost")
     last: dict[str, git.Commit] = {}
@@ -89,12 +89,12 @@ def gitpythons_way(root: Path) -> Callable[[int], None]:
 
 
 def main() -> None:
-    """Run both in turns and print what came out."""
+    """Run both in turns and print the rates."""
     attempts = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     with tempfile.TemporaryDirectory() as folder:
         ways = {
-            "wavedeck": our_way(Path(folder) / "home"),
-            "gitpython": gitpythons_way(Path(folder) / "gitpython"),
+            "wavedeck": commit_with_store(Path(folder) / "home"),
+            "gitpython": commit_with_gitpython(Path(folder) / "gitpython"),
         }
         spent_s = dict.fromkeys(ways, 0.0)
         for begin in range(0, attempts, ROUND):

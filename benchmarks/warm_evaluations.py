@@ -2,9 +2,9 @@
 
     .venv/bin/python -m benchmarks.warm_evaluations [ROUNDS]
 
-Judges the baselines of four short starter tasks, ROUNDS times each (6 unless said), one at a time; each text differs, so that
-nothing is known from before. A first round warms the judges and is not counted. Then the same kernels two at once, for
-evaluations a minute, and how long a cancelled evaluation's guest lives.
+Judges the baselines of four short starter tasks one at a time, ROUNDS times each (default 6). Each text differs, so that no
+cache helps. A first round warms the judges and is not counted. Then the same kernels run two at a time, for evaluations per
+minute. The last figure is the lifetime of a guest after its evaluation was cancelled.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ ENDLESS = "\n\n_{name} = {name}\n\ndef {name}({signature}):\n    while True: pas
 
 
 def sources(task: Task, rounds: int) -> list[str]:
-    """The task's baseline, each time with a line of its own."""
+    """Return the task's baseline several times, each with a different last line."""
     return [f"{baseline_source(task)}\nNUMBER = {number}\n" for number in range(rounds)]
 
 
 def cpu_of(pool: DevicePool) -> float:
-    """CPU seconds of this process and of the pool's servers with all that they started."""
+    """Return the CPU seconds of this process and of the pool's servers with their children."""
     own = psutil.Process().cpu_times()
     total = own.user + own.system
     for pid in {pool.interpreting.pid, pool.compiling.pid}:
@@ -51,12 +51,12 @@ def cpu_of(pool: DevicePool) -> float:
 
 
 async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
-    """One default evaluation."""
+    """Run one default evaluation."""
     return await evaluate(source, task, pool=pool, targets=(target("gfx942"),), seed=SEED)
 
 
 async def seconds_to_end(pool: DevicePool) -> float:
-    """Time from cancelling an evaluation with an endless kernel to the end of the last process of its guest."""
+    """Return the time from cancelling an endless kernel to the end of the last process of its guest."""
     task = load_task("vector_add")
     source = baseline_source(task) + ENDLESS.format(name="vector_add", signature="x, y")
     server = psutil.Process(pool.interpreting.pid)
@@ -81,7 +81,7 @@ async def seconds_to_end(pool: DevicePool) -> float:
 
 
 async def main() -> int:
-    """Print the table; 1 when a kernel was not correct."""
+    """Print the table. Return 1 if a kernel is not correct."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     console = Console(width=110)
     tasks = [load_task(name) for name in SHORT]
@@ -115,7 +115,7 @@ async def main() -> int:
         ends = [await seconds_to_end(pool) for _ in range(CANCELS)]
     console.print(table)
     console.print(f"mean of the four: {statistics.mean(means):.2f} CPU seconds")
-    console.print(f"{AT_ONCE} at once: {rate:.1f} evaluations a minute")
+    console.print(f"{AT_ONCE} at once: {rate:.1f} evaluations per minute")
     console.print(f"cancelled guests were gone after {statistics.median(ends):.3f} s (median of {CANCELS})")
     wrong = [evaluation for evaluation in evaluations if evaluation.verdict != "correct"]
     for evaluation in wrong:

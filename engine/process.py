@@ -39,6 +39,7 @@ from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry import Telemetry
+from harness.processes.quarantine import DeviceEvent
 from sessions.errors import SessionsError
 from sessions.events import (
     DecisionMade,

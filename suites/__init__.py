@@ -1,4 +1,4 @@
-"""The questions: tasks, the suites they come in, and how to find them. Nothing here needs torch."""
+"""Tasks and suites: the format, the loader and the registry. Nothing here needs torch."""
 
 from suites.check import check_suite
 from suites.costs import task_cost

@@ -1,4 +1,4 @@
-"""Checking a suite as far as that goes without torch: what `wavedeck suites check` says first."""
+"""Check the files of a suite without torch: the first part of `wavedeck suites check`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _DEFINES = {
     "problem.py": (("make_inputs", ("sizes", "dtype", "generator")), ("oracle", None)),
     "cost.py": (("cost", ("sizes", "dtype")),),
 }
-"""Functions that a file of a task folder defines, with their parameters where they are the same for all tasks."""
+"""Functions that each file of a task folder must define; parameters are given if they are the same for all tasks."""
 _PROBE = {"probe_inputs": ("sizes", "dtype", "generator")}
-"""What `problem.py` defines besides where `[quantization]` has a `probe`."""
+"""Further function that `problem.py` must define if `[quantization]` has a `probe`."""
 
 
 def check_suite(name: str, *, registry: Path | None = None) -> tuple[BadTask, ...]:
-    """Everything wrong with a suite's tasks (`suite/task`: one of them), at most one problem a task for `task.toml` and one a case for the rest.
+    """Return the problems of a suite's tasks, or of one task (`suite/task`).
 
-    Runs each `cost.py`, and parses the other Python without running it: whether baselines are right, and degenerate answers
-    wrong, is the harness's to say. `UnknownSuite` or `BadSuite` where there is nothing to check.
+    Runs each `cost.py` and only parses the other Python files. The harness checks baselines and oracles. A task gets at most
+    one problem for its `task.toml`. Raises `UnknownSuite`, `UnknownTask` or `BadSuite` if there is nothing to check.
     """
-    suite, _, one = name.partition("/")
+    suite, _, short = name.partition("/")
     folder = suite_folder(suite, registry)
     names = task_names(folder)
     if not names:
         raise BadSuite(f"suite {suite!r}: no folder in {folder} has a task.toml")
-    if one and one not in names:
+    if short and short not in names:
         raise UnknownTask(name, known=[f"{suite}/{task}" for task in names])
-    chosen = (one,) if one else names
+    chosen = (short,) if short else names
     return tuple(problem for task in chosen for problem in _task_problems(folder / task, suite))
 
 
@@ -61,9 +61,9 @@ def _definition_problems(file: Path, wanted: Mapping[str, tuple[str, ...] | None
         yield BadTask(file, "", f"cannot be read: {error}")
         return
     defined = {
-        one.name: [each.arg for each in one.args.args]
-        for one in module.body
-        if isinstance(one, ast.FunctionDef)
+        statement.name: [argument.arg for argument in statement.args.args]
+        for statement in module.body
+        if isinstance(statement, ast.FunctionDef)
     }
     for name, parameters in wanted.items():
         if name not in defined:
@@ -84,6 +84,6 @@ def _cost_problems(task: Task) -> Iterator[BadTask]:
                 yield BadTask(
                     task.folder / "cost.py",
                     "minimal_bytes",
-                    f"is 0 for case {case.name}; a kernel moves bytes",
+                    f"is 0 for case {case.name}; every kernel moves bytes",
                 )
                 return

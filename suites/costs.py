@@ -1,4 +1,4 @@
-"""Running a task's `cost.py`: plain Python of the task's author, for trusted processes only."""
+"""Run a task's `cost.py`: plain Python of the task's author, for trusted processes only."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from suites.task import Cost, Task
 
 
 def task_cost(task: Task, sizes: dict[str, int], dtype: str) -> Cost:
-    """What one case asks of any device, by the task's own model; `BadTask` where `cost.py` does not give it."""
+    """Return the cost of a case by the task's own model. Raises `BadTask` if `cost.py` fails or returns a wrong value."""
     file = task.folder / "cost.py"
     try:
         cost = _module(file).cost(dict(sizes), dtype)
-    except Exception as error:  # whatever the author's code raises is told as one line
+    except Exception as error:  # an error of the author's code becomes one line
         raise BadTask(file, "cost", f"raised {type(error).__name__}: {error}") from error
     if not isinstance(cost, Cost):
         raise BadTask(file, "cost", f"returned {type(cost).__name__}, not suites.Cost")
     for key in ("flops", "minimal_bytes"):
         value = getattr(cost, key)
         if type(value) is not int or value < 0:
-            raise BadTask(file, key, f"is {value!r}; it is a whole number, not negative")
+            raise BadTask(file, key, f"is {value!r}; it must be a whole number, 0 or more")
     if cost.dot_dtype is not None and cost.dot_dtype not in TASK_DTYPES:
         raise BadTask(file, "dot_dtype", f"{cost.dot_dtype!r} is no dtype")
     return cost
 
 
 class _Loader(SourceFileLoader):
-    """Loads a file without leaving byte code beside it: the folder is the author's."""
+    """Loads a file without writing byte code: the folder belongs to the author."""
 
     def set_data(self, path: str, data: object, *, _mode: int = 0o666) -> None:
-        """Keep nothing."""
+        """Write no byte code."""
 
 
 def _module(file: Path) -> ModuleType:
-    """The file as a fresh module that nobody can import."""
+    """Load the file as a new module outside `sys.modules`."""
     spec = importlib.util.spec_from_loader("cost", _Loader("cost", str(file)))
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Names of dtypes and their sizes, known without torch; the 8-bit floats, which differ by target."""
+"""Names and sizes of dtypes, without torch, and the 8-bit floats of each target."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ ITEM_BYTES: dict[str, int] = {
     "uint8": 1,
     "bool": 1,
 }
-"""Bytes an element, by the dtype's name: every dtype that a tensor of a task may have."""
+"""Bytes per element, for every dtype that a tensor of a task may have."""
 
 BY_TARGET: dict[str, tuple[str, str]] = {
     "fp8_e4m3": ("float8_e4m3fn", "float8_e4m3fnuz"),
     "fp8_e5m2": ("float8_e5m2", "float8_e5m2fnuz"),
 }
-"""What a task may write for the 8-bit floats that the target has: the OCP dtype, and AMD's of gfx940 to gfx942."""
+"""Names for the 8-bit float of the target: the OCP dtype, and the dtype of gfx940 to gfx942."""
 
 TASK_DTYPES: tuple[str, ...] = (*ITEM_BYTES, *BY_TARGET)
-"""Every dtype that a task may write."""
+"""Every dtype name that a `task.toml` may use."""
 
 FNUZ_TARGETS = frozenset({"gfx940", "gfx941", "gfx942"})
 WITHOUT_FP8 = frozenset({"gfx90a", "gfx908", "sm_80"})
-"""Targets whose matrix units know no 8-bit floats."""
+"""Targets without 8-bit floats in their matrix units."""
 
 
 class NoSuchDtype(ValueError):
-    """The target has no such dtype: it cannot say anything of the task."""
+    """The target does not have a dtype of the task, so it cannot judge the task."""
 
 
 def item_bytes(dtype: str) -> int:
-    """Bytes of one element; `ValueError` for a name that is no dtype of a task."""
+    """Return the bytes of one element. Raises `ValueError` for an unknown name."""
     if dtype not in TASK_DTYPES:
-        raise ValueError(f"{dtype!r} is no dtype; one of {', '.join(TASK_DTYPES)}")
+        raise ValueError(f"{dtype!r} is no dtype; dtypes are {', '.join(TASK_DTYPES)}")
     return ITEM_BYTES[BY_TARGET.get(dtype, (dtype,))[0]]
 
 
 def is_exact(dtype: str) -> bool:
-    """Whether outputs of the dtype are compared exactly: integers and booleans."""
+    """True for integers and booleans: outputs of these dtypes are compared exactly."""
     return "float" not in dtype and dtype not in BY_TARGET
 
 
 def on_target(dtype: str, target: str) -> str:
-    """The torch dtype that a task's dtype means on a target, by its name; `NoSuchDtype` where it means none."""
+    """Return the name of the torch dtype on a target. Raises `NoSuchDtype` if the target does not have it."""
     if dtype not in BY_TARGET:
         return dtype
     if target in WITHOUT_FP8:
@@ -64,12 +64,12 @@ def on_target(dtype: str, target: str) -> str:
 
 
 def task_on(task: Task, target: str) -> Task:
-    """The task with every dtype as it is on a target; `NoSuchDtype` where the target lacks one."""
+    """Return the task with the torch dtypes of a target. Raises `NoSuchDtype` if the target lacks a dtype."""
     return msgspec.structs.replace(
         task,
         cases=tuple(_case(case, target) for case in task.cases),
         outputs=tuple(_output(output, target) for output in task.outputs),
-        tolerances={_known(dtype, target): one for dtype, one in task.tolerances.items()},
+        tolerances={_tolerance_dtype(dtype, target): limit for dtype, limit in task.tolerances.items()},
     )
 
 
@@ -78,10 +78,10 @@ def _case(case: Case, target: str) -> Case:
 
 
 def _output(output: Output, target: str) -> Output:
-    tolerances = {_known(dtype, target): one for dtype, one in output.tolerances.items()}
+    tolerances = {_tolerance_dtype(dtype, target): limit for dtype, limit in output.tolerances.items()}
     return msgspec.structs.replace(output, dtype=on_target(output.dtype, target), tolerances=tolerances)
 
 
-def _known(dtype: str, target: str) -> str:
-    """A tolerance may be for a dtype that no case of this target has."""
+def _tolerance_dtype(dtype: str, target: str) -> str:
+    # A tolerance may name an 8-bit float although no case of this target uses it.
     return dtype if target in WITHOUT_FP8 else on_target(dtype, target)

@@ -1,4 +1,4 @@
-"""What can go wrong with suites and tasks.
+"""Errors of suites and tasks.
 
 SuiteError
 |- UnknownSuite   no suite of this name
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class SuiteError(Exception):
-    """Root of this room's errors; each message is one line that says what is wrong and what to do."""
+    """Base class. Each message is one line with the problem and the next step."""
 
 
 class UnknownSuite(SuiteError):
@@ -52,7 +52,7 @@ class BadTask(SuiteError):
         self.file, self.key, self.problem = file, key, problem
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """` (did you mean ...?)` with the most similar of the known names; empty when none is similar."""
-    close = get_close_matches(name, list(known), n=1)
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return ` (did you mean ...?)` with the most similar name; empty if no name is similar."""
+    close = get_close_matches(name, list(names), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,4 +1,4 @@
-"""Reading one task folder: `task.toml` into a `Task`, held to the format."""
+"""Read a task folder into a `Task` and check it against the format."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ CATEGORIES = (
     "Reduce",
     "SpatialOps",
 )
-"""KernelBench-X's fifteen, by the names of its data folders."""
+"""The fifteen categories of KernelBench-X, by the names of its data folders."""
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
-"""Names of suites and tasks: they are parts of git refs, of file names and of `suite/task`."""
+"""Form of suite and task names: they become parts of git refs, file names and `suite/task`."""
 CASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_TOLD = {
+_PHRASES = {
     Allowance.NON_CONTIGUOUS: re.compile(r"non-contiguous|not contiguous|strided|any strides|their strides"),
     Allowance.UNALIGNED: re.compile(r"align"),
 }
-"""What an instruction has to speak of before a kernel may be refused over it."""
+"""Phrases that an instruction must contain before hidden cases may use an allowance."""
 _PROMISED_ELEMENTS = re.compile(r"any positive|at least one|never empty|not empty")
 _FILLED_IN = ("suite", "folder")
 _AT_PATH = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
@@ -62,9 +62,9 @@ _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
 
 
 def read_task(folder: Path, *, suite: str) -> Task:
-    """The task in a folder, `suite` and `folder` filled in.
+    """Return the task in a folder, with `suite` and `folder` filled in.
 
-    `BadTask` names file, key and problem where the folder breaks the format. Nothing of the folder's Python runs.
+    Raises `BadTask` with file, key and problem if the folder breaks the format. No Python of the folder runs.
     """
     for name in FILES:
         if not (folder / name).is_file():
@@ -83,7 +83,7 @@ def _decode(file: Path) -> Task:
         raise BadTask(file, "", f"cannot be read: {error}") from error
     for key in _FILLED_IN:
         if key in raw:
-            raise BadTask(file, key, "is not written in the file: it follows from where the folder lies")
+            raise BadTask(file, key, "must not be in the file: it follows from the place of the folder")
     try:
         return msgspec.convert(raw, Task, strict=True)
     except msgspec.ValidationError as error:
@@ -91,7 +91,7 @@ def _decode(file: Path) -> Task:
 
 
 def _explained(file: Path, message: str) -> BadTask:
-    """What msgspec says, as key and problem, with the nearest right spelling of an unknown key."""
+    """Convert a message of msgspec to a `BadTask`, with the nearest valid name for an unknown key."""
     match = _AT_PATH.match(message)
     assert match is not None  # both groups match anything
     key = (match["path"] or "").removeprefix(".")
@@ -101,21 +101,24 @@ def _explained(file: Path, message: str) -> BadTask:
     if unknown is None:
         return BadTask(file, key, match["problem"])
     field = unknown["field"]
-    known = {
+    names = {
         name
         for kind in (Task, Axis, Case, EntryPoint, Output, Tolerance, QuantizationTolerance)
         for name in kind.__struct_fields__
         if name not in _FILLED_IN
     }
-    return BadTask(file, f"{key}.{field}".removeprefix("."), f"unknown key{nearest(field, known)}")
+    return BadTask(file, f"{key}.{field}".removeprefix("."), f"unknown key{nearest(field, names)}")
 
 
 def _problems(task: Task) -> Iterator[tuple[str, str]]:
-    """What is wrong with a decoded task, as (key, problem)."""
+    """Yield (key, problem) for everything wrong with a decoded task."""
     if task.schema != SCHEMA:
         yield "schema", f"is {task.schema}; this Wavedeck reads {SCHEMA}"
     if not NAME.fullmatch(task.name):
-        yield "name", f"{task.name!r} is no name: lower-case letters, digits, `_` and `-`, a letter first"
+        yield (
+            "name",
+            f"{task.name!r} is no name: use lower-case letters, digits, `_` and `-`, and begin with a letter",
+        )
     if task.name != task.folder.name:
         yield "name", f"is {task.name!r}, but the folder is called {task.folder.name!r}"
     for key in ("title", "instruction", "baseline"):
@@ -148,7 +151,7 @@ def _interface_problems(task: Task) -> Iterator[tuple[str, str]]:
         if signature.name != entry.name:
             yield (
                 f"entry_points[{place}].name",
-                f"is {entry.name!r}, but its signature is that of {signature.name!r}",
+                f"is {entry.name!r}, but its signature is for {signature.name!r}",
             )
         if not signature.parameters:
             yield f"entry_points[{place}].signature", "has no parameter; a kernel needs an input"
@@ -181,7 +184,7 @@ def _case_problems(task: Task) -> Iterator[tuple[str, str]]:
     for place, case in enumerate(task.cases):
         key = f"cases[{place}]"
         if not CASE_NAME.fullmatch(case.name):
-            yield f"{key}.name", f"{case.name!r} is no name: letters, digits, `.`, `_` and `-`"
+            yield f"{key}.name", f"{case.name!r} is no name: use letters, digits, `.`, `_` and `-`"
         if case.dtype not in TASK_DTYPES:
             yield f"{key}.dtype", f"{case.dtype!r} is no dtype{nearest(case.dtype, TASK_DTYPES)}"
         for device, sizes in (("cpu", case.cpu), ("gpu", case.gpu)):
@@ -191,34 +194,34 @@ def _case_problems(task: Task) -> Iterator[tuple[str, str]]:
                 yield f"{key}.{device}", f"has the sizes {_listed(sizes)}, other cases have {_listed(axes)}"
             for axis, size in sizes.items():
                 if size < 0:
-                    yield f"{key}.{device}.{axis}", f"is {size}; a size is not negative"
+                    yield f"{key}.{device}.{axis}", f"is {size}; a size must not be negative"
     if any(case.distribution == "outlier" for case in task.cases) and not task.outlier_inputs:
         yield "outlier_inputs", "is empty, but a case has the distribution `outlier`"
 
 
 def _allowance_problems(task: Task) -> Iterator[tuple[str, str]]:
-    """What hidden cases would ask of a kernel against the task's own words, and findings that the judge does not know."""
+    """Yield hidden cases that the instruction does not announce, and unknown kinds of findings."""
     for kind in task.strict:
         if kind not in FINDINGS:
             yield "strict", f"{kind!r} is none of {', '.join(FINDINGS)}{nearest(kind, FINDINGS)}"
-    for allowance, told in _TOLD.items():
-        if allowance in task.allows and not told.search(task.instruction):
-            yield "allows", f"has `{allowance}`, but the instruction does not say that such inputs come"
-    known = set(task.cases[0].cpu) if task.cases else set()
+    for allowance, phrases in _PHRASES.items():
+        if allowance in task.allows and not phrases.search(task.instruction):
+            yield "allows", f"has `{allowance}`, but the instruction does not say that such inputs occur"
+    sizes = set(task.cases[0].cpu) if task.cases else set()
     for name, axis in task.axes.items():
         key = f"axes.{name}"
-        if name not in known:
-            yield key, f"is no axis of the cases{nearest(name, known)}"
+        if name not in sizes:
+            yield key, f"is no axis of the cases{nearest(name, sizes)}"
         if axis.min < 0:
-            yield f"{key}.min", f"is {axis.min}; a size is not negative"
+            yield f"{key}.min", f"is {axis.min}; a size must not be negative"
         if axis.multiple_of < 1:
-            yield f"{key}.multiple_of", f"is {axis.multiple_of}; it is at least 1"
+            yield f"{key}.multiple_of", f"is {axis.multiple_of}; it must be at least 1"
         if axis.min == 0 and _PROMISED_ELEMENTS.search(task.instruction):
-            yield f"{key}.min", "is 0, but the instruction promises sizes that are not"
+            yield f"{key}.min", "is 0, but the instruction promises sizes above 0"
         for case in task.cases:
             for size in (case.cpu.get(name), case.gpu.get(name)):
                 if size is not None and (size < axis.min or size % max(axis.multiple_of, 1)):
-                    yield key, f"does not hold for case {case.name}, whose size there is {size}"
+                    yield key, f"does not hold for case {case.name}, which has size {size}"
 
 
 def _repeated(key: str, names: list[str]) -> Iterator[tuple[str, str]]:

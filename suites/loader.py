@@ -1,4 +1,4 @@
-"""Finding tasks by name."""
+"""Load tasks and suites by name."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ DEFAULT_SUITE = "starter"
 
 
 def suite_names(*, registry: Path | None = None) -> tuple[str, ...]:
-    """Names of all suites: the built-in ones, then those added in `registry` (a `suites.toml`), in its order."""
+    """Return the names of all suites: built-in suites, then the suites in `registry` (a `suites.toml`), in its order."""
     return tuple(suite_folders(registry))
 
 
 def load_suite(name: str, *, registry: Path | None = None) -> tuple[Task, ...]:
-    """All tasks of a suite by name, easiest first; `SuiteError` at the first that is not in order."""
+    """Return all tasks of a suite, easiest first. Raises `SuiteError` at the first broken task."""
     folder = suite_folder(name, registry)
     tasks = [read_task(folder / task, suite=name) for task in task_names(folder)]
     return tuple(sorted(tasks, key=lambda task: (task.difficulty, task.name)))
 
 
 def load_task(name: str, *, registry: Path | None = None) -> Task:
-    """The task called `suite/task`, or `task` alone for one of `starter`; `SuiteError` where there is none in order."""
+    """Return the task `suite/task`; `task` alone means `starter/task`. Raises `SuiteError` if it is missing or broken."""
     suite, separator, short = name.partition("/")
     if not separator:
         suite, short = DEFAULT_SUITE, name
@@ -37,7 +37,7 @@ def load_task(name: str, *, registry: Path | None = None) -> Task:
 
 
 def baseline_source(task: Task) -> str:
-    """Source text of the task's timing baseline."""
+    """Return the source text of the task's timing baseline."""
     file = task.folder / "baseline.py"
     try:
         return file.read_text(encoding="utf-8")
@@ -46,6 +46,6 @@ def baseline_source(task: Task) -> str:
 
 
 def _all_names(folders: dict[str, Path]) -> list[str]:
-    """Every way to name a task that is there."""
+    """Return every name of every task: `suite/task`, and the short names of `starter`."""
     names = [f"{suite}/{task}" for suite, folder in folders.items() for task in task_names(folder)]
     return [*task_names(folders[DEFAULT_SUITE]), *names]

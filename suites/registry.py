@@ -1,6 +1,6 @@
-"""Where suites lie: those built in, and those that people added.
+"""Folders of the built-in suites and of the suites that users added.
 
-A registry is a file `suites.toml` in the user's home folder of Wavedeck, one line a suite:
+A registry is a file `suites.toml` in the user's Wavedeck home, with one line per suite:
 
     [suites]
     attention = "/home/me/kernels/attention"
@@ -27,37 +27,37 @@ class _Registry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def suite_folders(registry: Path | None) -> dict[str, Path]:
-    """Folder of every suite by name, built-in ones first; no `registry`, or no such file: those alone."""
+    """Return the folder of every suite by name, built-in suites first. `registry` may be `None` or a missing file."""
     return BUILT_IN | (_added(registry) if registry is not None else {})
 
 
 def suite_folder(name: str, registry: Path | None) -> Path:
-    """Folder of one suite; `UnknownSuite`, or `BadSuite` where the folder is gone."""
+    """Return the folder of a suite. Raises `UnknownSuite`, or `BadSuite` if the folder does not exist."""
     folders = suite_folders(registry)
     if name not in folders:
         raise UnknownSuite(name, known=folders)
     if not folders[name].is_dir():
         raise BadSuite(
-            f"suite {name!r}: the folder {folders[name]} is gone; put it back or take its line out of {registry}"
+            f"suite {name!r}: the folder {folders[name]} is gone; restore it or remove its line from {registry}"
         )
     return folders[name]
 
 
 def task_names(folder: Path) -> tuple[str, ...]:
-    """Names of the task folders of a suite's folder, sorted: those that hold a `task.toml`."""
-    return tuple(sorted(one.parent.name for one in folder.glob(f"*/{TASK_FILE}")))
+    """Return the sorted names of the folders with a `task.toml`."""
+    return tuple(sorted(file.parent.name for file in folder.glob(f"*/{TASK_FILE}")))
 
 
 def add_suite(name: str, path: Path, registry: Path) -> None:
-    """Note a folder of task folders as the suite `name` in the file `registry`, which is made where it is missing.
+    """Add a folder of task folders as the suite `name` to the file `registry`, which is created if it is missing.
 
-    Adding the same folder again changes nothing. `BadSuite` where the name is taken or impossible, or the folder holds
-    no task; whether its tasks are in order is `check_suite`'s to say.
+    Adding the same folder again changes nothing. Raises `BadSuite` if the name is taken or invalid, or if the folder holds no
+    task. The tasks themselves are not checked; see `check_suite`.
     """
     folder = path.expanduser().resolve()
     if not NAME.fullmatch(name):
         raise BadSuite(
-            f"{name!r} is no name for a suite: lower-case letters, digits, `_` and `-`, a letter first"
+            f"{name!r} is no name for a suite: use lower-case letters, digits, `_` and `-`, and begin with a letter"
         )
     if name in BUILT_IN:
         raise BadSuite(f"{name!r} is built in; choose another name")
@@ -83,7 +83,7 @@ def _added(registry: Path) -> dict[str, Path]:
     try:
         decoded = msgspec.convert(tomllib.loads(text), _Registry, strict=True)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise BadSuite(f"{registry} is not in order: {error}; mend or remove it") from error
+        raise BadSuite(f"{registry} is not valid: {error}; fix or remove it") from error
     for name in decoded.suites:
         if name in BUILT_IN or not NAME.fullmatch(name):
             raise BadSuite(f"{registry}: {name!r} cannot be the name of an added suite; rename it there")
@@ -91,7 +91,7 @@ def _added(registry: Path) -> dict[str, Path]:
 
 
 def _write(registry: Path, suites: dict[str, Path]) -> None:
-    """Replace the registry whole, so that a reader never sees half of it; of two writers the later wins."""
+    """Replace the registry in one step: a reader never sees half a file. If two processes write, the later write wins."""
     # A JSON string is a TOML basic string, except that TOML has no lone surrogates and wants DEL escaped.
     lines = [
         f"{name} = {json.dumps(str(folder), ensure_ascii=False)}" for name, folder in sorted(suites.items())

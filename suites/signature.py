@@ -1,4 +1,4 @@
-"""Signatures of entry points as `task.toml` writes them."""
+"""Parser for the signatures of entry points in `task.toml`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One parsed signature."""
+    """A parsed signature."""
 
     name: str
     parameters: tuple[str, ...]
     defaults: dict[str, str]
-    """By parameter, as Python prints them; a parameter without one is not here."""
+    """Default by parameter, as `ast.unparse` prints it; parameters without a default are absent."""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -22,9 +22,9 @@ class Signature:
 
 
 def parse_signature(text: str) -> Signature:
-    """The signature that `layer_norm(x, weight, eps=1e-5)` writes; `ValueError` says what it cannot be.
+    """Parse a signature such as `layer_norm(x, weight, eps=1e-5)`. Raises `ValueError` with the problem.
 
-    Only plain parameters are allowed: a judge calls by name, and a kernel's caller by place.
+    Only plain parameters are allowed: the judge calls by name, and users of a kernel call by position.
     """
     refusal = f"{text!r} is no signature; write it as `name(x, y, eps=1e-5)`"
     try:
@@ -46,16 +46,16 @@ def parse_signature(text: str) -> Signature:
     for default in arguments.defaults:
         if not isinstance(_literal(default), int | float | bool | str | None):
             raise ValueError(f"{text!r}: the default {ast.unparse(default)} is no plain value")
-    names = tuple(one.arg for one in arguments.args)
+    names = tuple(argument.arg for argument in arguments.args)
     if len(set(names)) < len(names):
-        raise ValueError(f"{text!r} is no signature: a parameter stands in it twice")
+        raise ValueError(f"{text!r} is no signature: a parameter occurs twice")
     with_default = names[len(names) - len(arguments.defaults) :]
     defaults = dict(zip(with_default, map(ast.unparse, arguments.defaults), strict=True))
     return Signature(definition.name, names, defaults)
 
 
 def _literal(default: ast.expr) -> object:
-    """The default's value; the expression itself where it is no literal."""
+    """Return the value of a default; the expression itself if it is no literal."""
     try:
         return ast.literal_eval(default)
     except (ValueError, TypeError):

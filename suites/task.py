@@ -1,4 +1,4 @@
-"""What a task is: the data of `task.toml`, and nothing that needs torch."""
+"""The data of a `task.toml` as structs. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 
 
 class Distribution(StrEnum):
-    """How the values of a case are drawn."""
+    """Distribution of the random values of a case."""
 
     STANDARD = "standard"
     OUTLIER = "outlier"
 
 
 class Allowance(StrEnum):
-    """What a kernel must take besides dense, finite inputs: hidden cases give it what its task allows."""
+    """Kinds of inputs beyond dense, finite ones. Hidden cases use the kinds that the task allows."""
 
     OFFSET = "offset"
     """Dense inputs that begin inside their storage, at a multiple of 16 bytes."""
@@ -28,7 +28,7 @@ class Allowance(StrEnum):
     SPECIAL_VALUES = "special-values"
     """A NaN and both infinities among the values of floating-point inputs."""
     DEGENERATE_ROWS = "degenerate-rows"
-    """Rows of zeros, of equal, tiny, large and negative values, with one that outweighs all others or the largest one twice."""
+    """Rows of zeros, of equal, tiny, large or negative values, rows with one dominant value, or with the largest value twice."""
 
 
 FINDINGS = {
@@ -40,28 +40,28 @@ FINDINGS = {
     "gpu_sizes": "fewer distinct bytes at `gpu` sizes than inputs and outputs hold, by an estimate",
     "not_deterministic": "equal inputs gave other bits",
 }
-"""Kinds of findings, which a task may be `strict` about."""
+"""Kinds of findings that a task may list in `strict`."""
 
 
 class Cost(NamedTuple):
-    """What one case asks of any device, however well it is solved; what `cost.py` returns."""
+    """Least work of a case on any device; the return value of `cost.py`."""
 
     flops: int
-    """Floating-point operations by the task's model (a multiply-add is two)."""
+    """Floating-point operations by the task's model; a multiply-add counts as two."""
     minimal_bytes: int
     """Each input read once and each output written once, in bytes."""
     dot_dtype: str | None = None
-    """Dtype of the matrix products (`float16`, `int8`, ...), `None` where the work is not matrix products."""
+    """Dtype of the matrix products (`float16`, `int8`, ...); `None` without matrix products."""
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Sizes that a kernel must take along one axis; hidden cases have others than the open ones within them."""
+    """Sizes that a kernel must accept along one axis. Hidden cases use further sizes in this range."""
 
     min: int = 1
-    """The smallest; 0 where a kernel must take inputs without elements."""
+    """Smallest size; 0 means that a kernel must accept inputs without elements."""
     multiple_of: int = 1
     vary: bool = True
-    """`false`: no other sizes than those of the task's own cases."""
+    """`false`: only the sizes of the task's own cases."""
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,40 +69,38 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     dtype: str
-    """Name of a torch dtype, as `float32`; what it means for each input is `problem.py`'s to say."""
+    """Name of a torch dtype such as `float32`; `problem.py` decides its meaning for each input."""
     cpu: dict[str, int]
     """Sizes on device `cpu`: small enough for the interpreter."""
     gpu: dict[str, int]
-    """Sizes on a GPU, and those that launches are specialised at when they are compiled for a target."""
+    """Sizes on a GPU. Launches compiled for a target are specialised for these sizes."""
     distribution: Distribution = Distribution.STANDARD
     exam: bool = False
-    """Judged at the end of an instance alone; nothing about it, nor its result, reaches a prompt."""
+    """True: judged only at the end of an instance. Neither the case nor its result reaches a prompt."""
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Element-wise: right when |got - expected| is at most the sum of what each key allows; all 0 is exact.
+    """Element-wise tolerance: |got - expected| may be at most the sum of the terms below; all 0 means exact.
 
-    `rms` is the root mean square of the output's expected values. The model behind `accumulation`: sums of `reduction`
-    random terms in float32, whose rounding errors grow with the root of their number (Higham and Mary, 2019).
+    `rms` is the root mean square of the output's expected values. `accumulation` models sums of `reduction` random terms in
+    float32: their rounding errors grow with the square root of the number of terms (Higham and Mary, 2019).
     """
 
     rtol: float = 0.0
     """rtol * |expected|."""
     atol: float = 0.0
     ulps: float = 0.0
-    """Times the distance of neighbouring values of the output's dtype around `expected`, subnormal ones too: 0.5 is one
-    right rounding."""
+    """Units in the last place of the output's dtype at `expected`, also for subnormals; 0.5 is one correct rounding."""
     accumulation: float = 0.0
     """accumulation * 2**-24 * sqrt(size of the axis `reduction`) * rms."""
     reduction: str = ""
-    """Axis of the case's sizes that is summed over."""
+    """Name of the axis of the sum."""
     tf32: bool = False
-    """Whether float32 products of matrix units may round their operands to TF32: 4 * 2**-10 * rms more, on devices that
-    have it, never on `cpu`."""
+    """True: float32 matrix products may round their operands to TF32. Adds 4 * 2**-10 * rms on devices with TF32."""
 
 
 class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The metrics that judge a quantization task, over a whole output (source: KernelBench-X)."""
+    """Metrics that judge a quantization task, over a whole output (source: KernelBench-X)."""
 
     cosine_min: float
     relative_l1_max: float
@@ -110,10 +108,10 @@ class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     rmse_max: float
     """Root mean square error over the root mean square of the expected values."""
     worst_max: float | None = None
-    """Largest |got - expected|, less half a unit in the last place of the output's dtype, over the root mean square of the expected values:
-    what the others lose in a large output. One right rounding is free, as a large element's may be more than others are worth."""
+    """Largest |got - expected| over the root mean square of the expected values. The other metrics miss a single wrong
+    element of a large output. Half a unit in the last place is subtracted first: one correct rounding is free."""
     probe: Tolerance | None = None
-    """Judges, element by element, the inputs of `probe_inputs` in `problem.py`, which tell quantized work from unquantized."""
+    """Element-wise tolerance for the inputs of `probe_inputs` in `problem.py`, which reveal unquantized work."""
 
 
 class EntryPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,7 +119,7 @@ class EntryPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     signature: str
-    """As Python writes it, defaults included: `layer_norm(x, weight, bias, eps=1e-5)`."""
+    """Python signature with defaults: `layer_norm(x, weight, bias, eps=1e-5)`."""
 
 
 class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,13 +127,13 @@ class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     dtype: str = "input"
-    """A torch dtype's name, or `input` for the case's dtype."""
+    """Name of a torch dtype, or `input` for the case's dtype."""
     tolerances: dict[str, Tolerance] = {}
-    """By the output's dtype, in place of the task's."""
+    """Tolerances by the output's dtype; they override the task's tolerances."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to solve. `suite` and `folder` are filled in by the loader; all else stands in `task.toml`."""
+    """A task. The loader fills in `suite` and `folder`; all other fields come from `task.toml`."""
 
     schema: int
     name: str
@@ -145,53 +143,53 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     difficulty: int
     """1 (an element-wise kernel) to 5."""
     instruction: str
-    """What the generator is asked for, in Markdown."""
+    """Instruction for the generator, in Markdown."""
     entry_points: tuple[EntryPoint, ...]
     outputs: tuple[Output, ...]
     cases: tuple[Case, ...]
     baseline: str = "triton"
-    """What `baseline.py` is written in; named beside every speedup."""
+    """Language of `baseline.py`; shown with every speedup."""
     tolerances: dict[str, Tolerance] = {}
-    """By the output's dtype. Integers and booleans are compared exactly."""
+    """Tolerances by the output's dtype. Integers and booleans are compared exactly."""
     quantization: QuantizationTolerance | None = None
-    """When set, it judges instead of `tolerances`."""
+    """If set, it replaces `tolerances`."""
     outlier_inputs: tuple[str, ...] = ()
-    """Inputs into which an `outlier` case puts outliers."""
+    """Inputs that get outliers in an `outlier` case."""
     allowed_operators: tuple[str, ...] = ()
-    """Tensor operators that may compute outside the candidate's kernels; allocation and views always may."""
+    """Tensor operators that may compute outside the candidate's kernels. Allocation and views are always allowed."""
     in_place: tuple[str, ...] = ()
-    """Inputs that the task wants changed."""
+    """Inputs that the kernel must change."""
     allows: tuple[Allowance, ...] = (Allowance.OFFSET,)
-    """Which inputs hidden cases may give beyond dense and finite ones."""
+    """Kinds of inputs in hidden cases beyond dense, finite inputs."""
     strict: tuple[str, ...] = ()
-    """Kinds of findings that refuse a candidate of this task; see `FINDINGS`."""
+    """Kinds of findings that refuse a candidate; see `FINDINGS`."""
     axes: dict[str, Axis] = {}
-    """Sizes that hidden cases may have, by axis. An axis left out keeps within what the open cases show."""
+    """Sizes of hidden cases by axis. An axis without entry stays in the range of the open cases."""
     suite: str = ""
     folder: Path = Path()
 
     @property
     def id(self) -> str:
-        """The task's full name, `suite/task`."""
+        """Full name, `suite/task`."""
         return f"{self.suite}/{self.name}"
 
     @property
     def at_gpu_sizes(self) -> Task:
-        """The same task with the sizes of a GPU on every device."""
+        """The same task with GPU sizes on every device."""
         cases = tuple(msgspec.structs.replace(case, cpu=case.gpu) for case in self.cases)
         return msgspec.structs.replace(self, cases=cases)
 
     @property
     def open_cases(self) -> tuple[Case, ...]:
-        """The cases that prompts, feedback and every evaluation but the exam are about."""
+        """Cases of prompts, feedback and every evaluation except the exam."""
         return tuple(case for case in self.cases if not case.exam)
 
     @property
     def exam_cases(self) -> tuple[Case, ...]:
-        """The cases that the task's author keeps for the exam; none: the judge derives some."""
+        """Cases of the exam; if empty, the judge derives exam cases."""
         return tuple(case for case in self.cases if case.exam)
 
     @property
     def short_id(self) -> str:
-        """The name as people type it: tasks of `starter` need no prefix."""
+        """Short name for users: tasks of `starter` have no prefix."""
         return self.name if self.suite == "starter" else self.id

@@ -1,4 +1,4 @@
-"""Whether a task says for every output and case how exact it must be, in figures that make sense."""
+"""Choice of the tolerance for an output, and checks of a task's tolerances."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from suites.errors import nearest
 from suites.task import Case, Output, QuantizationTolerance, Task, Tolerance
 
 Problem = tuple[str, str]
-"""Key and what is wrong with it."""
+"""Key and problem."""
 
 
 def dtype_of(output: Output, case: Case) -> str:
-    """Name of the dtype that an output has in a case."""
+    """Return the name of an output's dtype in a case."""
     return case.dtype if output.dtype == "input" else output.dtype
 
 
 def tolerance_of(task: Task, output: Output, case: Case) -> Tolerance:
-    """What judges an output in a case: its own tolerance before the task's, exactness where there is none."""
+    """Return the tolerance of an output in a case: its own, else the task's, else exact."""
     dtype = dtype_of(output, case)
     return output.tolerances.get(dtype) or task.tolerances.get(dtype) or Tolerance()
 
 
 def tolerance_problems(task: Task) -> Iterator[Problem]:
-    """What is wrong with the tolerances of a decoded task."""
+    """Yield the problems of a decoded task's tolerances."""
     axes = set(task.cases[0].cpu) if task.cases else set()
     tables = [("tolerances", task.tolerances)]
-    tables += [(f"outputs[{place}].tolerances", one.tolerances) for place, one in enumerate(task.outputs)]
+    tables += [
+        (f"outputs[{place}].tolerances", output.tolerances) for place, output in enumerate(task.outputs)
+    ]
     for key, table in tables:
         for dtype, tolerance in table.items():
             if dtype not in TASK_DTYPES:
@@ -45,22 +47,22 @@ def tolerance_problems(task: Task) -> Iterator[Problem]:
             used = {dtype_of(output, case) for case in task.cases} - set(task.tolerances)
             for dtype in sorted(used - set(output.tolerances)):
                 yield f"outputs[{place}].tolerances", f"has no entry for {dtype}, which a case uses"
-    for dtype in sorted(one for one in wanted - set(task.tolerances) if not is_exact(one)):
+    for dtype in sorted(dtype for dtype in wanted - set(task.tolerances) if not is_exact(dtype)):
         yield "tolerances", f"has no entry for {dtype}, which an output has in a case"
 
 
 def _tolerance(key: str, tolerance: Tolerance, axes: set[str]) -> Iterator[Problem]:
     for name in ("rtol", "atol"):
         if not 0 <= getattr(tolerance, name) < 1:
-            yield f"{key}.{name}", f"is {getattr(tolerance, name)}; it lies from 0 up to 1"
+            yield f"{key}.{name}", f"is {getattr(tolerance, name)}; it must be from 0 up to 1"
     for name in ("ulps", "accumulation"):
         value = getattr(tolerance, name)
         if not (value >= 0 and math.isfinite(value)):
-            yield f"{key}.{name}", f"is {value}; it is a number, not negative"
+            yield f"{key}.{name}", f"is {value}; it must be a finite number, 0 or more"
     if bool(tolerance.accumulation) != bool(tolerance.reduction):
         yield (
             f"{key}.reduction",
-            "and `accumulation` go together: the axis that is summed over, and how much it may cost",
+            "and `accumulation` need each other: the axis of the sum, and its factor",
         )
     elif tolerance.reduction and tolerance.reduction not in axes:
         yield (
@@ -71,12 +73,12 @@ def _tolerance(key: str, tolerance: Tolerance, axes: set[str]) -> Iterator[Probl
 
 def _quantization(quantization: QuantizationTolerance, axes: set[str]) -> Iterator[Problem]:
     if not -1 < quantization.cosine_min <= 1:
-        yield "quantization.cosine_min", f"is {quantization.cosine_min}; a cosine lies between -1 and 1"
+        yield "quantization.cosine_min", f"is {quantization.cosine_min}; a cosine must be between -1 and 1"
     for name in ("relative_l1_max", "rmse_max"):
         if not 0 <= getattr(quantization, name) < 1:
-            yield f"quantization.{name}", f"is {getattr(quantization, name)}; it lies from 0 up to 1"
+            yield f"quantization.{name}", f"is {getattr(quantization, name)}; it must be from 0 up to 1"
     worst = quantization.worst_max
     if worst is not None and not 0 <= worst < 10:
-        yield "quantization.worst_max", f"is {worst}; it lies from 0 up to 10"
+        yield "quantization.worst_max", f"is {worst}; it must be from 0 up to 10"
     if quantization.probe is not None:
         yield from _tolerance("quantization.probe", quantization.probe, axes)

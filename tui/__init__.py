@@ -1,1 +1,1 @@
-"""The face: command line and cockpit. Knows nothing of GPUs, torch or Triton."""
+"""Command line and cockpit. Nothing here imports torch or Triton."""

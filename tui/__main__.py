@@ -1,4 +1,4 @@
-"""`python -m tui` is `wavedeck`, where the script is not on the path."""
+"""Run `wavedeck` as `python -m tui`, for a PATH without the script."""
 
 from __future__ import annotations
 

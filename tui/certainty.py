@@ -1,4 +1,4 @@
-"""How sure a *correct* is, in words: the margin left to each tolerance, and what the exam said."""
+"""Words for how safe a *correct* verdict is: the margin left to each tolerance, and the result of the exam."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sessions.state import AttemptState, Confirmation, InstanceState
 BASES = (
     (
         Basis.PROOF,
-        "proof (compared by the judge, told by the operating system, or replayed in a clean process)",
+        "proof (from the judge, the operating system, or a replay in a clean process)",
     ),
-    (Basis.EVIDENCE, "evidence (learned inside the guest, believed less than proof)"),
+    (Basis.EVIDENCE, "evidence (observed inside the guest, so weaker than proof)"),
 )
-"""In the order in which facts are told, each with its title."""
+"""Kinds of facts in the order in which pages list them, each with its title."""
 
 
 def left(used: float) -> str:
-    """What is left of a tolerance of which this share is used, rounded down: `62 %`, `<1 %`, `none`."""
+    """Return the share of a tolerance that is left, rounded down: `62 %`, `<1 %`, `none`."""
     share = 1.0 - used
     if share <= 0.0:
         return "none"
@@ -28,46 +28,46 @@ def left(used: float) -> str:
 
 
 def worst_first(evaluation: Evaluation) -> list[Margin]:
-    """The margins, those with the least left first."""
+    """Return the margins, closest to its tolerance first."""
     return sorted(evaluation.margins, key=lambda margin: margin.used, reverse=True)
 
 
 def margin_words(evaluation: Evaluation) -> str:
-    """`6 cases, worst margin left 62 %`; empty where nothing was compared or no margin is known."""
+    """Return `6 cases pass; closest to its tolerance: 38 % used`, for a correct verdict; empty if no margin is known."""
     if not evaluation.margins:
         return ""
     number = len({margin.case for margin in evaluation.margins})
-    cases = counted_cases(number)
+    passed = f"{counted_cases(number)} pass{'es' if number == 1 else ''}"
     if all(margin.measure == "exact" for margin in evaluation.margins):
-        return f"{cases}, all exact"
-    return f"{cases}, worst margin left {left(worst_first(evaluation)[0].used)}"
+        return f"{passed}; all exact"
+    return f"{passed}; closest to its tolerance: {math.ceil(worst_first(evaluation)[0].used * 100)} % used"
 
 
 def measured(margin: Margin) -> str:
-    """What was compared and where the worst of it is: `elementwise at [3, 517]`, `cosine`."""
+    """Return the measure of a margin and the index of its worst element: `elementwise at [3, 517]`, `cosine`."""
     return f"{margin.measure} at {list(margin.index)}" if margin.index else margin.measure
 
 
 def facts_of(evaluation: Evaluation, basis: Basis) -> list[Fact]:
-    """The facts that are believed for this reason."""
+    """Return the facts with this basis."""
     return [fact for fact in evaluation.facts if fact.basis is basis]
 
 
 def is_winner(attempt: AttemptState, instance: InstanceState | None) -> bool:
-    """Whether the attempt is the correct one that its ended instance holds up."""
+    """True if the attempt is correct and the best of its finished instance."""
     ended = instance is not None and instance.finished is not None and instance.best == attempt.attempt
     return ended and attempt.verdict is Verdict.CORRECT
 
 
 def exam_word(attempt: AttemptState | None, instance: InstanceState | None) -> str:
-    """`confirmed`, `not confirmed`, `not examined`; empty for one that nobody has to examine, or not yet."""
+    """Return `confirmed`, `not confirmed` or `not examined`; empty if the attempt needs no exam, or none yet."""
     if attempt is None or (attempt.exam is None and not is_winner(attempt, instance)):
         return ""
     return str(attempt.confirmation)
 
 
 def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
-    """What a person should know of the exam of a correct attempt; empty for one that is not correct."""
+    """Return the result or the state of an attempt's exam; empty if the attempt is not correct."""
     exam = attempt.exam
     if attempt.verdict is not Verdict.CORRECT:
         return ""
@@ -75,25 +75,31 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
         return f"exam under way: {attempt.examining}"
     if exam is not None and attempt.confirmation is not Confirmation.NOT_EXAMINED:
         if attempt.confirmation is Confirmation.CONFIRMED:
-            words = [margin_words(exam)]
+            figures = [margin_words(exam)]
             if attempt.evaluation is not None and attempt.speedup_confirmed is not None:
-                words.append(speedup_words(attempt.evaluation, attempt.timed_twice))
+                figures.append(speedup_words(attempt.evaluation, attempt.timed_twice))
             elif exam.in_part:
-                words.append(f"timed again, {exam.in_part}")
-            known = "; ".join(filter(None, words))
-            return f"confirmed correct on the exam cases{f': {known}' if known else ''}"
+                figures.append(f"timed again, {exam.in_part}")
+            words = "; ".join(filter(None, figures))
+            return f"confirmed correct on the exam cases{f': {words}' if words else ''}"
         why = exam.error.message if exam.error is not None else "it failed"
         return f"not confirmed: {exam.verdict.value.replace('_', ' ')} on the exam cases: {why}"
     if attempt.unexamined_because:
         return f"not examined: {attempt.unexamined_because}"
     if instance is not None and instance.finished is None:
-        return "not examined: the best attempt is, when the instance ends"
-    return "not examined" if is_winner(attempt, instance) else "not examined: only an instance's best is"
+        return "exam: the best attempt is examined when the instance ends"
+    return (
+        "not examined"
+        if is_winner(attempt, instance)
+        else "exam: only the best attempt of an instance is examined"
+    )
 
 
 def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> str:
-    """`1.42x`, or `found 1.42x, confirmed 1.31x` where it was timed again; `not whole: 5 of 7 cases timed`; empty where nothing was
-    timed, or has a ratio.
+    """
+    Return `1.42x`, or `found 1.42x, confirmed 1.31x` if the exam timed the kernel again.
+
+    If some cases have no latency: `not whole: 5 of 7 cases timed`. Empty if there is no ratio.
     """
     if twice is None:
         if evaluation.speedup is not None:
@@ -107,18 +113,18 @@ def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> st
 
 
 def counted_cases(number: int) -> str:
-    """`1 case`, `6 cases`."""
+    """Return `1 case`, `6 cases`."""
     return "1 case" if number == 1 else f"{number} cases"
 
 
 def against_words(evaluation: Evaluation, baseline: str = "") -> str:
-    """` against triton`: the timing baselines that its ratios were taken against; empty where nobody named one."""
-    names = list(dict.fromkeys(each.against for each in evaluation.latency if each.against)) or [baseline]
+    """Return ` against triton`: the timing baselines of the ratios. `baseline` is the name if the latencies have none."""
+    names = list(dict.fromkeys(row.against for row in evaluation.latency if row.against)) or [baseline]
     return f" against {', '.join(names)}" if any(names) else ""
 
 
 class Solved(Protocol):
-    """What a summary of a session knows of its tasks."""
+    """Summary of a session with its solved and confirmed tasks."""
 
     @property
     def solved(self) -> tuple[str, ...]:
@@ -127,12 +133,12 @@ class Solved(Protocol):
 
     @property
     def confirmed(self) -> tuple[str, ...] | None:
-        """Tasks with a confirmed attempt; `None` where nothing was examined."""
+        """Tasks with a confirmed attempt; `None` if no exam ran."""
         ...
 
 
 def told_confirmed(session: Solved) -> str:
-    """`1/2`: confirmed tasks of the solved ones; `not examined`; `-` while nothing is solved."""
+    """Return `1/2` (confirmed of solved tasks), `not examined`, or `-` if no task is solved."""
     if session.confirmed is None:
         return "not examined" if session.solved else "-"
     return f"{len(session.confirmed)}/{len(session.solved)}"

@@ -1,6 +1,6 @@
-"""`wavedeck`: the table of commands, and the one place where errors become a line and an exit code.
+"""`wavedeck`: the table of commands, and the only place that turns errors into a line and an exit code.
 
-Nothing heavy is imported here: `--help` and `--version` need click alone.
+`--help` and `--version` import click and nothing else of weight.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ class Listed(NamedTuple):
 COMMANDS = {
     "run": Listed("run", "Start agents on tasks and watch them."),
     "attach": Listed("attach", "Come back to a running session."),
-    "resume": Listed("resume", "Go on with a session after a crash or a stop."),
-    "replay": Listed("replay", "See a past session again, from the store."),
+    "resume": Listed("resume", "Resume a session after a crash or a stop."),
+    "replay": Listed("replay", "Replay a past session from the store."),
     "sessions": Listed("sessions", "List, show and delete sessions."),
     "accept": Listed("decide", "Accept an attempt of a session."),
     "reject": Listed("decide", "Reject an attempt of a session."),
-    "undo": Listed("decide", "Take the decision about an attempt back."),
+    "undo": Listed("decide", "Undo the decision about an attempt."),
     "eval": Listed("evaluate", "Judge one kernel file."),
     "suites": Listed("suites", "List, show, add and check suites of tasks."),
-    "report": Listed("report", "Tell sessions' metrics, as a table, Markdown, JSON or CSV."),
-    "ablate": Listed("ablate", "Run geak with modules switched off, row by row, and tell what each adds."),
+    "report": Listed("report", "Report the metrics of sessions as a table, Markdown, JSON or CSV."),
+    "ablate": Listed("ablate", "Run geak with modules switched off and report what each module adds."),
     "record": Listed("record", "Make a recording of finished sessions."),
-    "doctor": Listed("doctor", "Say what this machine has and what follows from it."),
+    "doctor": Listed("doctor", "Check what this machine can run."),
 }
 
 
 class Commands(click.Group):
-    """A group whose commands are imported when they are asked for, and listed without that."""
+    """Group that imports a command when it is called, and lists all commands without imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name, in the order of a day's work."""
+        """Return every command name, in the order of a day's work."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, from its own module."""
+        """Import the module of a command and return the command."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"tui.commands.{COMMANDS[cmd_name].module}")
@@ -60,13 +60,13 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that `args` begin with; an unknown one is told with the nearest."""
+        """Return the command that `args` begin with; an error for an unknown command names the nearest."""
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands in `--help`."""
+        """Write the list of commands into `--help`."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.help) for name, listed in COMMANDS.items()])
 
@@ -79,7 +79,7 @@ def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
         try:
             click.echo(f"wavedeck {version('wavedeck')}")
         except PackageNotFoundError:
-            click.echo("wavedeck, not installed: run from its sources")
+            click.echo("wavedeck, not installed: runs from its sources")
         ctx.exit()
 
 
@@ -88,8 +88,9 @@ def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     name="wavedeck",
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Environment: WAVEDECK_HOME is where sessions are kept; WAVEDECK_LEASES is the folder of the GPUs' leases; "
-    "ANTHROPIC_API_KEY, OPENAI_API_KEY and WAVEDECK_MODEL_KEY (for models named with @URL) are the keys. Completion of commands, tasks and sessions: "
+    epilog="Environment: WAVEDECK_HOME is the folder of the sessions; WAVEDECK_LEASES is the folder of the GPU leases. "
+    "Keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, and WAVEDECK_MODEL_KEY for models named with @URL. "
+    "Completion of commands, tasks and sessions: "
     'eval "$(_WAVEDECK_COMPLETE=bash_source wavedeck)", or zsh_source, fish_source.',
 )
 @click.option(
@@ -102,9 +103,9 @@ def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 )
 @click.pass_context
 def wavedeck(ctx: click.Context) -> ExitCode | None:
-    """Language-model agents that write Triton kernels, a judge for what they write, and a cockpit to watch and decide.
+    """Language-model agents that write Triton kernels, a judge for the kernels, and a cockpit to watch and decide.
 
-    Without a command: the app with all sessions; where there is no terminal, the list of sessions and what to do next.
+    Without a command: the app with all sessions; without a terminal: the list of sessions and the next command.
     """
     if ctx.invoked_subcommand is not None:
         return None
@@ -114,7 +115,7 @@ def wavedeck(ctx: click.Context) -> ExitCode | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code. Whatever goes wrong is one line on standard error."""
+    """Run a command and return its exit code. Every error is one line on standard error."""
     try:
         code = run(arguments)
         if sys.stdout is not None:
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str] | None) -> int:
-    """The exit code of a command, with its errors told."""
+    """Run a command, report its errors and return its exit code."""
     try:
         code = wavedeck.main(
             args=None if arguments is None else list(arguments), prog_name="wavedeck", standalone_mode=False
@@ -148,20 +149,20 @@ def run(arguments: Sequence[str] | None) -> int:
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, OutputGone):
         raise
-    except Exception as error:  # noqa: BLE001  # the program's last line: a traceback on a screen is a bug
+    except Exception as error:  # noqa: BLE001  # last resort: a traceback on the screen is a bug
         return report(error, crashes=crashes_folder())
     return code if isinstance(code, int) else ExitCode.DONE
 
 
 def usage_line(error: click.UsageError) -> str:
-    """What is wrong with the command line, and where its help is."""
+    """Return the usage error on one line, with the command that shows the help."""
     message = error.format_message().strip()
     command = error.ctx.command_path if error.ctx else "wavedeck"
     return f"{message[:1].lower()}{message[1:].rstrip('.')}; see {command} --help"
 
 
 def crashes_folder() -> Path:
-    """Where tracebacks are kept."""
+    """Return the folder of kept tracebacks."""
     from sessions.home import home_from
 
     return home_from(os.environ).root / "crashes"

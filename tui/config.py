@@ -1,6 +1,6 @@
-"""What a person configured: flags over environment over `./wavedeck.toml` over the person's own file.
+"""Settings from flags, environment, `./wavedeck.toml` and the user's own file; the first of these wins.
 
-Keys are the long option names of `run`, and a few of the cockpit. `docs/formats.md`, Configuration, is the contract.
+Keys are the long option names of `run`, and some of the cockpit. The contract is `docs/formats.md`, Configuration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PREFIX = "WAVEDECK_"
 NOT_SETTINGS = frozenset(
     {"WAVEDECK_HOME", "WAVEDECK_LEASES", "WAVEDECK_MODEL_KEY", "WAVEDECK_MODEL_HEADERS", "WAVEDECK_SOAK"}
 )
-"""Variables of ours that are no options: where the home and the leases are, a key, a gateway's headers, the tests' own."""
+"""Variables of Wavedeck that are no settings: home, leases, a key, gateway headers, and the switch of the long tests."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
 Count = Annotated[int, Meta(ge=1, le=MOST)]
@@ -35,7 +35,7 @@ Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 class Settings(msgspec.Struct, frozen=True, rename="kebab"):
-    """Everything configured, once all sources are laid over one another."""
+    """All settings, merged from every source."""
 
     suite: str | None = None
     method: str = "geak"
@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     iterations: Count | None = None
     devices: Names = ("idle",)
     targets: Names = ()
-    """Empty where nobody named any: those of the devices."""
+    """Empty: the targets of the devices."""
     review: str = "auto"
     budget_usd: Dollars | None = None
     budget_tokens: Count | None = None
@@ -61,18 +61,18 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     theme: str | None = None
     mouse: bool = True
     keys: dict[str, str] = {}
-    """Keys of the cockpit by the name of what they do."""
+    """Keys of the cockpit, by action."""
     prices: dict[str, Price] = {}
-    """By model, `provider:NAME`."""
+    """Prices by model (`provider:NAME`)."""
     limits: Limits = Limits()
-    """How long a model may take and how often it is asked again."""
+    """Timeouts of model calls, and the number of tries."""
 
 
 WISHES = {
     "instances": "a whole number, 1 or more",
     "iterations": "a whole number, 1 or more",
-    "devices": "names with commas between them, as idle or 0,1",
-    "targets": "names with commas between them, as gfx942,sm_90",
+    "devices": "names with commas between them, for example idle or 0,1",
+    "targets": "names with commas between them, for example gfx942,sm_90",
     "budget-usd": "an amount of US dollars above 0",
     "budget-tokens": "a whole number, 1 or more",
     "seed": "a whole number from 0 to 2^63 - 1",
@@ -83,26 +83,26 @@ WISHES = {
     "descendants": "a whole number, 1 or more",
     "mouse": "true or false",
     "keys": "a table of names and keys",
-    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and perhaps cached_input and cache_write',
+    "prices": 'a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input and cache_write',
     "limits": f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)",
 }
-"""What each key takes, in words; the others take text."""
+"""Accepted values of each key, in words; other keys take text."""
 
 FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
 ONLY_IN_FILES = ("keys", "prices", "limits")
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One place that settings come from."""
+    """One source of settings."""
 
     name: str
-    """As people know it: `--instances`, `WAVEDECK_INSTANCES`, `./wavedeck.toml`."""
+    """Name for messages: `--instances`, `WAVEDECK_INSTANCES`, `./wavedeck.toml`."""
     values: dict[str, Any]
     text: str = ""
-    """Of a file, to find lines in."""
+    """Text of a file, to find the line of a key; empty for other sources."""
 
     def at(self, key: str) -> str:
-        """Where the key stands, with its line where that can be found."""
+        """Return the place of a key: the source, and the line if it is known."""
         pattern = rf"^\s*\[?\[?\s*[\"']?{re.escape(key)}[\"']?\s*[.=\]]"
         for number, line in enumerate(self.text.splitlines(), start=1):
             if re.match(pattern, line):
@@ -111,19 +111,19 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """Settings, where each that was set comes from, and what the person should hear about them."""
+    """Settings, the source of each key, and remarks for the user."""
 
     settings: Settings
     origins: dict[str, str]
-    """By key; keys that nobody set are absent."""
+    """Source by key; a key at its default is absent."""
     remarks: tuple[str, ...] = ()
 
 
 def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Path) -> Configuration:
     """
-    All sources laid over one another. `flags` maps option names to what was typed; `None` is an option not given.
+    Merge all sources. `flags` maps option names to typed values; `None` is an option that was not given.
 
-    A wrong key or value is a `Complaint` that names its place and what would be right.
+    Raises `Complaint` for a wrong key or value, with its place and a correct form.
     """
     variables, remarks = from_environment(environ)
     sources = [
@@ -143,14 +143,14 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
 
 
 def checked(source: Source, key: str, value: Any) -> Any:
-    """The value as its field wants it. Text from flags and variables is read as numbers and lists where those are wanted."""
+    """Return the value with the type of its field. Text from flags and variables is converted to numbers and lists."""
     if key not in FIELDS:
         raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key)}")
-    wanted = FIELDS[key].type
-    if wanted is Names and isinstance(value, str):
+    field_type = FIELDS[key].type
+    if field_type is Names and isinstance(value, str):
         value = tuple(name for name in (part.strip() for part in value.split(",")) if name)
     try:
-        return msgspec.convert(value, wanted, strict=bool(source.text))
+        return msgspec.convert(value, field_type, strict=bool(source.text))
     except msgspec.ValidationError as error:
         inside = str(error).partition(" - at `$")[2].rstrip("`").strip(".[]")
         where = f" ({inside})" if inside and inside != "0" else ""
@@ -160,7 +160,7 @@ def checked(source: Source, key: str, value: Any) -> Any:
 
 
 def nearest(key: str) -> str:
-    """What a person may have meant by a key that does not exist."""
+    """Return a hint for an unknown key: the nearest key, or all keys."""
     plain = key.lower().replace("_", "-")
     if plain in FLAGS_ONLY:
         return f"--{plain} is for one run at a time and has no key"
@@ -169,7 +169,7 @@ def nearest(key: str) -> str:
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[list[Source], tuple[str, ...]]:
-    """Settings in `WAVEDECK_<OPTION>`, and a remark for each variable that looks like one and is none."""
+    """Return the settings in `WAVEDECK_<OPTION>`, and a remark for each variable that looks like a setting but is none."""
     sources: list[Source] = []
     remarks: list[str] = []
     for variable in sorted(environ):
@@ -181,25 +181,25 @@ def from_environment(environ: Mapping[str, str]) -> tuple[list[Source], tuple[st
             continue
         near = difflib.get_close_matches(variable, [*map(variable_of, FIELDS), *NOT_SETTINGS], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        remarks.append(f"{variable} is no setting and changes nothing{hint}")
+        remarks.append(f"{variable} is not a setting and has no effect{hint}")
     return sources, tuple(remarks)
 
 
 def variable_of(key: str) -> str:
-    """The environment variable of a key."""
+    """Return the environment variable of a key."""
     return PREFIX + key.upper().replace("-", "_")
 
 
 def person_file(environ: Mapping[str, str]) -> Iterator[Source]:
-    """The person's own file, where there is one."""
+    """Yield the settings of the user's own file, if it exists."""
     base = environ.get("XDG_CONFIG_HOME", "")
-    # The XDG specification: a relative path is to be ignored.
+    # XDG Base Directory Specification: ignore a relative path.
     folder = Path(base) if Path(base).is_absolute() else Path(environ.get("HOME") or Path.home()) / ".config"
     yield from read(folder / "wavedeck" / "config.toml", shown=None)
 
 
 def project_file(folder: Path) -> Iterator[Source]:
-    """The file in a project's folder. It may come with somebody else's project, so it cannot say where prompts are sent."""
+    """Yield the settings of `./wavedeck.toml`. The project may be another person's, so the file may not set a model's URL."""
     for source in read(folder / PROJECT_FILE, shown=f"./{PROJECT_FILE}"):
         if "://" in str(source.values.get("model", "")):
             raise Complaint(
@@ -210,7 +210,7 @@ def project_file(folder: Path) -> Iterator[Source]:
 
 
 def read(path: Path, *, shown: str | None) -> Iterable[Source]:
-    """The settings in a TOML file; nothing where there is no file."""
+    """Return the settings of a TOML file; empty if there is no file."""
     name = shown or str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -219,13 +219,13 @@ def read(path: Path, *, shown: str | None) -> Iterable[Source]:
         return []
     except OSError as error:
         raise Complaint(
-            f"{name} cannot be read ({error.strerror}); mend its permissions or move it away"
+            f"{name} cannot be read ({error.strerror}); fix its permissions or move it away"
         ) from error
     except UnicodeDecodeError as error:
         raise Complaint(f"{name} is not UTF-8 text; save it as such") from error
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at (.*)\)$", str(error))
-        what = str(error).partition(" (at ")[0]
+        problem = str(error).partition(" (at ")[0]
         at = f" {place.group(1).replace(', column', ' column')}" if place else ""
-        raise Complaint(f"{name}{at}: {what[:1].lower()}{what[1:]}; mend the TOML there") from error
+        raise Complaint(f"{name}{at}: {problem[:1].lower()}{problem[1:]}; fix the TOML there") from error
     return [Source(name, values, text or "\n")]

@@ -1,4 +1,4 @@
-"""A person's decisions, sent where they belong: to a running session's engine, or into a session that nothing runs."""
+"""Decisions about attempts: sent to the engine of a running session, or written into a session at rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .diagnostics import Complaint
 
 
 async def decide(home: Home, session: str, attempt: str, *, accepted: bool, why: str, by: str) -> None:
-    """Accept or reject an attempt; kept when this returns. Refusals are one-line errors of the rooms below."""
+    """Accept or reject an attempt. The decision is stored when this returns; a refusal is a one-line error."""
     if home.live(session).running:
         await _command(home, session, "accept" if accepted else "reject", attempt=attempt, why=why, by=by)
     else:
@@ -22,7 +22,7 @@ async def decide(home: Home, session: str, attempt: str, *, accepted: bool, why:
 
 
 async def undo(home: Home, session: str, attempt: str, *, by: str) -> None:
-    """Take the standing decision about an attempt back."""
+    """Undo the current decision about an attempt."""
     if home.live(session).running:
         await _command(home, session, "undo", attempt=attempt, by=by)
     else:
@@ -36,7 +36,7 @@ async def _command(home: Home, session: str, command: str, **arguments: str) -> 
 
 
 def login_name() -> str:
-    """The name that decisions are signed with."""
+    """Return the login name that signs decisions."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

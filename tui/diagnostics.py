@@ -1,4 +1,4 @@
-"""One voice on standard error, and what each ending of the program is called."""
+"""Messages on standard error, exit codes, and reports of errors."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pathlib import Path
 
 
 class ExitCode(IntEnum):
-    """What the shell is told."""
+    """Exit codes of `wavedeck`."""
 
     DONE = 0
-    """`eval`: correct; `run`: the session ended in order, solved or not."""
+    """`eval`: the kernel is correct. `run`: the session ended in order, solved or not."""
     NO = 1
-    """The answer is no: `eval` with any other verdict, `suites check` with findings."""
+    """`eval`: any other verdict. `suites check`: there are findings."""
     USAGE = 2
-    """What was asked for cannot be done as asked; nothing was started."""
+    """Wrong usage; nothing was started."""
     FAILED = 3
-    """The machinery failed, and nothing is said about any candidate."""
+    """Wavedeck or the machine failed; this says nothing about a candidate."""
     INTERRUPTED = 130
 
 
 class Complaint(Exception):
-    """A command ends here: one line that says what is wrong and what to do."""
+    """Ends a command with one line: the problem, and the next step for the user."""
 
     def __init__(self, message: str, *, code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class Complaint(Exception):
 
 
 class OutputGone(Exception):
-    """Standard output takes no more: a pager was left, a terminal was closed, or `why` says what else."""
+    """Standard output is closed: the user quit a pager or closed the terminal, or `why` gives another reason."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
@@ -44,7 +44,7 @@ class OutputGone(Exception):
 
 
 def say(message: str) -> None:
-    """Tell the person one line on standard error; where that is closed too there is nobody to tell."""
+    """Print one line on standard error; print nothing if standard error is closed."""
     if sys.stderr is None:
         return
     line = f"wavedeck: {one_line(message)}\n"
@@ -56,35 +56,35 @@ def say(message: str) -> None:
 
 
 def silence(descriptor: int) -> None:
-    """Let what is still to be written on a vanished stream end nowhere, also in the interpreter's own last flush."""
+    """Redirect a closed stream to `/dev/null`, so that later writes and the interpreter's last flush do not fail."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)
     os.close(null)
 
 
 def one_line(text: str) -> str:
-    """The text on one line, with nothing in it that a terminal would act on."""
+    """Return the text on one line, without control characters."""
     return printable(" ".join(text.split()))
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters shown (`\x1b`) instead of sent; line ends and tabs stay.
+    r"""Return the text with control characters written out (`\x1b`); line ends and tabs stay.
 
-    What models and candidates print is shown to people and must not steer their terminal.
+    The output of models and candidates must not control the user's terminal.
     """
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode("ascii")
-        for each in text
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode("ascii")
+        for char in text
     )
 
 
 def code_of(error: BaseException) -> ExitCode | None:
-    """How the program ends over an error that a room foresaw; `None` for one that nobody did."""
+    """Return the exit code of a known kind of error; `None` for an unexpected error."""
     if isinstance(error, Complaint):
         return error.code
-    # Loaded here: a command that did not fail has no use for every room's errors.
+    # Imported here: a command that does not fail never needs these modules.
     from engine.errors import EngineError, UsageProblem
     from harness.wire.errors import HarnessError, UnknownDevice, UnknownTarget
     from sessions import errors as sessions
@@ -111,31 +111,31 @@ def code_of(error: BaseException) -> ExitCode | None:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors in a group of groups, or the error itself."""
+    """Yield the errors inside nested groups, or the error itself."""
     if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from leaves(each)
+        for inner in error.exceptions:
+            yield from leaves(inner)
     else:
         yield error
 
 
 def report(error: BaseException, *, crashes: Path) -> ExitCode:
-    """Tell of an error in one line each; what nobody foresaw leaves its traceback in a file that is named."""
+    """Print one line for each error and return the worst exit code. An unexpected error leaves its traceback in a file."""
     worst = ExitCode.DONE
-    for each in leaves(error):
-        code = code_of(each)
+    for leaf in leaves(error):
+        code = code_of(leaf)
         if code is None:
-            what = one_line(f"{type(each).__name__}: {each}")
-            say(f"unexpected {what}; the traceback is in {write_crash(each, crashes)}")
+            text = one_line(f"{type(leaf).__name__}: {leaf}")
+            say(f"unexpected {text}; the traceback is in {write_crash(leaf, crashes)}")
             code = ExitCode.FAILED
         else:
-            say(str(each))
+            say(str(leaf))
         worst = max(worst, code)
     return worst
 
 
 def write_crash(error: BaseException, crashes: Path) -> Path:
-    """Put the traceback of an error into a file of `crashes`, or of the temporary folder; returns the file."""
+    """Write the traceback of an error to a new file in `crashes`, or else in the temporary folder; return the file."""
     head = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, Python {platform.python_version()}, {platform.platform()}\n\n"
     text = head + "".join(traceback.format_exception(error))
     try:

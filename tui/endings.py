@@ -1,4 +1,4 @@
-"""Why an instance ended, in words."""
+"""Words for the reasons why an instance ended."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from sessions.events import EndReason
 
 WORDS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",
-    EndReason.SOLVED: "solved, and its method looks for no better one",
-    EndReason.ANSWERED: "answered, which its method does once",
-    EndReason.NOTHING_LEFT: "no variant left that is worth judging",
+    EndReason.SOLVED: "solved; the method does not look for a faster kernel",
+    EndReason.ANSWERED: "answered; the method asks only once",
+    EndReason.NOTHING_LEFT: "no variant left to judge",
     EndReason.START_FAILED: "the kernel to start from is not correct",
     EndReason.RECORDING_EXHAUSTED: "the recording ended",
     EndReason.BUDGET: "budget spent",
@@ -18,5 +18,5 @@ WORDS: dict[str, str] = {
 
 
 def ending_words(reason: str) -> str:
-    """The words of a reason; one of a newer writer's as it is."""
+    """Return the words of a reason; an unknown reason (from a newer version) as it is."""
     return WORDS.get(reason, reason)

@@ -1,4 +1,4 @@
-"""A running session followed without a cockpit: its events as they happen, until it ends or its engine is gone."""
+"""Follow a running session without a cockpit: print its events until the session ends or its engine is gone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .narrate import Narrator
 from .plain import emit, emit_line
 
 POLL_S = 0.1
-"""How often the journal is looked at; asking costs one system call when nothing is new."""
+"""Seconds between two reads of the journal; a read costs one system call if nothing is new."""
 GONE_AFTER_S = 1.0
-"""How long a lock must be free, with nothing new in the journal, before an engine counts as gone."""
+"""Seconds with a free lock and no new event after which the engine counts as gone."""
 
 
 class Ending(Enum):
@@ -31,18 +31,18 @@ class Ending(Enum):
 
     FINISHED = "finished"
     STOPPED = "stopped"
-    """The engine left because it was asked to; the session can be resumed."""
+    """The engine stopped on request; the session can be resumed."""
     FAILED = "failed"
-    """The engine left in order because model, judge, disk or itself failed; the session can be resumed."""
+    """The engine stopped in order after a failure of model, judge, disk or engine; the session can be resumed."""
     GONE = "gone"
-    """The engine ended without a word; the session can be resumed."""
+    """The engine ended without a last event; the session can be resumed."""
 
 
 async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[AnyEvent]:
     """
-    Every event of a session behind number `after`, as it is written, until no engine holds the session any more.
+    Yield every event of a session after number `after` as it is written, until no engine holds the session.
 
-    When the session was put away meanwhile, the rest comes from the store.
+    If the session has moved to the store, the remaining events come from the store.
     """
     live = home.live(session)
     loop = asyncio.get_running_loop()
@@ -51,13 +51,13 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
     free_since: float | None = None
     with JournalTail(live.journal, after=after) as tail:
         while True:
-            # Asked before reading: what an engine wrote before it let go is then read for certain.
+            # Check the lock before reading: then no event of an engine that released the lock is lost.
             running = live.running
-            fresh = tail.read_new()
-            for event in fresh:
+            new_events = tail.read_new()
+            for event in new_events:
                 last, ended = event.seq, isinstance(event, SessionFinished | EngineStopped)
                 yield event
-            if running or fresh:
+            if running or new_events:
                 free_since = None
             elif ended:
                 return
@@ -72,8 +72,8 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
                 yield event
 
 
-class Telling:
-    """Prints events as lines for people, or as JSON lines, and keeps the state they fold to."""
+class EventPrinter:
+    """Prints events as lines for people or as JSON lines, and folds them into a state."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._narrator = Narrator()
@@ -82,67 +82,67 @@ class Telling:
 
     @property
     def state(self) -> SessionState:
-        """The fold of all that was told."""
+        """State after all events so far."""
         return self._narrator.state
 
-    def prime(self, known: Iterable[AnyEvent]) -> None:
-        """Fold what happened before, and print none of it."""
-        for event in known:
+    def prime(self, past: Iterable[AnyEvent]) -> None:
+        """Fold past events without printing them."""
+        for event in past:
             apply(self.state, event)
 
     def take(self, event: AnyEvent) -> None:
-        """Fold the event and print what it says."""
+        """Fold the event and print its lines."""
         if self._as_json:
             apply(self.state, event)
             emit_line(encode(event))
             return
-        for line in self._narrator.tell(event):
+        for line in self._narrator.lines(event):
             emit(line)
 
 
-async def follow(home: Home, session: str, telling: Telling, *, stoppable: bool) -> Ending:
+async def follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> Ending:
     """
-    Tell a session until it ends. With `stoppable` an interrupt stops the engine, and is noted as `telling.interrupted`.
+    Print a session until it ends. With `stoppable`, an interrupt stops the engine and sets `printer.interrupted`.
 
-    A second interrupt, or one where nothing may be stopped, is a `KeyboardInterrupt`; like `OutputGone` it leaves the engine
-    running.
+    A second interrupt, or any interrupt without `stoppable`, raises `KeyboardInterrupt`. This and `OutputGone` leave the
+    engine running.
     """
     try:
-        return await _follow(home, session, telling, stoppable=stoppable)
+        return await _follow(home, session, printer, stoppable=stoppable)
     except* OutputGone as gone:
         why = next(leaf.why for leaf in leaves(gone) if isinstance(leaf, OutputGone))
     raise OutputGone(why)
 
 
-async def _follow(home: Home, session: str, telling: Telling, *, stoppable: bool) -> Ending:
+async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable: bool) -> Ending:
     async with asyncio.TaskGroup() as group:
-        told = group.create_task(_tell(home, session, telling), name="tell the session")
+        printing = group.create_task(_print_events(home, session, printer), name="print the session")
 
         def interrupt() -> None:
-            if telling.interrupted or not stoppable:
-                told.cancel()
+            if printer.interrupted or not stoppable:
+                printing.cancel()
                 return
-            telling.interrupted = True
+            printer.interrupted = True
             say(f"stopping {session}; interrupt again to leave it running")
             group.create_task(_stop(home, session), name="stop the engine")
 
         with on_interrupt(interrupt):
-            await asyncio.wait({told})
-    if told.cancelled():
+            await asyncio.wait({printing})
+    if printing.cancelled():
         raise KeyboardInterrupt
-    return told.result()
+    return printing.result()
 
 
-async def _tell(home: Home, session: str, telling: Telling) -> Ending:
+async def _print_events(home: Home, session: str, printer: EventPrinter) -> Ending:
     last: AnyEvent | None = None
-    async for event in events(home, session, after=telling.state.last_seq):
-        telling.take(event)
+    async for event in events(home, session, after=printer.state.last_seq):
+        printer.take(event)
         last = event
-    if telling.state.finished:
+    if printer.state.finished:
         return Ending.FINISHED
     if isinstance(last, EngineStopped):
         return Ending.FAILED if last.failed else Ending.STOPPED
-    return Ending.STOPPED if telling.state.stopped else Ending.GONE
+    return Ending.STOPPED if printer.state.stopped else Ending.GONE
 
 
 async def _stop(home: Home, session: str) -> None:
@@ -157,7 +157,7 @@ async def _stop(home: Home, session: str) -> None:
 
 @contextmanager
 def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` in the running loop for each SIGINT and SIGTERM, in place of what they do otherwise."""
+    """Within the context, SIGINT and SIGTERM call `act` in the running loop instead of their default action."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, act)

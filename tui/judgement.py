@@ -1,4 +1,4 @@
-"""What the judge said of a candidate, in plain text."""
+"""An evaluation as plain text: one line, or a page with a section for each kind of result."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ MARKS = {True: "ok", False: "FAILED", None: UNKNOWN}
 
 
 def headline(evaluation: Evaluation, *, baseline: str = "") -> str:
-    """The verdict on one line: with the reason where it is not `correct`, else with what is known of speed and margins."""
+    """Return the verdict on one line: with speed and margins if it is `correct`, else with the reason."""
     if evaluation.error is not None:
         line = f"{evaluation.verdict}: {evaluation.error.message}"
         return line if evaluation.error.line is None else f"{line} (kernel.py line {evaluation.error.line})"
-    margins = f"; {known}" if (known := margin_words(evaluation)) else ""
+    margins = f"; {words}" if (words := margin_words(evaluation)) else ""
     if not (speed := speedup_words(evaluation)):
         return f"{evaluation.verdict}{margins}"
     return f"{evaluation.verdict}, {speed}{against_words(evaluation, baseline)}{margins}"
 
 
 def page(evaluation: Evaluation, *, baseline: str = "") -> str:
-    """The whole evaluation, section by section; sections that say nothing here are left out."""
+    """Return the whole evaluation, section by section; empty sections are left out."""
     return "\n\n".join(section for section in _sections(evaluation, baseline) if section)
 
 
@@ -82,30 +82,33 @@ def _error(evaluation: Evaluation) -> str:
     return _block(f"error ({error.kind})", "\n".join(parts) or error.message)
 
 
-def mismatch(found: Mismatch) -> str:
-    """Where and by how much an output is wrong, one fact a line."""
-    index = ", ".join(map(str, found.index))
+def mismatch(error: Mismatch) -> str:
+    """Return place and size of an output's error, one fact per line."""
+    index = ", ".join(map(str, error.index))
     lines = [
-        f"case {found.case}, output {found.output}",
-        f"shape: {found.shape} {found.dtype}, expected {found.expected_shape} {found.expected_dtype}",
-        f"first wrong element [{index}]: expected {found.expected}, got {found.got}",
-        f"wrong elements: {found.wrong_share:.2%}",
+        f"case {error.case}, output {error.output}",
+        f"shape: {error.shape} {error.dtype}, expected {error.expected_shape} {error.expected_dtype}",
+        f"first wrong element [{index}]: expected {error.expected}, got {error.got}",
+        f"wrong elements: {error.wrong_share:.2%}",
     ]
-    if found.max_abs is not None:
-        relative = UNKNOWN if found.max_rel is None else f"{found.max_rel:.3g}"
-        lines.append(f"largest error: absolute {found.max_abs:.3g}, relative {relative}")
-    if found.nan_got or found.nan_expected or found.inf_got or found.inf_expected:
+    if error.max_abs is not None:
+        relative = UNKNOWN if error.max_rel is None else f"{error.max_rel:.3g}"
+        lines.append(f"largest error: absolute {error.max_abs:.3g}, relative {relative}")
+    if error.nan_got or error.nan_expected or error.inf_got or error.inf_expected:
         lines.append(
-            f"NaN: {found.nan_got}, expected {found.nan_expected}; Inf: {found.inf_got}, expected {found.inf_expected}"
+            f"NaN: {error.nan_got}, expected {error.nan_expected}; Inf: {error.inf_got}, expected {error.inf_expected}"
         )
-    lines += [f"{name}: {value:.6g}" for name, value in found.metrics.items()]
+    lines += [f"{name}: {value:.6g}" for name, value in error.metrics.items()]
     return "\n".join(lines)
 
 
 def _margins(evaluation: Evaluation) -> str:
     if not evaluation.margins:
         return ""
-    rows = [(each.case, each.output, left(each.used), measured(each)) for each in worst_first(evaluation)]
+    rows = [
+        (margin.case, margin.output, left(margin.used), measured(margin))
+        for margin in worst_first(evaluation)
+    ]
     columns = [
         Column("case", keep=True),
         Column("output", keep=True),
@@ -124,8 +127,8 @@ def _resources(evaluation: Evaluation) -> str:
 
 
 def _target(target: str, kernels: tuple[KernelResources, ...]) -> str:
-    amd = any(each.vgprs is not None for each in kernels)
-    names = dict.fromkeys(each.kernel for each in kernels)
+    amd = any(kernel.vgprs is not None for kernel in kernels)
+    names = dict.fromkeys(kernel.kernel for kernel in kernels)
     columns = [
         Column("case", keep=True),
         Column("kernel"),
@@ -139,10 +142,10 @@ def _target(target: str, kernels: tuple[KernelResources, ...]) -> str:
         Column("loads"),
         Column("rounds", right=True, if_known=True),
         Column("tail idle", right=True, if_known=True),
-        Column("a die", right=True, if_known=True),
+        Column("per die", right=True, if_known=True),
         Column("flags", if_known=True),
     ]
-    rows = [_kernel(each, amd=amd) for each in kernels]
+    rows = [_kernel_row(kernel, amd=amd) for kernel in kernels]
     title = f"{target}, compiled at GPU sizes"
     if len(names) == 1:
         title = f"{target}, {next(iter(names))} compiled at GPU sizes"
@@ -151,51 +154,51 @@ def _target(target: str, kernels: tuple[KernelResources, ...]) -> str:
     return title + "\n" + table(columns, rows, indent=2)
 
 
-def _kernel(each: KernelResources, *, amd: bool) -> tuple[str, ...]:
-    spilled = [spills for spills in (each.vgpr_spills, each.sgpr_spills) if spills is not None]
-    spills = (count(sum(spilled)) if spilled else UNKNOWN) if amd else size(each.spill_bytes)
-    widths = sorted(((int(bits), times) for bits, times in each.load_widths.items()), reverse=True)
+def _kernel_row(kernel: KernelResources, *, amd: bool) -> tuple[str, ...]:
+    spilled = [spills for spills in (kernel.vgpr_spills, kernel.sgpr_spills) if spills is not None]
+    spills = (count(sum(spilled)) if spilled else UNKNOWN) if amd else size(kernel.spill_bytes)
+    widths = sorted(((int(bits), times) for bits, times in kernel.load_widths.items()), reverse=True)
     return (
-        each.case,
-        each.kernel,
-        UNKNOWN if each.autotune_index is None else str(each.autotune_index),
-        count(each.vgprs if amd else each.registers),
+        kernel.case,
+        kernel.kernel,
+        UNKNOWN if kernel.autotune_index is None else str(kernel.autotune_index),
+        count(kernel.vgprs if amd else kernel.registers),
         spills,
-        size(each.lds_bytes),
-        UNKNOWN if each.occupancy is None else f"{each.occupancy:g}",
-        each.occupancy_limit or UNKNOWN,
-        count(each.matrix_instructions),
+        size(kernel.lds_bytes),
+        UNKNOWN if kernel.occupancy is None else f"{kernel.occupancy:g}",
+        kernel.occupancy_limit or UNKNOWN,
+        count(kernel.matrix_instructions),
         " ".join(f"{times}x{bits}b" for bits, times in widths) or UNKNOWN,
-        *_fit(each),
-        " ".join(each.flags) or UNKNOWN,
+        *_fit(kernel),
+        " ".join(kernel.flags) or UNKNOWN,
     )
 
 
-def _fit(each: KernelResources) -> tuple[str, str, str]:
-    """Rounds, idle share of the last one and workgroups a die, of the first case."""
-    if not each.fits:
+def _fit(kernel: KernelResources) -> tuple[str, str, str]:
+    """Return rounds, idle share of the last round and workgroups per die, for the first case."""
+    if not kernel.fits:
         return UNKNOWN, UNKNOWN, UNKNOWN
-    fit = each.fits[0]
-    a_die = str(fit.die_most) if fit.die_most == fit.die_least else f"{fit.die_least}-{fit.die_most}"
-    return str(fit.rounds), f"{fit.tail_idle:.0%}", a_die if fit.dies > 1 else UNKNOWN
+    fit = kernel.fits[0]
+    per_die = str(fit.die_most) if fit.die_most == fit.die_least else f"{fit.die_least}-{fit.die_most}"
+    return str(fit.rounds), f"{fit.tail_idle:.0%}", per_die if fit.dies > 1 else UNKNOWN
 
 
 def _traffic(evaluation: Evaluation) -> str:
     if not evaluation.traffic:
         return ""
     rows = []
-    for each in evaluation.traffic:
-        requested = each.requested_read_bytes + each.requested_write_bytes
+    for traffic in evaluation.traffic:
+        requested = traffic.requested_read_bytes + traffic.requested_write_bytes
         rows.append(
             (
-                each.case,
+                traffic.case,
                 size(requested),
-                size(each.unique_read_bytes + each.unique_write_bytes),
-                size(each.minimal_bytes),
-                f"{requested / each.minimal_bytes:.2f}" if each.minimal_bytes else UNKNOWN,
-                count(each.dot_flops),
-                count(each.launches),
-                count(each.programs),
+                size(traffic.unique_read_bytes + traffic.unique_write_bytes),
+                size(traffic.minimal_bytes),
+                f"{requested / traffic.minimal_bytes:.2f}" if traffic.minimal_bytes else UNKNOWN,
+                count(traffic.dot_flops),
+                count(traffic.launches),
+                count(traffic.programs),
             )
         )
     columns = [
@@ -214,17 +217,17 @@ def _traffic(evaluation: Evaluation) -> str:
 def _sampled(evaluation: Evaluation) -> str:
     lines = [f"{case} not sampled at GPU sizes: {why}" for case, why in evaluation.not_sampled.items()]
     rows = []
-    for each in evaluation.sampled:
-        requested = each.requested_read_bytes + each.requested_write_bytes
+    for sample in evaluation.sampled:
+        requested = sample.requested_read_bytes + sample.requested_write_bytes
         rows.append(
             (
-                each.case,
+                sample.case,
                 size(requested),
-                size(each.die_bytes),
-                size(each.unique_high_bytes),
-                size(each.minimal_bytes),
-                f"{requested / each.minimal_bytes:.2f}" if each.minimal_bytes else UNKNOWN,
-                f"{count(each.sampled)} of {count(each.programs)}",
+                size(sample.die_bytes),
+                size(sample.unique_high_bytes),
+                size(sample.minimal_bytes),
+                f"{requested / sample.minimal_bytes:.2f}" if sample.minimal_bytes else UNKNOWN,
+                f"{count(sample.sampled)} of {count(sample.programs)}",
             )
         )
     columns = [
@@ -248,15 +251,17 @@ def _estimate(evaluation: Evaluation) -> str:
         return ""
     rows = [
         (
-            each.target,
-            each.case,
-            " ".join(f"{name}={value}" for name, value in each.sizes.items()),
-            f"{each.low_us:,.4g}",
-            UNKNOWN if each.shared_us is None else f"{each.shared_us:,.4g}",
-            f"{each.high_us:,.4g}",
-            each.bound_low if each.bound_low == each.bound_high else f"{each.bound_low} to {each.bound_high}",
+            estimate.target,
+            estimate.case,
+            " ".join(f"{name}={value}" for name, value in estimate.sizes.items()),
+            f"{estimate.low_us:,.4g}",
+            UNKNOWN if estimate.shared_us is None else f"{estimate.shared_us:,.4g}",
+            f"{estimate.high_us:,.4g}",
+            estimate.bound_low
+            if estimate.bound_low == estimate.bound_high
+            else f"{estimate.bound_low} to {estimate.bound_high}",
         )
-        for each in evaluation.estimate
+        for estimate in evaluation.estimate
     ]
     columns = [
         Column("target", keep=True),
@@ -267,10 +272,10 @@ def _estimate(evaluation: Evaluation) -> str:
         Column("uncached us", right=True),
         Column("bound"),
     ]
-    # The sizes stand in the table.
-    basis = dict.fromkeys(each.basis.partition("; at ")[0] for each in evaluation.estimate)
+    # The table already shows the sizes.
+    sources = dict.fromkeys(estimate.basis.partition("; at ")[0] for estimate in evaluation.estimate)
     lines = ["estimate (roofline between two bounds, not a measurement)", table(columns, rows, indent=2)]
-    lines += [wrapped(indented(each)) for each in basis]
+    lines += [wrapped(indented(source)) for source in sources]
     return "\n".join(lines)
 
 

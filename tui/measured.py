@@ -1,4 +1,4 @@
-"""What timing measured of a candidate, in plain text."""
+"""Timing results of a candidate as plain text."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from harness.wire.latency import DeviceState, Window
 
 from .plain import UNKNOWN, Column, indented, size, table, wrapped
 
-ENERGY = "energy a call, candidate's / baseline's: the whole device's, over plain calls back to back with caches as these leave them"
+ENERGY = (
+    "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "
+    "with the caches as these calls leave them"
+)
 
 
 def timing(evaluation: Evaluation, baseline: str = "") -> str:
-    """Times by case and GPU, and how the GPU fared meanwhile; `baseline` names what nobody else named. Empty without times."""
+    """
+    Return times and state of the device by case and GPU; empty without times.
+
+    `baseline` is the name of the timing baseline for latencies without a name.
+    """
     latency = evaluation.latency
     if not latency:
         return ""
-    names = {each.against or baseline for each in latency}
-    caches = " and ".join(sorted({each.cache for each in latency}))
+    names = {row.against or baseline for row in latency}
+    caches = " and ".join(sorted({row.cache for row in latency}))
     name = names.pop() if len(names) == 1 else "baseline"
     columns = [
         Column("case", keep=True),
@@ -34,47 +41,47 @@ def timing(evaluation: Evaluation, baseline: str = "") -> str:
         Column("confirmed by", drop=1),
     ]
     title = f"latency (measured, {caches} caches)"
-    blocks = [title + "\n" + table(columns, [_times(each) for each in latency], indent=2)]
+    blocks = [title + "\n" + table(columns, [_times(row) for row in latency], indent=2)]
     if evaluation.in_part:
         blocks.append(wrapped(indented(missing_words(evaluation))))
-    blocks.append(_fared(latency))
+    blocks.append(_device_use(latency))
     for word, state in (("before", evaluation.device_before), ("after", evaluation.device_after)):
-        told = "" if state is None else state_words(state)
-        blocks.append(wrapped(indented(f"{word}: {told}")) if told else "")
-    blocks.append(wrapped("\n".join(indented(each) for each in _remarks(latency))))
+        words = "" if state is None else state_words(state)
+        blocks.append(wrapped(indented(f"{word}: {words}")) if words else "")
+    blocks.append(wrapped("\n".join(map(indented, _remarks(latency)))))
     return "\n".join(filter(None, blocks))
 
 
 def missing_words(evaluation: Evaluation) -> str:
-    """`not whole: 5 of 7 cases timed, so there is no overall speedup; without a latency: fp32, fp16`; empty where timing was whole."""
+    """Return `not whole: 5 of 7 cases timed, ...; without a latency: fp32, fp16`; empty if every case was timed."""
     if not evaluation.in_part:
         return ""
     names = ", ".join(evaluation.not_timed)
     return f"{evaluation.in_part} timed, so there is no overall speedup; without a latency: {names}"
 
 
-def _times(each: Latency) -> tuple[str, ...]:
-    sides = [side for side in (each.baseline, each.candidate) if side is not None]
+def _times(row: Latency) -> tuple[str, ...]:
+    sides = [side for side in (row.baseline, row.candidate) if side is not None]
     return (
-        each.case,
-        each.device,
-        f"{each.baseline_ms:.4f}",
-        f"{each.candidate_ms:.4f}",
-        _ratio(each.speedup),
-        _interval(each.ci),
-        each.outcome.value,
-        f"{each.candidate.p10_ms:.4f}-{each.candidate.p90_ms:.4f}" if each.candidate else UNKNOWN,
+        row.case,
+        row.device,
+        f"{row.baseline_ms:.4f}",
+        f"{row.candidate_ms:.4f}",
+        _ratio(row.speedup),
+        _interval(row.ci),
+        row.outcome.value,
+        f"{row.candidate.p10_ms:.4f}-{row.candidate.p90_ms:.4f}" if row.candidate else UNKNOWN,
         "/".join(str(side.samples) for side in sides) or UNKNOWN,
         str(sum(side.left_out for side in sides)) if sides else UNKNOWN,
-        str(each.pairs) if each.pairs else UNKNOWN,
-        UNKNOWN if each.rival_speedup is None else f"{_ratio(each.rival_speedup)} {_interval(each.rival_ci)}",
-        each.confirmed,
+        str(row.pairs) if row.pairs else UNKNOWN,
+        UNKNOWN if row.rival_speedup is None else f"{_ratio(row.rival_speedup)} {_interval(row.rival_ci)}",
+        row.confirmed,
     )
 
 
-def _fared(latency: tuple[Latency, ...]) -> str:
-    """What was achieved of the device, and what it told of itself; empty where nothing is known of either."""
-    rows = [_facts(each) for each in latency]
+def _device_use(latency: tuple[Latency, ...]) -> str:
+    """Return efficiency and telemetry by case; empty if neither is known."""
+    rows = [_device_row(row) for row in latency]
     if all(cell == UNKNOWN for row in rows for cell in row[2:]):
         return ""
     columns = [
@@ -93,18 +100,20 @@ def _fared(latency: tuple[Latency, ...]) -> str:
         Column("mJ a call", right=True, if_known=True, drop=9),
         Column("peak memory", right=True, if_known=True, drop=10),
     ]
-    return "the device meanwhile, and what was achieved of it\n" + table(columns, rows, indent=2)
+    return "device during timing, and share of its peak\n" + table(columns, rows, indent=2)
 
 
-def _facts(each: Latency) -> tuple[str, ...]:
-    used, side, window = each.efficiency, each.candidate, each.window or Window(source="", seconds=0.0)
-    heat = [UNKNOWN if told is None else f"{told:.0f}" for told in (window.hotspot_c, window.memory_c)]
+def _device_row(row: Latency) -> tuple[str, ...]:
+    used, side, window = row.efficiency, row.candidate, row.window or Window(source="", seconds=0.0)
+    heat = [
+        UNKNOWN if celsius is None else f"{celsius:.0f}" for celsius in (window.hotspot_c, window.memory_c)
+    ]
     return (
-        each.case,
-        each.device,
+        row.case,
+        row.device,
         UNKNOWN if used is None or used.io_utilisation is None else f"{used.io_utilisation:.0%}",
         UNKNOWN if used is None or used.mfu is None else f"{used.mfu:.0%}",
-        _ms(each.floor_ms),
+        _ms(row.floor_ms),
         _ms(None if side is None else side.graph_ms),
         _ms(None if side is None else side.plain_ms),
         UNKNOWN if window.clock_mhz is None else clock_words(window),
@@ -112,52 +121,52 @@ def _facts(each: Latency) -> tuple[str, ...]:
         UNKNOWN if window.other_processes is None else str(window.other_processes),
         UNKNOWN if heat == [UNKNOWN, UNKNOWN] else "/".join(heat),
         UNKNOWN if window.power_w is None else f"{window.power_w:.0f}",
-        energy_words(each) or UNKNOWN,
+        energy_words(row) or UNKNOWN,
         size(None if side is None else side.peak_bytes),
     )
 
 
 def _remarks(latency: tuple[Latency, ...]) -> list[str]:
-    found = list(dict.fromkeys(text for each in latency for text in remarks(each)))
-    return [*found, ENERGY] if any(energy_words(each) for each in latency) else found
+    lines = list(dict.fromkeys(text for row in latency for text in remarks(row)))
+    return [*lines, ENERGY] if any(energy_words(row) for row in latency) else lines
 
 
-def remarks(each: Latency) -> list[str]:
-    """What a person must know before believing a case's row."""
-    found = []
-    if each.efficiency is not None and each.efficiency.suspect:
-        found.append(f"{each.case}: suspect: {each.efficiency.suspect}")
-    if each.outcome is Outcome.TOO_SHORT and each.floor_ms is not None:
-        floor = f"{each.floor_ms * 1e3:.3g} us"
-        found.append(f"{each.case}: below five times the {floor} of an empty kernel: no ratio is given")
-    if each.configs:
-        chosen = "; ".join(f"{name} {config}" for name, config in each.configs.items())
-        found.append(f"{each.case}: timed with {chosen}")
-    return found
+def remarks(row: Latency) -> list[str]:
+    """Return warnings and notes about the latency of a case."""
+    lines = []
+    if row.efficiency is not None and row.efficiency.suspect:
+        lines.append(f"{row.case}: suspect: {row.efficiency.suspect}")
+    if row.outcome is Outcome.TOO_SHORT and row.floor_ms is not None:
+        floor = f"{row.floor_ms * 1e3:.3g} us"
+        lines.append(f"{row.case}: below five times the {floor} of an empty kernel: no ratio is given")
+    if row.configs:
+        chosen = "; ".join(f"{name} {config}" for name, config in row.configs.items())
+        lines.append(f"{row.case}: timed with {chosen}")
+    return lines
 
 
-def energy_words(each: Latency) -> str:
-    """Millijoules a call of the candidate, and of what it was timed against: `12.1 / 15.3`. Empty where the candidate's is not known."""
-    sides = [None if side is None else side.energy_mj for side in (each.candidate, each.baseline)]
-    return "" if sides[0] is None else " / ".join(f"{one:.3g}" for one in sides if one is not None)
+def energy_words(row: Latency) -> str:
+    """Return millijoules per call of candidate and baseline, `12.1 / 15.3`; empty if the candidate's are unknown."""
+    sides = [None if side is None else side.energy_mj for side in (row.candidate, row.baseline)]
+    return "" if sides[0] is None else " / ".join(f"{energy:.3g}" for energy in sides if energy is not None)
 
 
 def clock_words(window: Window) -> str:
-    """The lowest clock, and the usual one where it is another: `1755 of 1980`, MHz."""
+    """Return the lowest clock in MHz, and the usual clock if it differs: `1755 of 1980`."""
     usual = window.clock_usual_mhz
     return f"{window.clock_mhz}{f' of {usual}' if usual and usual != window.clock_mhz else ''}"
 
 
 def throttle_words(window: Window) -> str:
-    """What held the clock back: `power cap 12%`; as the counter grew, where it is no share. Empty where nothing did."""
+    """Return the causes of throttling, `power cap 12%`, or `+3` for a counter without a share; empty if there are none."""
     return ", ".join(
         f"{name} {share:.0%}" if share <= 1 else f"{name} +{share:.0f}"
-        for name, share in sorted(window.throttled.items(), key=lambda each: -each[1])
+        for name, share in sorted(window.throttled.items(), key=lambda cause: -cause[1])
     )
 
 
 def state_words(state: DeviceState) -> str:
-    """A device before or after timing, on one line: only what it tells."""
+    """Return the known facts about a device before or after timing, on one line."""
     facts = (
         state.product,
         state.partition,

@@ -1,4 +1,4 @@
-"""How a session's method is said, with what it was told beside counts."""
+"""Words for a session's method and its options."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import msgspec
 
 from sessions.events import MethodOptions
 
-USUAL = MethodOptions()
+DEFAULTS = MethodOptions()
 
 
 def option_words(options: MethodOptions) -> str:
-    """The options that differ from the usual ones, `without knowledge, one-shot; tune; workers 2`; empty where none does."""
-    told = []
+    """Return the options that differ from the defaults: `without knowledge, one-shot; tune; workers 2`."""
+    words = []
     for name, value in msgspec.structs.asdict(options).items():
-        if value == getattr(USUAL, name):
+        if value == getattr(DEFAULTS, name):
             continue
         if isinstance(value, tuple):
-            told.append(f"{name} {', '.join(value)}")
+            words.append(f"{name} {', '.join(value)}")
         else:
-            told.append(name if value is True else f"{name} {value}")
-    return "; ".join(told)
+            words.append(name if value is True else f"{name} {value}")
+    return "; ".join(words)
 
 
 def method_words(method: str, options: MethodOptions) -> str:
-    """The method with those: `geak (without optimizer)`."""
-    said = option_words(options)
-    return f"{method} ({said})" if said else method
+    """Return the method with its changed options: `geak (without optimizer)`."""
+    words = option_words(options)
+    return f"{method} ({words})" if words else method

@@ -1,4 +1,4 @@
-"""A session told in plain lines: as it happens (`Narrator`) and afterwards, attempt by attempt (`log`)."""
+"""A session as plain lines: event by event while it runs (`Narrator`), attempt by attempt when it is over (`log`)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ STRATEGY_WIDTH = 80
 
 
 class Narrator:
-    """Folds events and says, for each, what a person who only sees lines should know. Words that stream are not told."""
+    """Folds events and returns lines for a user without a cockpit. Streamed text of models gives no lines."""
 
     def __init__(self) -> None:
         self.state = SessionState()
         self._failure = ""
 
-    def tell(self, event: AnyEvent) -> list[str]:
-        """The lines for one event; often none. Events of a resumed session may come again from the start."""
+    def lines(self, event: AnyEvent) -> list[str]:
+        """Return the lines for one event, often none. Events of a resumed session may come again from the start."""
         apply(self.state, event)
-        said = self._say(event)
-        if said is None:
+        line = self._line(event)
+        if line is None:
             return []
-        label, words = said
+        label, words = line
         passed = event.wall - (self.state.started_wall or event.wall)
         return [f"{clock(passed)}  {label:<{LABEL_WIDTH}}  {one_line(words)}"]
 
-    def _say(self, event: AnyEvent) -> tuple[str, str] | None:
+    def _line(self, event: AnyEvent) -> tuple[str, str] | None:
         match event:
             case ev.SessionStarted():
                 return "session", (
@@ -49,7 +49,7 @@ class Narrator:
                     + "".join(f"; {words}" for words in filter(None, [timing_words(event)]))
                 )
             case ev.EngineStarted(resumed=True):
-                return "session", f"taken up again on {event.host}"
+                return "session", f"resumed on {event.host}"
             case ev.CallRetried():
                 return event.call.partition("/")[0], (
                     f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
@@ -61,9 +61,9 @@ class Narrator:
                 return event.attempt, self._proposed(event)
             case ev.AttemptSwept():
                 better = sum(variant.better for variant in event.variants)
-                found = f"{better} may be better" if better else "none looks better"
+                result = f"{better} may be better" if better else "none looks better"
                 tried = counted(event.tried, "variant")
-                return event.attempt, f"swept for {event.target}: {tried} compiled, {found}"
+                return event.attempt, f"swept for {event.target}: {tried} compiled, {result}"
             case ev.SweepRung():
                 return event.attempt, rung_words(event)
             case ev.AttemptJudged():
@@ -82,18 +82,18 @@ class Narrator:
             case ev.InstanceFinished():
                 word = self._exam_word(event)
                 best = f", best {event.best}{f' ({word})' if word else ''}" if event.best else ""
-                # A call that failed was told with this message just before.
+                # The line of a failed call already has this message.
                 message = f" ({event.message})" if event.message not in ("", self._failure) else ""
                 return f"{self._key(event)}", f"ends: {ending_words(event.reason)}{best}{message}"
             case ev.DeviceAwaited():
                 return f"device {event.device}", f"waits: {'; '.join(event.holders)}"
             case ev.DeviceQuarantined():
-                return f"device {event.device}", f"in quarantine, its work goes elsewhere: {event.why}"
+                return f"device {event.device}", f"in quarantine, other devices take its work: {event.why}"
             case ev.NodePaused():
                 again = duration(event.next_probe_s)
-                return "node", f"nothing is judged, GPUs are probed again in {again}: {event.why}"
+                return "node", f"judging is paused, next probe of the GPUs in {again}: {event.why}"
             case ev.NodeResumed():
-                return "node", f"judging goes on after {duration(event.seconds)}"
+                return "node", f"judging resumes after {duration(event.seconds)}"
             case ev.Notice():
                 return event.level, event.message
             case ev.EngineStopped():
@@ -112,12 +112,9 @@ class Narrator:
 
     def _exam_word(self, event: ev.InstanceFinished) -> str:
         instance = self.state.instances.get(self._key(event))
-        found = (
-            next((each for each in instance.attempts if each.attempt == event.best), None)
-            if instance
-            else None
-        )
-        return exam_word(found, instance)
+        attempts = instance.attempts if instance else []
+        best = next((attempt for attempt in attempts if attempt.attempt == event.best), None)
+        return exam_word(best, instance)
 
     def _key(self, event: ev.InstanceFinished) -> str:
         for key, instance in self.state.instances.items():
@@ -127,33 +124,33 @@ class Narrator:
 
 
 def no_code(why: str) -> str:
-    """That a reply held no candidate, and in what way."""
+    """Return the words for a reply without a candidate, with the reason."""
     return f"no code (the reply: {why.replace('_', ' ')})" if why else "no code"
 
 
 def rung_words(rung: ev.SweepRung) -> str:
-    """How many of a sweep's variants were estimated and go on, and the best as an estimate."""
+    """Return how many variants of a sweep stay after this rung, and the estimated speedup of the best."""
     wrong = sum(entry.verdict != "correct" for entry in rung.entries)
-    known = [entry.estimate for entry in rung.entries if entry.kept and entry.estimate is not None]
-    best = f"; the best at about {max(known):.2f}x of it, an estimate" if known else ""
-    left = f", {wrong} not right" if wrong else ""
+    estimates = [entry.estimate for entry in rung.entries if entry.kept and entry.estimate is not None]
+    best = f"; best estimate {max(estimates):.2f}x" if estimates else ""
+    not_correct = f", {wrong} not correct" if wrong else ""
     kept = sum(entry.kept for entry in rung.entries)
-    return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} go on{left}{best}"
+    return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} kept{not_correct}{best}"
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 task`, `2 tasks`."""
+    """Return `1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def clock(seconds: float) -> str:
-    """Time since the session began, `0:02:03`."""
+    """Return the time since the session began: `0:02:03`."""
     whole = max(0, int(seconds))
     return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
 
 
 def log(state: SessionState) -> Iterator[str]:
-    """The whole session as text: attempts in order, each with its calls, its change and its verdict."""
+    """Yield the whole session as text: attempts in order, each with calls, change and verdict."""
     started = state.started
     if started is not None:
         method = method_words(started.method, started.options)
@@ -164,11 +161,11 @@ def log(state: SessionState) -> Iterator[str]:
     for level, message in state.notices:
         yield f"{level}: {one_line(message)}"
     for instance in state.instances.values():
-        known: dict[str, AttemptState] = {}
+        by_name: dict[str, AttemptState] = {}
         for attempt in instance.attempts:
-            known[attempt.attempt] = attempt
+            by_name[attempt.attempt] = attempt
             yield ""
-            yield from _attempt(attempt, known.get(attempt.base or ""), instance)
+            yield from _attempt(attempt, by_name.get(attempt.base or ""), instance)
         if instance.finished:
             yield ""
             message = f" ({instance.message})" if instance.message else ""
@@ -180,7 +177,7 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
     for call in attempt.calls:
         tokens = f"{count(call.usage.input_tokens)} tokens in, {count(call.usage.output_tokens)} out"
         cost = f", {money(call.cost_usd)}" if call.cost_usd is not None else ""
-        warmth = ", at its own temperature (it refuses another)" if call.own_temperature else ""
+        warmth = ", at the model's own temperature (it accepts no other)" if call.own_temperature else ""
         ending = (
             f"failed: {call.failed}" if call.failed else f"{tokens}, {duration(call.seconds)}{cost}{warmth}"
         )

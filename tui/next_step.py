@@ -1,9 +1,9 @@
-"""What a person does next with a session: the one place that words it."""
+"""The next command for a session; the only place with these words."""
 
 from __future__ import annotations
 
 
 def next_command(session: str, *, running: bool = False, finished: bool) -> str:
-    """The command that goes back to a running session, shows a finished one again, or goes on with any other."""
+    """Return `attach` for a running session, `replay` for a finished session, `resume` for any other."""
     verb = "attach" if running else "replay" if finished else "resume"
     return f"wavedeck {verb} {session}"

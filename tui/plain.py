@@ -1,4 +1,4 @@
-"""Plain text and JSON on standard output: what is asked for goes there, what is said about it goes to `diagnostics.say`."""
+"""Plain text, tables and JSON on standard output. Messages about a command go to standard error: `diagnostics.say`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import msgspec
 from .diagnostics import OutputGone, printable
 
 UNKNOWN = "-"
-"""What stands where something was not measured or is not known."""
+"""Cell of a value that was not measured or is not known."""
 GAP = "  "
 PIPE_WIDTH = 10_000
-"""Columns of an output that is no terminal: nothing is folded or cut for a program that reads."""
+"""Width of an output that is not a terminal: programs get unfolded lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class Column:
 
     title: str
     right: bool = False
-    """Numbers stand on the right, and are never folded or cut."""
+    """Aligned to the right, for numbers; never folded or cut."""
     keep: bool = False
-    """Never folded: names that people copy."""
+    """Never folded, for names that users copy."""
     fold: int = 14
-    """Columns that folded words keep at least."""
+    """Least width of folded words."""
     drop: int = 0
-    """Left out of a table that is too wide, greatest first; 0 stays."""
+    """Order of removal from a table that is too wide: greatest first; 0 is never removed."""
     if_known: bool = False
-    """Left out where nothing in it is known."""
+    """Removed if no cell is known."""
 
 
 def interactive(environ: Mapping[str, str]) -> bool:
-    """Whether a cockpit can be opened: a terminal on both sides, and one that can place text."""
+    """True if a cockpit can be opened: standard input and output are a terminal that can place text."""
     return (
         is_terminal()
         and sys.stdin is not None
@@ -48,23 +48,23 @@ def interactive(environ: Mapping[str, str]) -> bool:
 
 
 def is_terminal() -> bool:
-    """Whether standard output is a terminal."""
+    """True if standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def width() -> int:
-    """Columns to lay out for; at least 40, since less only breaks words apart."""
+    """Return the number of columns for layout: at least 40, because fewer columns break words apart."""
     return max(40, shutil.get_terminal_size().columns) if is_terminal() else PIPE_WIDTH
 
 
 def emit(text: str) -> None:
-    """Write text and a line end to standard output; `OutputGone` when it takes no more."""
+    """Write text and a line end to standard output; raises `OutputGone` if it is closed."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     _write(printable(text).encode(encoding, errors="replace") + b"\n")
 
 
 def emit_json(value: object) -> None:
-    """Write one JSON document, indented where a person reads it, on one line elsewhere."""
+    """Write one JSON document: indented in a terminal, on one line elsewhere."""
     data = msgspec.json.encode(value)
     _write((msgspec.json.format(data, indent=2) if is_terminal() else data) + b"\n")
 
@@ -90,9 +90,10 @@ def _write(data: bytes) -> None:
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: int = 0) -> str:
     """
-    Rows under their titles, without escapes, so that they read the same in a file.
+    Return a table as text without escape codes, the same in a terminal and in a file.
 
-    In a terminal words are folded and columns with `drop` left out until it fits; names and numbers are never cut.
+    A table that is too wide for the terminal loses columns with `drop`, then its words are folded. Names and numbers are
+    never cut.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     shown = [
@@ -103,9 +104,11 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
     room = width() - indent
     widths = {place: _natural(columns[place], [row[place] for row in cells]) for place in shown}
     least = {place: _least(columns[place], widths[place]) for place in shown}
-    while _across([least[place] for place in shown]) > room and any(columns[place].drop for place in shown):
+    while _total_width([least[place] for place in shown]) > room and any(
+        columns[place].drop for place in shown
+    ):
         shown.remove(max(shown, key=lambda place: columns[place].drop))
-    while _across([widths[place] for place in shown]) > room:
+    while _total_width([widths[place] for place in shown]) > room:
         foldable = [place for place in shown if widths[place] > least[place]]
         if not foldable:
             break
@@ -132,38 +135,38 @@ def _least(column: Column, natural: int) -> int:
     return min(natural, max(len(column.title), column.fold))
 
 
-def _across(widths: Sequence[int]) -> int:
+def _total_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def _aligned(part: str, column: Column, across: int) -> str:
-    return part.rjust(across) if column.right else part.ljust(across)
+def _aligned(part: str, column: Column, columns: int) -> str:
+    return part.rjust(columns) if column.right else part.ljust(columns)
 
 
 def wrapped(text: str) -> str:
-    """Lines that are too long for the terminal, broken between words below where they began."""
-    across = width()
+    """Return the text with long lines broken between words; continued lines keep the indent."""
+    columns = width()
     lines = []
     for line in text.splitlines():
         margin = len(line) - len(line.lstrip(" -"))
         lines += textwrap.wrap(
-            line, across, subsequent_indent=" " * margin, break_on_hyphens=False, break_long_words=False
+            line, columns, subsequent_indent=" " * margin, break_on_hyphens=False, break_long_words=False
         ) or [""]
     return "\n".join(lines)
 
 
 def indented(text: str, by: int = 2) -> str:
-    """Every line of a text moved to the right."""
+    """Return the text with every line indented."""
     return "\n".join(" " * by + line if line else "" for line in text.splitlines())
 
 
 def count(number: int | None) -> str:
-    """A count as people read it, `1,234`."""
+    """Return a count with separators: `1,234`."""
     return UNKNOWN if number is None else f"{number:,}"
 
 
 def size(number: float | None) -> str:
-    """Bytes as people read them, `1.5 GiB`."""
+    """Return bytes with a unit: `1.5 GiB`."""
     if number is None:
         return UNKNOWN
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -174,7 +177,7 @@ def size(number: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A duration as people read it: `0.4 s`, `1 min 12 s`, `2 h 5 min`."""
+    """Return a duration with units: `0.4 s`, `1 min 12 s`, `2 h 5 min`."""
     if seconds is None:
         return UNKNOWN
     if seconds < 10:
@@ -188,5 +191,5 @@ def duration(seconds: float | None) -> str:
 
 
 def money(usd: float | None) -> str:
-    """A cost in US dollars; unknown where no price is configured."""
+    """Return a cost in US dollars; unknown if no price is configured."""
     return UNKNOWN if usd is None else f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"

@@ -1,4 +1,4 @@
-"""Sessions' metrics by task, and the forms in which they are told. What was not measured is unknown, never 0 or 1."""
+"""Metrics of sessions by task, as table, Markdown and CSV. A value that was not measured is unknown, never 0 or 1."""
 
 from __future__ import annotations
 
@@ -25,50 +25,51 @@ from sessions.winners import best_of
 
 from .method_words import option_words
 from .plain import UNKNOWN, Column, count, money, table
+from .timed_against import sorted_by_device
 
 ALL = "all"
-"""The row over every task of a session."""
+"""Name of the row over all tasks of a session."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """The metrics of one task of one session, or of all its tasks; shares are 0 to 1, unknown is `None`."""
+    """Metrics of one task of a session, or of all its tasks. Shares are 0 to 1; `None` means unknown."""
 
     session: str
     method: str
     options: str = ""
-    """Of the method, those that are not the usual ones, in words."""
+    """Method options that differ from the defaults, in words."""
     model: str
     task: str
     attempts: int
-    """Judged and counted ones."""
+    """Attempts with a counted verdict."""
     uncounted: int
-    """Judged ones that metrics leave out: unsupported, cancelled, infra_error."""
+    """Judged attempts that the metrics leave out: unsupported, cancelled, infra_error."""
     solved: int
     """Tasks with a correct attempt."""
     confirmed: int | None = None
-    """Tasks with a confirmed attempt; `None` where nothing was examined."""
+    """Tasks with a confirmed attempt; `None` if no exam ran."""
     tasks: int
     best_attempt: str | None = None
     best_verdict: str | None = None
     best_exam: str | None = None
-    """Of a correct best attempt: `confirmed`, `not confirmed` or `not examined`."""
+    """Exam of a correct best attempt: `confirmed`, `not confirmed` or `not examined`."""
     best_speedup: float | None = None
     against: str = ""
-    """What the speedups are against, by name; empty where nothing was timed."""
+    """Names of the timing baselines; empty if nothing was timed."""
     best_spread: str = ""
-    """Speedup of the best attempt on each GPU that it was measured on at its instance's end: `0 1.42x, 1 1.40x`."""
+    """Speedup of the best attempt by GPU, measured at the end of the instance: `0 1.42x, 1 1.40x`."""
     call_accuracy: float | None = None
     execution_accuracy: float | None = None
     correct_per_compile: float | None = None
     pass_at_1: float | None = None
-    """Over instances: a sample is one instance, correct when any of its attempts is."""
+    """A sample is one instance; it is correct if any of its attempts is correct."""
     pass_at_k: float | None = None
     k: int
-    """Instances of the session."""
+    """Instances per task in the session."""
     fast_1: float | None = None
     fast_2: float | None = None
     speedup_mean: float | None = None
-    """Of correct attempts, as measured; as GEAK has it."""
+    """Mean over the correct measured attempts, as GEAK defines it."""
     speedup_geomean: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -76,10 +77,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows(state: SessionState) -> list[Row]:
-    """One row a task in the session's order, and where there are several one over all."""
+    """Return one row per task, in the session's order; with several tasks also a row over all of them."""
     tasks = list(state.started.tasks) if state.started else []
-    each = [_row(state, task, [task]) for task in tasks]
-    return [*each, _row(state, ALL, tasks)] if len(tasks) > 1 else each
+    by_task = [_row(state, task, [task]) for task in tasks]
+    return [*by_task, _row(state, ALL, tasks)] if len(tasks) > 1 else by_task
 
 
 def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
@@ -110,11 +111,16 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         best_exam=str(best.confirmation) if best and solved else None,
         best_speedup=best.speedup if best and solved else None,
         against=", ".join(
-            dict.fromkeys(one.against for each in evaluations for one in each.latency if one.against)
+            dict.fromkeys(
+                latency.against
+                for evaluation in evaluations
+                for latency in evaluation.latency
+                if latency.against
+            )
         ),
         best_spread=", ".join(
-            f"{one.device} {ratio(one.evaluation.speedup)}"
-            for one in sorted(best.spread if best and solved else (), key=lambda one: one.device)
+            f"{measurement.device} {ratio(measurement.evaluation.speedup)}"
+            for measurement in sorted_by_device(best.spread if best and solved else ())
         ),
         call_accuracy=call_accuracy(evaluations),
         execution_accuracy=execution_accuracy(evaluations),
@@ -126,14 +132,14 @@ def _row(state: SessionState, name: str, tasks: Sequence[str]) -> Row:
         fast_2=fast_p(evaluations, 2.0),
         speedup_mean=speedup_mean(evaluations),
         speedup_geomean=speedup_geomean(evaluations),
-        input_tokens=known_sum([each.input_tokens for each in used]),
-        output_tokens=known_sum([each.output_tokens for each in used]),
+        input_tokens=known_sum([usage.input_tokens for usage in used]),
+        output_tokens=known_sum([usage.output_tokens for usage in used]),
         cost_usd=sum(costs) if costs else None,
     )
 
 
 def _samples(state: SessionState, task: str) -> tuple[int, int]:
-    """Instances of a task with a counted verdict, and those among them with a correct attempt."""
+    """Return the instances of a task with a counted verdict, and with a correct attempt."""
     verdicts = [
         [
             attempt.verdict
@@ -143,25 +149,25 @@ def _samples(state: SessionState, task: str) -> tuple[int, int]:
         for instance in state.instances.values()
         if instance.task == task
     ]
-    sampled = [each for each in verdicts if each]
-    return len(sampled), sum(Verdict.CORRECT in each for each in sampled)
+    samples = [by_instance for by_instance in verdicts if by_instance]
+    return len(samples), sum(Verdict.CORRECT in sample for sample in samples)
 
 
 def _confirmed(instances: Sequence[InstanceState]) -> int | None:
-    """Tasks of these instances with a confirmed attempt; `None` where nothing was examined."""
-    said = {
+    """Return the number of tasks with a confirmed attempt; `None` if no exam ran."""
+    exams = {
         (instance.task, attempt.confirmation)
         for instance in instances
         for attempt in instance.attempts
         if attempt.confirmation is not Confirmation.NOT_EXAMINED
     }
-    return sum(word is Confirmation.CONFIRMED for _, word in said) if said else None
+    return sum(confirmation is Confirmation.CONFIRMED for _, confirmation in exams) if exams else None
 
 
 def known_sum(counts: Sequence[int | None]) -> int | None:
-    """The sum of the known ones; `None` where none is."""
-    known = [each for each in counts if each is not None]
-    return sum(known) if known else None
+    """Return the sum of the counts that are not `None`; `None` if there are none."""
+    numbers = [number for number in counts if number is not None]
+    return sum(numbers) if numbers else None
 
 
 HEADS = (
@@ -184,7 +190,7 @@ HEADS = (
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row as the table and Markdown show it."""
+    """Return the cells of a row, in the order of `HEADS`."""
     best = row.best_verdict or (f"{row.solved}/{row.tasks} solved" if row.tasks > 1 else UNKNOWN)
     of_all = f"{row.confirmed}/{row.solved} confirmed" if row.confirmed is not None else UNKNOWN
     exam = of_all if row.tasks > 1 else row.best_exam or UNKNOWN
@@ -209,40 +215,40 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def share(value: float | None) -> str:
-    """A share as percent."""
+    """Return a share in percent."""
     return UNKNOWN if value is None else f"{value:.0%}"
 
 
 def ratio(value: float | None) -> str:
-    """A measured speedup."""
+    """Return a measured speedup: `1.42x`."""
     return UNKNOWN if value is None else f"{value:.2f}x"
 
 
 def above(row: Row) -> str:
-    """What a session was, to stand above its table."""
+    """Return method, model and k of a session, for the line above its table."""
     options = f" ({row.options})" if row.options else ""
     return f"{row.method}{options} with {row.model}, k = {row.k}"
 
 
 def as_table(sessions: Sequence[Sequence[Row]]) -> str:
-    """A table a session, with what it was above."""
+    """Return one plain table per session, each under a line with method and model."""
     return "\n\n".join(
-        f"{each[0].session}: {above(each[0])}\n" + table(HEADS, [cells(row) for row in each], indent=2)
-        for each in sessions
+        f"{session[0].session}: {above(session[0])}\n" + table(HEADS, list(map(cells, session)), indent=2)
+        for session in sessions
     )
 
 
 def as_markdown(sessions: Sequence[Sequence[Row]]) -> str:
-    """The same as GitHub's Markdown."""
+    """Return the same tables in GitHub's Markdown."""
     blocks = []
-    for each in sessions:
-        lines = [f"### {each[0].session}", "", f"{above(each[0])}", ""]
-        blocks.append("\n".join([*lines, markdown_table(HEADS, [cells(row) for row in each])]))
+    for session in sessions:
+        lines = [f"### {session[0].session}", "", above(session[0]), ""]
+        blocks.append("\n".join([*lines, markdown_table(HEADS, list(map(cells, session)))]))
     return "\n\n".join(blocks)
 
 
 def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    """A table as GitHub's Markdown."""
+    """Return a table in GitHub's Markdown."""
     lines = [
         "| " + " | ".join(column.title for column in columns) + " |",
         "|" + "|".join("---:" if column.right else "---" for column in columns) + "|",
@@ -252,11 +258,11 @@ def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> 
 
 
 def as_csv(sessions: Sequence[Sequence[Row]]) -> str:
-    """Every field of every row; unknown is an empty cell."""
+    """Return every field of every row as CSV; an unknown value is an empty cell."""
     page = io.StringIO()
     writer = csv.writer(page, lineterminator="\n")
     writer.writerow(Row.__struct_fields__)
-    for each in sessions:
-        for row in each:
+    for session in sessions:
+        for row in session:
             writer.writerow(["" if value is None else value for value in msgspec.structs.astuple(row)])
     return page.getvalue().rstrip("\n")

@@ -1,4 +1,4 @@
-"""How a session ended: what stands on the screen last."""
+"""Summary of a session: the last text on the screen."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from .timed_against import spread_lines
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What a session has to show for one task."""
+    """Result of a session for one task."""
 
     task: str
-    """Full name."""
+    """Full name, `suite/task`."""
     attempts: int
-    """Judged ones."""
+    """Judged attempts."""
     correct: int
     best: AttemptState | None
-    """Its best judged attempt, over all instances, that no person rejected and, where one can be had, no exam failed."""
+    """Best judged attempt over all instances, by `best_of`."""
 
     @property
     def exam(self) -> str:
-        """What the exam said of the best: `confirmed`, `not confirmed`, `not examined`; empty where none is correct."""
+        """Exam of the best attempt: `confirmed`, `not confirmed`, `not examined`; empty if it is not correct."""
         if self.best is None or self.best.verdict is not Verdict.CORRECT:
             return ""
         return str(self.best.confirmation)
 
     @property
     def margin(self) -> str:
-        """The worst margin of the best; empty where none is known."""
+        """Smallest margin left of the best attempt; empty if unknown."""
         evaluation = self.best.evaluation if self.best and self.best.verdict is Verdict.CORRECT else None
         return left(worst_first(evaluation)[0].used) if evaluation and evaluation.margins else ""
 
 
 def outcomes(state: SessionState) -> list[TaskOutcome]:
-    """One a task, in the session's order; tasks that nothing was judged for yet stand there too."""
+    """Return one outcome per task, in the session's order; tasks without a judged attempt are included."""
     tasks = list(state.started.tasks) if state.started else []
-    tasks += [each.task for each in state.instances.values() if each.task not in tasks]
-    found = []
+    tasks += [instance.task for instance in state.instances.values() if instance.task not in tasks]
+    results = []
     for task in dict.fromkeys(tasks):
         judged = [
             attempt
@@ -54,26 +54,26 @@ def outcomes(state: SessionState) -> list[TaskOutcome]:
             for attempt in instance.attempts
             if attempt.evaluation is not None
         ]
-        correct = sum(each.verdict is Verdict.CORRECT for each in judged)
-        found.append(TaskOutcome(task, len(judged), correct, best_of(judged)))
-    return found
+        correct = sum(attempt.verdict is Verdict.CORRECT for attempt in judged)
+        results.append(TaskOutcome(task, len(judged), correct, best_of(judged)))
+    return results
 
 
 def summary(state: SessionState) -> str:
-    """Session, each task's best verdict, attempts made; the caller adds what to do next."""
+    """Return best attempts by task, state, attempts, tokens and cost; the caller adds the next command."""
     name = state.started.session if state.started else UNKNOWN
     rows = [
         (
-            short_task(each.task),
-            f"{each.best.verdict}" if each.best else UNKNOWN,
-            each.exam or UNKNOWN,
-            each.margin or UNKNOWN,
-            speed(each.best),
-            each.best.attempt if each.best else UNKNOWN,
-            str(each.correct),
-            str(each.attempts),
+            short_task(outcome.task),
+            f"{outcome.best.verdict}" if outcome.best else UNKNOWN,
+            outcome.exam or UNKNOWN,
+            outcome.margin or UNKNOWN,
+            speed(outcome.best),
+            outcome.best.attempt if outcome.best else UNKNOWN,
+            str(outcome.correct),
+            str(outcome.attempts),
         )
-        for each in outcomes(state)
+        for outcome in outcomes(state)
     ]
     columns = [
         Column("task", keep=True),
@@ -98,10 +98,10 @@ def summary(state: SessionState) -> str:
     if state.started_wall is not None and state.last_wall is not None:
         took = f" after {duration(state.last_wall - state.started_wall)}"
     spread = [
-        f"{each.best.attempt} on {words}"
-        for each in outcomes(state)
-        if each.best is not None
-        for words in spread_lines(each.best)
+        f"{outcome.best.attempt} on {words}"
+        for outcome in outcomes(state)
+        if outcome.best is not None
+        for words in spread_lines(outcome.best)
     ]
     return "\n".join(
         [
@@ -115,20 +115,20 @@ def summary(state: SessionState) -> str:
 
 
 def next_line(command: str) -> str:
-    """What to do next, to stand below a summary."""
+    """Return the line with the next command, for the end of a summary."""
     return f"{command.split()[1]:<10}{command}"
 
 
 def speed(attempt: AttemptState | None) -> str:
-    """The measured speedup, found and confirmed, and what it is against; unknown where nothing was timed."""
+    """Return the measured speedup (found and confirmed) with its baseline; unknown if nothing was timed."""
     if attempt is None or attempt.evaluation is None:
         return UNKNOWN
-    known = speedup_words(attempt.evaluation, attempt.timed_twice)
-    return f"{known}{against_words(attempt.evaluation)}" if known else UNKNOWN
+    words = speedup_words(attempt.evaluation, attempt.timed_twice)
+    return f"{words}{against_words(attempt.evaluation)}" if words else UNKNOWN
 
 
 def ending(state: SessionState) -> str:
-    """How it ended, as far as its events tell."""
+    """Return `finished`, `stopped (reason)` or `not finished`, from the events."""
     if state.finished:
         return "finished"
     return f"stopped ({state.stopped})" if state.stopped else "not finished"

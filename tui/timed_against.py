@@ -1,6 +1,8 @@
-"""What a session's candidates are timed against, and where, in words."""
+"""Words for the timing baseline of a session, and for the speedups of a winner on several GPUs."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
 from sessions.events import SessionStarted, WinnerMeasured
@@ -10,25 +12,30 @@ from .certainty import against_words, speedup_words
 
 
 def timing_words(started: SessionStarted) -> str:
-    """`timed against eager; winners on every GPU`; empty where both are as usual."""
-    told = (
+    """Return `timed against eager; winners on every GPU`; empty with the default timing."""
+    words = (
         f"timed against {started.against}" if started.against else "",
         "winners on every GPU" if started.spread else "",
     )
-    return "; ".join(filter(None, told))
+    return "; ".join(filter(None, words))
 
 
 def spread_lines(attempt: AttemptState) -> list[str]:
-    """The speedup of a winner on each GPU that it was measured on, a line each; none where it was not."""
-    return [measured_words(one) for one in sorted(attempt.spread, key=lambda one: one.device)]
+    """Return the speedup of a winner on each GPU, one line per GPU; empty if it was not measured there."""
+    return list(map(measured_words, sorted_by_device(attempt.spread)))
 
 
-def measured_words(one: WinnerMeasured) -> str:
-    """`GPU 0: 1.42x against triton`."""
-    return f"GPU {one.device}: {_said(one.evaluation)}"
+def sorted_by_device(spread: Sequence[WinnerMeasured]) -> list[WinnerMeasured]:
+    """Return the measurements of a winner in the order of their devices."""
+    return sorted(spread, key=lambda measurement: measurement.device)
 
 
-def _said(evaluation: Evaluation) -> str:
+def measured_words(measurement: WinnerMeasured) -> str:
+    """Return `GPU 0: 1.42x against triton`."""
+    return f"GPU {measurement.device}: {_result(measurement.evaluation)}"
+
+
+def _result(evaluation: Evaluation) -> str:
     if evaluation.verdict is not Verdict.CORRECT:
         why = f": {evaluation.error.message}" if evaluation.error is not None else ""
         return f"{evaluation.verdict.value.replace('_', ' ')}{why}"

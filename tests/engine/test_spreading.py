@@ -86,7 +86,7 @@ async def test_a_winner_is_measured_on_every_gpu_of_the_session_after_its_exam(t
     header = views.header(state, name=SPREAD.session, word=Span("running"), extra=[], width=300)
     assert "timed against eager; winners on every GPU" in plain(header)
     narrated = Narrator()
-    words = [line for event in events for line in [narrated.tell(event)] if line]
+    words = [line for event in events for line in [narrated.lines(event)] if line]
     assert any("measured on GPU 1: 1.40x against eager" in str(line) for line in words)
 
 

@@ -131,10 +131,10 @@ async def test_where_attempts_are_timed_only_what_rungs_of_few_samples_leave_is_
     assert any(entry.verdict == "wrong" for entry in told[0].entries)
     narrator = Narrator()
     lines = [
-        line for event in events for line in narrator.tell(event) if "rung 1" in line or "rung 2" in line
+        line for event in events for line in narrator.lines(event) if "rung 1" in line or "rung 2" in line
     ]
     assert len(lines) >= 2
-    assert all(" go on" in line and "an estimate" in line for line in lines)
+    assert all(" kept" in line and "best estimate" in line for line in lines)
     by_strategy = [attempt for attempt in only(state) if attempt.base == first.attempt]
     assert [attempt.strategy.partition(".")[0] for attempt in by_strategy] == [
         "; ".join(entry.changes) for entry in told[1].entries if entry.kept

@@ -44,11 +44,11 @@ def test_cost_is_what_a_person_counts(task: str, sizes: dict[str, int], dtype: s
         ("def cost(sizes, dtype):\n    return (1, 2, None)\n", "returned tuple, not suites.Cost"),
         (
             "from suites import Cost\ndef cost(sizes, dtype):\n    return Cost(1.5, 2)\n",
-            "is 1.5; it is a whole number",
+            "is 1.5; it must be a whole number",
         ),
         (
             "from suites import Cost\ndef cost(sizes, dtype):\n    return Cost(1, -2)\n",
-            "is -2; it is a whole number",
+            "is -2; it must be a whole number",
         ),
         (
             "from suites import Cost\ndef cost(sizes, dtype):\n    return Cost(1, 2, 'half')\n",

@@ -124,7 +124,7 @@ def test_a_suite_whose_folder_is_gone_names_the_remedy(tmp_path: Path, registry:
     add_suite("mine", folder.parent, registry)
     folder.parent.rename(tmp_path / "moved")
     for name in ("mine/double", "mine/other"):
-        with pytest.raises(BadSuite, match="is gone; put it back or take its line out of"):
+        with pytest.raises(BadSuite, match="is gone; restore it or remove its line from"):
             load_task(name, registry=registry)
     assert load_task("softmax", registry=registry).name == "softmax"
 

@@ -38,14 +38,14 @@ def test_eight_bits_by_target_are_a_dtype_of_cases_and_tolerances(tmp_path: Path
 @pytest.mark.parametrize(
     ("line", "key", "problem"),
     [
-        ("float32 = { ulps = -1.0 }", "tolerances.float32.ulps", "not negative"),
+        ("float32 = { ulps = -1.0 }", "tolerances.float32.ulps", "0 or more"),
         (
             "float32 = { accumulation = inf, reduction = 'n' }",
             "tolerances.float32.accumulation",
-            "not negative",
+            "0 or more",
         ),
-        ("float32 = { accumulation = 4.0 }", "tolerances.float32.reduction", "go together"),
-        ("float32 = { reduction = 'n' }", "tolerances.float32.reduction", "go together"),
+        ("float32 = { accumulation = 4.0 }", "tolerances.float32.reduction", "need each other"),
+        ("float32 = { reduction = 'n' }", "tolerances.float32.reduction", "need each other"),
         (
             "float32 = { accumulation = 4.0, reduction = 'k' }",
             "tolerances.float32.reduction",
@@ -57,12 +57,12 @@ def test_eight_bits_by_target_are_a_dtype_of_cases_and_tolerances(tmp_path: Path
         (
             "[quantization]\ncosine_min = 0.9\nrelative_l1_max = 0.1\nrmse_max = 0.1\nworst_max = nan",
             "quantization.worst_max",
-            "lies from 0",
+            "must be from 0",
         ),
         (
             "[quantization]\ncosine_min = 0.9\nrelative_l1_max = 0.1\nrmse_max = 0.1\nprobe = { rtol = 2.0 }",
             "quantization.probe.rtol",
-            "lies from 0",
+            "must be from 0",
         ),
     ],
 )

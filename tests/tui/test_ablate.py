@@ -159,7 +159,7 @@ def test_what_is_off_is_said_wherever_a_session_is(shell: Shell, whole: dict[int
     assert shown["session"]["series"].startswith("ablation-")
     page = shell("sessions", "show", whole[3]).out
     assert f"geak ({said}) with" in page
-    assert "a part of ablation-" in page
+    assert "part of ablation-" in page
     listed = {line.split()[0]: line for line in shell("sessions").out.splitlines()}
     assert listed[whole[3]].endswith(said)
     assert "without" not in listed[whole[4]]
@@ -170,7 +170,7 @@ def test_what_is_off_is_said_wherever_a_session_is(shell: Shell, whole: dict[int
     assert [row["options"] for row in reported] == [said, ""]
     events = journal_of(home, whole[3]).events
     assert any(f"geak ({said}) with" in line for line in log(fold(events)))
-    assert f"geak ({said}) with" in Narrator().tell(events[0])[0]
+    assert f"geak ({said}) with" in Narrator().lines(events[0])[0]
     header = views.header(fold(events), name="s", word=Span("running"), extra=(), width=160)
     assert f"geak ({said}) anthropic:test" in plain(header)
 
@@ -272,7 +272,7 @@ def test_a_failed_row_says_so_and_an_interrupted_one_is_gone_on_with(
         assert (last["state"], last["instances"], last["execution_accuracy"]) == ("failed", 0, None)
         assert json.loads(failed.out)["contributions"][-1]["difference"] is None
         assert "no such key" in failed.err
-        assert "the same command goes on where it was" in failed.err
+        assert "the same command runs the others" in failed.err
 
         model[0] = hangs("", after=-1)
         asked = len(server.requests)

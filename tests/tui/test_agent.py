@@ -477,9 +477,11 @@ def verdict_of(attempt: str, events: list[AnyEvent], width: int = 80) -> list[st
 
 
 def test_a_correct_one_tells_how_close_it_came_worst_first_and_what_the_exam_said() -> None:
-    shown = verdict_of("softmax#1/3", finished())
-    assert shown[1] == "2 cases, worst margin left 62 %"
-    assert shown[2] == "confirmed correct on the exam cases: 2 cases, worst margin left 41 %"
+    shown = verdict_of("softmax#1/3", finished(), width=100)
+    assert shown[1] == "2 cases pass; closest to its tolerance: 38 % used"
+    assert (
+        shown[2] == "confirmed correct on the exam cases: 2 cases pass; closest to its tolerance: 59 % used"
+    )
     begin = shown.index("margins left to the tolerances, worst first")
     assert [row.split() for row in shown[begin + 1 : begin + 3]] == [
         ["62", "%", "fp16", "outliers", "y", "elementwise", "at", "[3,", "999]"],
@@ -502,9 +504,10 @@ def test_an_exam_that_was_failed_or_not_held_says_why() -> None:
     assert "not confirmed: wrong on the exam cases: output y of case fp16 wide is 0.0" in " ".join(
         verdict_of("vector_add#1/1", finished())
     )
-    before = "not examined: the best attempt is, when the instance ends"
+    before = "exam: the best attempt is examined when the instance ends"
     assert before in verdict_of("softmax#1/3", running())
-    assert "not examined: only an instance's best is" in verdict_of("softmax#1/2", finished())
+    only = "exam: only the best attempt of an instance is examined"
+    assert only in verdict_of("softmax#1/2", finished())
     older = [event for event in finished() if not isinstance(event, WinnerExamined)]
     assert "not examined" in verdict_of("softmax#1/3", older), "recorded before there were exams"
     lost = WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.INFRA_ERROR))
@@ -528,13 +531,13 @@ async def test_who_decides_sees_margins_and_exam() -> None:
         await pilot.press("a")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
         known = str(pilot.app.screen.query_one("#known").render())
-        assert "2 cases, worst margin left 62 %" in known
+        assert "2 cases pass; closest to its tolerance: 38 % used" in known
         assert "confirmed correct on the exam cases" in known
     async with opened("softmax#1") as (pilot, _, _source):
         await pilot.press("a")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
         known = str(pilot.app.screen.query_one("#known").render())
-        assert "the best attempt is, when the instance ends" in known
+        assert "the best attempt is examined when the instance ends" in known
 
 
 @BOTH

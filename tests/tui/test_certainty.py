@@ -48,7 +48,7 @@ def test_the_worst_of_all_outputs_of_all_cases_stands_beside_a_correct() -> None
     )
     assert [margin.used for margin in worst_first(evaluation)] == [0.7, 0.3, 0.1]
     assert headline(evaluation, baseline="triton") == (
-        "correct, 1.50x against triton; 2 cases, worst margin left 30 %"
+        "correct, 1.50x against triton; 2 cases pass; closest to its tolerance: 70 % used"
     )
     lines = page(evaluation).splitlines()
     begin = lines.index("margins left to the tolerances, worst first")
@@ -61,7 +61,7 @@ def test_the_worst_of_all_outputs_of_all_cases_stands_beside_a_correct() -> None
 
 def test_exactness_is_no_margin_and_what_is_not_known_is_not_said() -> None:
     exact = with_margins(Margin("a", "y", "exact", 0.0), Margin("b", "y", "exact", 0.0))
-    assert margin_words(exact) == "2 cases, all exact"
+    assert margin_words(exact) == "2 cases pass; all exact"
     assert headline(correct()) == "correct"
     assert "margin" not in page(correct())
     assert "margin" not in headline(

@@ -121,7 +121,7 @@ def test_a_bad_line_in_a_stopped_sessions_journal_is_skipped_and_counted(shell: 
     journal.write_bytes(b"".join([*lines[:3], b'{"type": "call_st\n', *lines[3:]]))
     done = shell("replay", stored.FIRST)
     assert done.code == 0
-    assert one_line(done) == "wavedeck: left out 1 line of its journal that cannot be read"
+    assert one_line(done) == "wavedeck: skipped 1 line of the journal that cannot be read"
     assert "== softmax#1/1  fresh" in done.out
 
 
@@ -160,7 +160,7 @@ def test_a_deleted_session_is_gone_and_one_that_runs_is_not(shell: Shell, home: 
     stored.finished(home, stored.FIRST)
     unsure = shell("sessions", "delete", stored.FIRST)
     assert unsure.code == ExitCode.USAGE
-    assert "say --yes" in one_line(unsure)
+    assert "add --yes" in one_line(unsure)
     assert shell("sessions", "delete", stored.FIRST, "--yes").code == 0
     assert shell("sessions", "--json").out == "[]\n"
     with stored.begin(home, stored.SECOND):

@@ -91,7 +91,7 @@ def test_prices_and_keys_are_tables(place: Place) -> None:
         ('[prices."a:b"]\ninput = 1\n', "./wavedeck.toml line 1: prices"),
         ('[prices."a:b"]\ninput = -1\noutput = 1\n', "./wavedeck.toml line 1: prices"),
         ("budget-usd = nan\n", "budget-usd must be an amount of US dollars above 0, not nan"),
-        ("seed = \n", "./wavedeck.toml line 1 column 8: invalid value; mend the TOML there"),
+        ("seed = \n", "./wavedeck.toml line 1 column 8: invalid value; fix the TOML there"),
         (
             'model = "openai:x@http://evil/v1"\n',
             "./wavedeck.toml line 1: a project's file may not set a model's URL",
@@ -126,7 +126,7 @@ def test_a_misspelt_variable_is_remarked_on_and_changes_nothing(place: Place) ->
     configured = place.load()
     assert configured.settings.model is None
     assert configured.remarks == (
-        "WAVEDECK_MODLE is no setting and changes nothing; did you mean WAVEDECK_MODEL?",
+        "WAVEDECK_MODLE is not a setting and has no effect; did you mean WAVEDECK_MODEL?",
     )
 
 

@@ -42,7 +42,7 @@ def test_doctor_says_what_this_machine_has_and_tells_no_key(
         "subject": "ANTHROPIC_API_KEY",
         "state": "ok",
         "found": "set",
-        "follows": "--model anthropic:NAME can be used, and is paid for",
+        "follows": "--model anthropic:NAME can be used; its calls cost money",
     }
     assert "sk-ant-secret" not in done.out
     assert "did you mean WAVEDECK_MODEL?" in sections["configuration"][0]["found"]
@@ -58,7 +58,7 @@ def test_doctor_tells_what_leads_to_a_gateway_by_name_alone() -> None:
     found = {each.subject: each for each in outside.models(environ)}
     assert found["WAVEDECK_MODEL_HEADERS"].found == "sets X-Team, X-Token"
     assert "needs OPENAI_API_VERSION" in found["AZURE_OPENAI_ENDPOINT"].follows
-    assert found["SSL_CERT_FILE"].found == "names nothing that exists"
+    assert found["SSL_CERT_FILE"].found == "names a path that does not exist"
     assert found["GEMINI_API_KEY"].follows == "gemini:NAME cannot be used"
     assert "t0ken" not in repr(found)
     assert "5ecret" not in repr(found)

@@ -85,7 +85,8 @@ def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
     assert ["vector_add#1/1", "fresh, 25 lines"] in told
     assert any(where == "vector_add#1/1" and words.startswith("wrong: ") for where, words in told)
     assert any(
-        where == "vector_add#1/2" and re.fullmatch(r"correct; \d+ cases, worst margin left \d+ %", words)
+        where == "vector_add#1/2"
+        and re.fullmatch(r"correct; \d+ cases pass; closest to its tolerance: \d+ % used", words)
         for where, words in told
     )
     assert any(
@@ -283,7 +284,7 @@ def test_an_output_that_nobody_reads_leaves_the_engine_running(
     assert running.returncode == ExitCode.FAILED
     assert (
         err
-        == f"wavedeck: nobody reads the output; {session} goes on; come back with: wavedeck attach {session}\n"
+        == f"wavedeck: the output was closed; {session} is still running; come back with: wavedeck attach {session}\n"
     )
     assert home.live(session).running
 

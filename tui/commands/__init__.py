@@ -1,1 +1,1 @@
-"""The commands, one a file; each is loaded when it is asked for."""
+"""The commands, one module each. `tui.cli` imports a module when its command is called."""

@@ -1,4 +1,4 @@
-"""`wavedeck ablate`: what each module of `geak` adds, one session a row."""
+"""`wavedeck ablate`: run one session per row of an ablation and report what each module of `geak` adds."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from sessions.events import AnyEvent, CallFailed, EngineStopped, InstanceFinishe
 from sessions.files import locked
 from sessions.home import Home, home_from
 from suites import SuiteError
-from tui.ablating import ToldAblation, as_csv, as_markdown, as_table, told_ablation
+from tui.ablation_report import AblationReport, ablation_report, as_csv, as_markdown, as_table
 from tui.commands.options import complete_tasks, targets_option
 from tui.commands.report import FORMATS
 from tui.commands.run import RECORDED, model_of, plan
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.follow import Ending, Telling, follow
+from tui.follow import Ending, EventPrinter, follow
 from tui.plain import emit, emit_json
 
 LOCK = "ablate.lock"
-"""In the home; held while a row's session is looked for and started, so that two commands never start it twice."""
+"""Lock file in the home. Held while a row's session is looked up and started, so that two commands never start it twice."""
 LOCK_WAIT_S = 120.0
 
 
@@ -42,44 +42,38 @@ LOCK_WAIT_S = 120.0
 @click.option(
     "--model",
     metavar="P:NAME",
-    help=f"As in run. Of recorded:NAME, row r plays the r-th stretch of chains. [{RECORDED}]",
+    help=f"As in run. With recorded:NAME, row r plays the r-th block of chains. [{RECORDED}]",
 )
 @click.option(
     "--instances",
     type=int,
     metavar="N",
-    help="Independent chains on each task, in each row. [4, or what is recorded]",
+    help="Independent chains on each task, in each row. [4, or as recorded]",
 )
-@click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or what is recorded]")
-@click.option("--devices", metavar="NAMES", help="Where to judge: idle, all, 0,1 or cpu. [idle]")
+@click.option("--iterations", type=int, metavar="N", help="Attempts of each chain. [10, or as recorded]")
+@click.option("--devices", metavar="NAMES", help="Devices of the judge: idle, all, 0,1 or cpu. [idle]")
 @targets_option
+@click.option("--budget-usd", type=float, metavar="X", help="For each row: stop calls after this cost.")
 @click.option(
-    "--budget-usd", type=float, metavar="X", help="For each row: no more calls once this much is spent."
+    "--budget-tokens", type=int, metavar="N", help="For each row: stop calls after this number of tokens."
 )
-@click.option(
-    "--budget-tokens", type=int, metavar="N", help="For each row: no more calls once so many tokens are used."
-)
-@click.option(
-    "--seed", type=int, metavar="N", help="Where the judge's inputs come from, in all rows. [drawn anew]"
-)
-@click.option(
-    "--anew", is_flag=True, help="Run every row, though there is an ablation with the same settings."
-)
+@click.option("--seed", type=int, metavar="N", help="Seed of the judge's inputs, in all rows. [random]")
+@click.option("--anew", is_flag=True, help="Start a new ablation, even if one with the same settings exists.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
     default="table",
-    help="How to tell it. [table]",
+    help="Format of the report. [table]",
     show_choices=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bool, **flags: Any) -> ExitCode:
-    """Run geak on TASKs once a row with other modules switched off, and tell what each module adds.
+    """Run geak on TASKs once per row, with other modules switched off, and report what each module adds.
 
-    Rows 1 to 4 add knowledge, 1-shot example and optimizer one after the other; rows 3 and 5 to 7 leave one module out. A row is
-    a session: watch it with attach, see it again with replay. Ctrl-C stops the row under way; the same command goes on where it
-    was, and where all rows are finished it tells them again and runs nothing. Budgets are of each row, not of all.
+    Rows 1 to 4 add knowledge, 1-shot example and optimizer one after the other; rows 3 and 5 to 7 leave one module out.
+    Each row is a session: watch it with attach, see it again with replay. Ctrl-C stops the current row, and the same command
+    continues there. If all rows are finished, the command prints the report and runs nothing. Budgets hold for each row.
     """
     configured = load(
         {name.replace("_", "-"): value for name, value in flags.items()},
@@ -91,122 +85,120 @@ def ablate_command(tasks: tuple[str, ...], *, anew: bool, form: str, as_json: bo
     home = home_from(os.environ)
     home.ensure()
     settings = msgspec.structs.replace(configured.settings, method=METHOD)
-    asked = plan(settings, tasks, model_of(settings, configured.origins, os.environ))
-    ablation = settle(asked, home=home, environ=os.environ, anew=anew)
+    requested = plan(settings, tasks, model_of(settings, configured.origins, os.environ))
+    ablation = settle(requested, home=home, environ=os.environ, anew=anew)
     say(
-        f"{ablation.name}: {'goes on' if ablation.sessions else 'begins'}; each of {len(ROWS)} rows is a session"
+        f"{ablation.name}: {'continues' if ablation.sessions else 'begins'}; each of {len(ROWS)} rows is a session"
     )
     if ablation.outdated:
-        say(
-            f"{ablation.outdated} has the same settings and was made with other prompts, so it is not gone on with"
-        )
-    course = Course(home, ablation)
-    code = course.run()
-    told = course.told()
+        say(f"{ablation.outdated} has the same settings but other prompts, so it is not continued")
+    rows = AblationRun(home, ablation)
+    code = rows.run()
+    report = rows.report()
     match "json" if as_json else form:
         case "json":
-            emit_json(told)
+            emit_json(report)
         case "csv":
-            emit(as_csv(told))
+            emit(as_csv(report))
         case "md":
-            emit(as_markdown(told))
+            emit(as_markdown(report))
         case _:
-            emit(as_table(told))
-    say(next_step(told))
+            emit(as_table(report))
+    say(next_step(report))
     return code
 
 
 @dataclass(slots=True)
-class Course:
-    """An ablation on its way, row after row."""
+class AblationRun:
+    """Runs the rows of an ablation one after the other."""
 
     home: Home
     ablation: Ablation
     failed: dict[int, str] = field(default_factory=dict)
-    """By number of the row, why it did not come to its end."""
+    """Reason by row number, for rows that failed."""
 
     def run(self) -> ExitCode:
-        """Bring every row to its end. One that fails does not hold up the others; one that a person stops does."""
+        """Run every row that is not finished. A failed row does not stop the next rows; an interrupt does."""
         for row in ROWS:
             try:
-                ended = self._row(row)
+                completed = self._row(row)
             except (EngineError, HarnessError, SessionsError, SuiteError) as error:
                 self.failed[row.number] = str(error)
                 say(f"row {row.number}: {error}")
                 continue
-            if not ended:
+            if not completed:
                 return ExitCode.INTERRUPTED
         return ExitCode.FAILED if self.failed else ExitCode.DONE
 
-    def told(self) -> ToldAblation:
-        """What the rows have to show, from their sessions' events."""
-        known = row_sessions(self.home, self.ablation.name)
-        states = {number: fold(journal_of(self.home, each.name).events) for number, each in known.items()}
-        standings = {number: each.state for number, each in known.items()}
-        return told_ablation(self.ablation, states, standings, self.failed)
+    def report(self) -> AblationReport:
+        """Build the report from the events of the rows' sessions."""
+        infos = row_sessions(self.home, self.ablation.name)
+        states = {number: fold(journal_of(self.home, info.name).events) for number, info in infos.items()}
+        standings = {number: info.state for number, info in infos.items()}
+        return ablation_report(self.ablation, states, standings, self.failed)
 
     def _row(self, row: AblationRow) -> bool:
-        """Bring a row to its end, whether well or not; `False` when a person stopped it."""
+        """Run a row to its end, also if it fails; return `False` if the user stopped it."""
         off = f"without {', '.join(row.without)}" if row.without else "with all modules"
-        session, fresh = self._session(row)
+        session, is_new = self._session(row)
         if session is None:
             return True
         say(f"row {row.number} of {len(ROWS)}, {off}; watch it with: wavedeck attach {session}")
-        telling = RowTelling(row)
-        telling.prime(() if fresh else journal_of(self.home, session).events)
+        printer = RowPrinter(row)
+        printer.prime(() if is_new else journal_of(self.home, session).events)
         try:
-            ending = asyncio.run(follow(self.home, session, telling, stoppable=True))
+            ending = asyncio.run(follow(self.home, session, printer, stoppable=True))
         except KeyboardInterrupt:
-            say(f"{session} goes on; come back with: wavedeck attach {session}")
+            say(f"{session} is still running; come back with: wavedeck attach {session}")
             return False
         if ending is Ending.FAILED:
-            self.failed[row.number] = telling.state.stopped or "the session failed"
+            self.failed[row.number] = printer.state.stopped or "the session failed"
         elif ending is Ending.GONE:
-            self.failed[row.number] = f"its engine ended without a word, see {self.home.live(session).log}"
+            self.failed[row.number] = f"its engine ended without a message, see {self.home.live(session).log}"
         return ending is not Ending.STOPPED
 
     def _session(self, row: AblationRow) -> tuple[str | None, bool]:
-        """The running session of a row, started or taken up where it must be, and whether it is new; none where it is finished."""
-        with locked(self.home.root / LOCK, wait_s=LOCK_WAIT_S) as got:
-            if not got:
+        """Start or resume the session of a row. Return its name (`None` if the row is finished) and whether it is new."""
+        with locked(self.home.root / LOCK, wait_s=LOCK_WAIT_S) as locked_now:
+            if not locked_now:
                 raise Complaint(
-                    "another ablation is starting a row and does not get done; end it, or try again",
+                    f"another ablation has been starting a row for {LOCK_WAIT_S:g} s; end it or try again",
                     code=ExitCode.FAILED,
                 )
-            known = row_sessions(self.home, self.ablation.name).get(row.number)
-            if known is None:
+            info = row_sessions(self.home, self.ablation.name).get(row.number)
+            if info is None:
                 return start(self.ablation.row_plan(row), self.home), True
-            if known.state is Standing.FINISHED:
-                say(f"row {row.number} of {len(ROWS)} is finished: {known.name}")
+            if info.state is Standing.FINISHED:
+                say(f"row {row.number} of {len(ROWS)} is finished: {info.name}")
                 return None, False
-            if known.state is not Standing.RUNNING:
-                resume(self.home, known.name)
-            return known.name, False
+            if info.state is not Standing.RUNNING:
+                resume(self.home, info.name)
+            return info.name, False
 
 
-class RowTelling(Telling):
-    """Folds a row's events and says on standard error what a person who waits for the table should know."""
+class RowPrinter(EventPrinter):
+    """Folds a row's events and prints the ends of instances and the failures on standard error."""
 
     def __init__(self, row: AblationRow) -> None:
         super().__init__(as_json=False)
         self._row = row
 
     def take(self, event: AnyEvent) -> None:
-        """Fold the event; ends of instances and troubles are said."""
-        lines = self._narrator.tell(event)
-        trouble = isinstance(event, Notice) and event.level != "info"
-        if trouble or isinstance(event, InstanceFinished | CallFailed | EngineStopped):
+        """Fold the event; print its lines if an instance ended or something failed."""
+        lines = self._narrator.lines(event)
+        problem = isinstance(event, Notice) and event.level != "info"
+        if problem or isinstance(event, InstanceFinished | CallFailed | EngineStopped):
             for line in lines:
                 say(f"row {self._row.number}: {line}")
 
 
-def next_step(told: ToldAblation) -> str:
-    """What a person does with an ablation."""
+def next_step(report: AblationReport) -> str:
+    """Return the next command for an ablation."""
     sessions = [
-        row.session for row in told.rows if row.session is not None and row.state == Standing.FINISHED
+        row.session for row in report.rows if row.session is not None and row.state == Standing.FINISHED
     ]
-    if len(sessions) < len(told.rows):
-        return f"{len(sessions)} of {len(told.rows)} rows are finished; the same command goes on where it was"
-    if told.model.startswith("recorded:"):
+    if len(sessions) < len(report.rows):
+        return f"{len(sessions)} of {len(report.rows)} rows are finished; the same command runs the others"
+    if report.model.startswith("recorded:"):
         return f"next: wavedeck report {' '.join(sessions)}"
-    return f"it can be played again at no cost, once recorded: wavedeck record {' '.join(sessions)} NAME"
+    return f"record it to replay it at no cost: wavedeck record {' '.join(sessions)} NAME"

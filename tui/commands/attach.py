@@ -1,4 +1,4 @@
-"""`wavedeck attach`: back to a running session."""
+"""`wavedeck attach`: come back to a running session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from sessions import fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import Home, home_from
-from tui.commands.ending import tell_until_end
+from tui.commands.ending import print_until_end
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, ExitCode
 from tui.next_step import next_command
@@ -19,11 +19,11 @@ from tui.plain import interactive
 
 @click.command(name="attach")
 @click.argument("session", required=False, shell_complete=complete_sessions)
-@click.option("--readonly", is_flag=True, help="Look and decide nothing.")
+@click.option("--readonly", is_flag=True, help="Watch only; no decisions.")
 def attach_command(session: str | None, *, readonly: bool) -> ExitCode:
-    """Come back to a running SESSION (the newest, where none is named).
+    """Come back to a running SESSION (by default the newest).
 
-    Without a terminal its events are told in lines until it ends; Ctrl-C leaves it running.
+    Without a terminal: print its events as lines until it ends; Ctrl-C leaves it running.
     """
     home = home_from(os.environ)
     name = running_session(home, session)
@@ -31,23 +31,23 @@ def attach_command(session: str | None, *, readonly: bool) -> ExitCode:
         from tui.commands.cockpit import open_cockpit
 
         return open_cockpit(os.environ, session=name, mode="live", readonly=readonly)
-    return asyncio.run(tell_until_end(home, name, as_json=False, stoppable=False))
+    return asyncio.run(print_until_end(home, name, as_json=False, stoppable=False))
 
 
-def running_session(home: Home, asked: str | None) -> str:
-    """The session to go back to; a `Complaint` tells what to do with one that does not run."""
-    if asked is None:
+def running_session(home: Home, wanted: str | None) -> str:
+    """Return the running session to attach to. Raises `Complaint` with the next command if it is not running."""
+    if wanted is None:
         running = [files.session for files in home.live_sessions() if files.running]
         if not running:
             raise Complaint(
                 "no session is running; start one with `wavedeck run`, list them with `wavedeck sessions`"
             )
         return max(running)
-    name = find_session(home, asked)
+    name = find_session(home, wanted)
     if not home.live(name).running:
         finished = fold(journal_of(home, name).events).finished
-        what = "see it" if finished else "go on"
+        action = "see it" if finished else "go on"
         raise Complaint(
-            f"session {name} is not running; {what} with `{next_command(name, finished=finished)}`"
+            f"session {name} is not running; {action} with `{next_command(name, finished=finished)}`"
         )
     return name

@@ -1,4 +1,4 @@
-"""The part of `wavedeck suites check` that judges: baselines, and how strong oracles are."""
+"""The judging part of `wavedeck suites check`: baselines must be correct, and oracles must refuse wrong answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui.plain import UNKNOWN, Column, table
 
 
 async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[OracleReport]:
-    """A report a task, in their order; says on standard error how far it is."""
+    """Return one report per task, in the order of the tasks. Progress goes to standard error."""
     done = 0
 
     async def weigh(task: Task, pool: DevicePool) -> OracleReport:
@@ -24,21 +24,21 @@ async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[Or
         return report
 
     async with DevicePool(("cpu",)) as pool, asyncio.TaskGroup() as group:
-        weighing = [group.create_task(weigh(task, pool), name=f"weigh/{task.id}") for task in tasks]
-    return [each.result() for each in weighing]
+        jobs = [group.create_task(weigh(task, pool), name=f"weigh/{task.id}") for task in tasks]
+    return [job.result() for job in jobs]
 
 
 def verdict(report: OracleReport) -> str:
-    """What is said of a task in one phrase."""
+    """Return the result of a task in one phrase."""
     if report.problem:
-        return "not to be judged"
+        return "not judged"
     if report.weaknesses:
         return "weak"
     return "sound" if report.sound else f"not sound: its baseline is {report.baseline}"
 
 
 def oracle_table(reports: Sequence[OracleReport]) -> str:
-    """Figures of each task."""
+    """Return a table with the figures of each task."""
     rows = [
         (
             report.task.removeprefix("starter/"),
@@ -46,7 +46,7 @@ def oracle_table(reports: Sequence[OracleReport]) -> str:
             f"{report.closest.used:.1%}" if report.closest is not None else UNKNOWN,
             f"{report.closest.case} {report.closest.output}" if report.closest is not None else UNKNOWN,
             str(report.tried),
-            str(sum(one.control != "truth" for one in report.weaknesses)),
+            str(sum(weakness.control != "truth" for weakness in report.weaknesses)),
         )
         for report in reports
     ]
@@ -62,12 +62,15 @@ def oracle_table(reports: Sequence[OracleReport]) -> str:
 
 
 def findings(reports: Sequence[OracleReport]) -> list[str]:
-    """What is wrong, a line each."""
+    """Return one line for each problem."""
     lines = []
     for report in reports:
         if report.baseline_error:
             lines.append(f"{report.task}: the baseline is {report.baseline}: {report.baseline_error}")
         if report.problem:
             lines.append(f"{report.task}: {report.problem}")
-        lines += [f"{report.task}: weak oracle, case {one.case}: {one.problem}" for one in report.weaknesses]
+        lines += [
+            f"{report.task}: weak oracle, case {weakness.case}: {weakness.problem}"
+            for weakness in report.weaknesses
+        ]
     return lines

@@ -1,4 +1,4 @@
-"""Opening the cockpit, and what stands on the screen after it closed."""
+"""Open the cockpit, and print the last lines after it has closed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_cockpit(
     readonly: bool = False,
     speed: float = 1.0,
 ) -> ExitCode:
-    """Draw until the person quits, then say how to come back."""
+    """Run the cockpit until the user quits, then print how to come back."""
     configured = load({}, environ=environ, folder=Path.cwd())
     settings = configured.settings
     home = home_from(environ)
@@ -42,7 +42,9 @@ def open_cockpit(
     except Complaint as error:
         if mode != "live":
             raise
-        raise Complaint(f"{error}; {session} runs on, come back with: wavedeck attach {session}") from error
+        raise Complaint(
+            f"{error}; {session} is still running, come back with: wavedeck attach {session}"
+        ) from error
     watched = session if mode == "live" else None
     over = watched is not None and not home.live(watched).running
     if watched is not None and over:
@@ -54,8 +56,8 @@ def open_cockpit(
 
 
 def ended(home: Home, session: str) -> str:
-    """The summary of a session that ended while it was watched, and what to do next."""
-    # Loaded here: the cockpit starts without git.
+    """Return the summary of a session that ended in the cockpit, and the next command."""
+    # Imported here: the cockpit starts without git.
     from sessions.catalog import journal_of
 
     state = fold(journal_of(home, session).events)

@@ -1,4 +1,4 @@
-"""`wavedeck accept`, `reject` and `undo`: a person's word about an attempt."""
+"""`wavedeck accept`, `reject` and `undo`: a person's decision about an attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ATTEMPT = click.argument("attempt")
 @ATTEMPT
 @WHY
 def accept_command(session: str, attempt: str, *, why: str) -> None:
-    """Accept ATTEMPT (as softmax#2/7) of SESSION: its kernel goes to the store's branch `accepted`."""
+    """Accept ATTEMPT (such as softmax#2/7) of SESSION: its kernel goes to the store's branch `accepted`."""
     settle(session, attempt, accepted=True, why=why)
 
 
@@ -34,7 +34,7 @@ def accept_command(session: str, attempt: str, *, why: str) -> None:
 @ATTEMPT
 @WHY
 def reject_command(session: str, attempt: str, *, why: str) -> None:
-    """Reject ATTEMPT (as softmax#2/7) of SESSION; where agents wait for it, the reason is what they reflect on."""
+    """Reject ATTEMPT (such as softmax#2/7) of SESSION. Agents that wait for the decision reflect on the reason."""
     settle(session, attempt, accepted=False, why=why)
 
 
@@ -42,7 +42,7 @@ def reject_command(session: str, attempt: str, *, why: str) -> None:
 @session_argument
 @ATTEMPT
 def undo_command(session: str, attempt: str) -> None:
-    """Take the decision about ATTEMPT (as softmax#2/7) of SESSION back."""
+    """Undo the decision about ATTEMPT (such as softmax#2/7) of SESSION."""
     home = home_from(os.environ)
     name = find_session(home, session)
     asyncio.run(undo(home, name, attempt, by=login_name()))
@@ -50,7 +50,7 @@ def undo_command(session: str, attempt: str) -> None:
 
 
 def settle(session: str, attempt: str, *, accepted: bool, why: str) -> None:
-    """Make the decision and say what it did."""
+    """Store a decision and print its result."""
     home = home_from(os.environ)
     name = find_session(home, session)
     asyncio.run(decide(home, name, attempt, accepted=accepted, why=why, by=login_name()))

@@ -1,4 +1,4 @@
-"""`wavedeck doctor`."""
+"""`wavedeck doctor`: check this machine."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tui.plain import emit, emit_json
 @click.command(name="doctor")
 @json_option
 def doctor_command(*, as_json: bool) -> None:
-    """Say what this machine has and what follows from it: GPUs, judge, sandbox, keys, store, terminal.
+    """Check what this machine can run: GPUs, judge, sandbox, keys, store, terminal.
 
-    Always exits with 0. Keys are told by name, never by value.
+    Always exits with 0. Keys are shown by name, never by value.
     """
     if as_json:
         emit_json({"schema": 1, "sections": list(examine(os.environ))})
         return
-    told = []
+    sections = []
     for section in examine(os.environ):
         emit(page(section) + "\n")
-        told.append(section)
-    emit(tally(told))
+        sections.append(section)
+    emit(tally(sections))

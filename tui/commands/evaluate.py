@@ -36,36 +36,36 @@ from tui.plain import emit, emit_json
 
 @click.command(name="eval")
 @click.argument("file", metavar="FILE")
-@click.option("--task", required=True, help="What the kernel is to solve.", shell_complete=complete_tasks)
+@click.option("--task", required=True, help="Task that the kernel must solve.", shell_complete=complete_tasks)
 @click.option(
-    "--device", metavar="NAME", help="Where to judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
 )
 @targets_option
 @click.option(
     "--seed",
     type=int,
     metavar="N",
-    help="Where the inputs come from; the same seed, the same verdict. [drawn anew]",
+    help="Seed of the inputs; the same seed gives the same verdict. [random]",
 )
 @click.option(
     "--against",
     metavar="WHAT",
     default=TASK,
-    help="What a GPU times it against: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, or a kernel file. [task]",
 )
 @click.option(
     "--cache",
     type=click.Choice(("cold", "hot")),
     default="cold",
-    help="State of a GPU's caches when timed. [cold]",
+    help="State of the GPU's caches during timing. [cold]",
 )
 @click.option(
-    "--spread", is_flag=True, help="On every GPU that --device names (idle, all, 0,1), to compare them."
+    "--spread", is_flag=True, help="Judge on every GPU that --device names (idle, all, 0,1), to compare them."
 )
 @click.option(
     "--exam",
     is_flag=True,
-    help="Judge the exam cases in place of the open ones, replay every call and look for races.",
+    help="Judge the exam cases instead of the open cases, replay every call and look for races.",
 )
 @json_option
 def eval_command(
@@ -83,33 +83,33 @@ def eval_command(
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input).
 
-    Exits with 0 when it is correct, 1 with any other verdict, 3 when nothing could be judged.
+    Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged.
     """
     configured = load(
         {"devices": device, "targets": targets, "seed": seed}, environ=os.environ, folder=Path.cwd()
     )
     settings = configured.settings
-    found = load_task(task, registry=home_from(os.environ).suites)
+    loaded = load_task(task, registry=home_from(os.environ).suites)
     source = read_candidate(file)
     chosen = select_devices(settings.devices)
     if exam and spread:
         raise Complaint("--exam judges on one device; leave --spread out")
     if spread and chosen[0].kind == "cpu":
         raise Complaint(
-            "--spread compares GPUs, and none was chosen; name them, as --device 0,1 or --device all"
+            "--spread compares GPUs, but no GPU was chosen; name them, for example --device 0,1 or --device all"
         )
     used = chosen if spread else chosen[:1]
-    devices = tuple(one.name for one in used)
+    devices = tuple(device.name for device in used)
     compiled_for = targets_for(used, settings.targets)
-    timing = Against(baseline_of(found, against), cold=cache == "cold")
+    timing = Against(baseline_of(loaded, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(
-        judged(source, found, devices=devices, targets=compiled_for, seed=drawn, against=timing, exam=exam)
+        judged(source, loaded, devices=devices, targets=compiled_for, seed=drawn, against=timing, exam=exam)
     )
     if as_json:
         emit_json(evaluation)
     else:
-        emit(page(evaluation, baseline=found.baseline))
+        emit(page(evaluation, baseline=loaded.baseline))
     say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
     return exit_code(evaluation)
 
@@ -124,8 +124,8 @@ async def judged(
     against: Against = USUAL,
     exam: bool = False,
 ) -> Evaluation:
-    """The evaluation, on all of several devices, by a pool that is gone afterwards."""
-    async with DevicePool(devices, slots=len(devices), on_device=tell) as pool:
+    """Judge a source, on every one of several devices, with a new pool."""
+    async with DevicePool(devices, slots=len(devices), on_device=say_wait) as pool:
         if len(devices) > 1:
             return await evaluate_everywhere(
                 source, task, pool=pool, targets=targets, seed=seed, against=against, effort=WITH_ENERGY
@@ -143,7 +143,7 @@ async def judged(
 
 
 def baseline_of(task: Task, against: str) -> Baseline | None:
-    """What `--against` names; `None` for the task's own baseline, which need not be there on `cpu`."""
+    """Return the baseline that `--against` names; `None` for the task's own baseline."""
     if against == TASK:
         return None
     if against in KINDS:
@@ -153,42 +153,42 @@ def baseline_of(task: Task, against: str) -> Baseline | None:
     return kernel_baseline(task, against, read_candidate(against))
 
 
-def tell(told: DeviceEvent) -> None:
-    """Why it takes longer, to the person who waits."""
-    match told:
+def say_wait(event: DeviceEvent) -> None:
+    """Print why the evaluation waits, on standard error."""
+    match event:
         case LeaseAwaited():
-            say(f"GPU {told.device}: waits, {'; '.join(map(str, told.holders))}")
+            say(f"GPU {event.device}: waits, {'; '.join(map(str, event.holders))}")
         case NodeDown():
-            say(f"no GPU passes its probe, the next one in {told.next_probe_s:g} s: {told.why}")
+            say(f"no GPU passes its probe, next probe in {event.next_probe_s:g} s: {event.why}")
         case NodeBack():
-            say(f"the GPU is back after {told.seconds:.0f} s")
+            say(f"the GPU is back after {event.seconds:.0f} s")
         case Quarantined():
-            say(f"GPU {told.device} failed: {told.why}")
+            say(f"GPU {event.device} failed: {event.why}")
 
 
 def read_candidate(file: str) -> str:
-    """The text of a kernel file; whether it is Python is the judge's to say."""
+    """Return the text of a kernel file. The judge decides whether it is Python."""
     shown = "standard input" if file == "-" else file
     try:
-        # One byte more than the judge takes: it says what is too long, and an endless file ends here.
+        # One byte more than the judge accepts: the judge reports a long file, and an endless file ends here.
         with sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
             data = source.read(SOURCE_BYTES + 1)
-        # Python itself skips a byte order mark. Where the reading ended inside a character, that one is left out.
+        # Python skips a byte order mark too. If the read ended inside a character, that character is dropped.
         return data.decode("utf-8-sig", "ignore" if len(data) > SOURCE_BYTES else "strict")
     except FileNotFoundError as error:
         raise Complaint(f"there is no file {shown}; give the path of one Python module") from error
     except IsADirectoryError as error:
         raise Complaint(f"{shown} is a folder; give the path of one Python module") from error
     except OSError as error:
-        raise Complaint(f"{shown} cannot be read ({error.strerror}); mend its permissions") from error
+        raise Complaint(f"{shown} cannot be read ({error.strerror}); fix its permissions") from error
     except UnicodeDecodeError as error:
         raise Complaint(
-            f"{shown} is not UTF-8 text, so no Python; give the path of one Python module"
+            f"{shown} is not UTF-8 text, so it is not Python; give the path of one Python module"
         ) from error
 
 
 def exit_code(evaluation: Evaluation) -> ExitCode:
-    """What the shell is told of a verdict."""
+    """Return the exit code of a verdict."""
     match evaluation.verdict:
         case Verdict.CORRECT:
             return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""`wavedeck` alone: the app, or without a terminal the list of sessions and what to do next."""
+"""`wavedeck` without a command: the app, or without a terminal the list of sessions and the next command."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tui.plain import emit, interactive
 
 
 def open_home(environ: Mapping[str, str]) -> ExitCode:
-    """The app at its home screen; what it lists, where it cannot be drawn."""
+    """Open the app at its home screen; without a terminal, print its list."""
     if interactive(environ):
         from tui.commands.cockpit import open_cockpit
 
         return open_cockpit(environ, session=None, mode="home")
     home = home_from(environ)
-    known = list_sessions(home)
-    if not known:
+    infos = list_sessions(home)
+    if not infos:
         emit(f"no sessions yet in {home.root}")
         emit("begin with: wavedeck run            what this machine has: wavedeck doctor")
         return ExitCode.DONE
-    emit(sessions_table(known))
-    newest = next((each for each in known if each.state is Standing.RUNNING), known[0])
+    emit(sessions_table(infos))
+    newest = next((info for info in infos if info.state is Standing.RUNNING), infos[0])
     emit(f"\nnext: {next_for(newest)}")
     return ExitCode.DONE

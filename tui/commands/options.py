@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what the shell completes them with."""
+"""Options and arguments that several commands share, with their shell completion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def complete_tasks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Tasks whose name begins as typed; nothing where suites are not in order, since a shell shows no errors."""
+    """Return the tasks that start with the typed text; none if a suite is broken, because a shell shows no errors."""
     from sessions.home import home_from
     from suites import SuiteError, load_suite, suite_names
 
@@ -32,34 +32,34 @@ def complete_tasks(_ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Sessions whose name begins as typed, newest first."""
+    """Return the sessions that start with the typed text, newest first."""
     from sessions import SessionsError
     from sessions.catalog import list_sessions
     from sessions.home import home_from
 
     try:
-        known = list_sessions(home_from(os.environ))
+        infos = list_sessions(home_from(os.environ))
     except SessionsError:
         return []
-    return [CompletionItem(each.name, help=each.state) for each in known if each.name.startswith(incomplete)]
+    return [CompletionItem(info.name, help=info.state) for info in infos if info.name.startswith(incomplete)]
 
 
 def json_option(function: F) -> F:
-    """`--json`, as `as_json`."""
+    """Add the option `--json`, passed as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")(
         function
     )
 
 
 def session_argument(function: F) -> F:
-    """`SESSION`: a name or any prefix that fits one session alone."""
+    """Add the argument `SESSION`: a name, or a prefix of only one session."""
     return click.argument("session", shell_complete=complete_sessions)(function)
 
 
 def targets_option(function: F) -> F:
-    """`--targets`."""
+    """Add the option `--targets`."""
     return click.option(
         "--targets",
         metavar="NAMES",
-        help="Architectures to compile for, the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
+        help="Architectures to compile for; the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
     )(function)

@@ -1,4 +1,4 @@
-"""`wavedeck record`: finished sessions become a recording."""
+"""`wavedeck record`: make a recording from finished sessions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from tui.diagnostics import Complaint, say
 @click.argument("sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=complete_sessions)
 @click.argument("name")
 def record_command(sessions: tuple[str, ...], name: str) -> None:
-    """Make the recording NAME of finished SESSIONs: their replies can be played to the agents again, at no cost.
+    """Make the recording NAME from finished SESSIONs: agents can get the recorded replies again, at no cost.
 
-    Of several sessions, as the rows of an ablation, the chains on each task are numbered on in the order given.
+    With several sessions, for example the rows of an ablation, the chains on each task are numbered in the order given.
     """
     home = home_from(os.environ)
     home.ensure()
-    names = [find_session(home, each) for each in sessions]
-    if twice := next((each for each in names if names.count(each) > 1), None):
-        raise Complaint(f"{twice} is named twice; its chains can be in a recording once")
-    folder = record_sessions([fold(journal_of(home, each).events) for each in names], name, home.recordings)
+    names = [find_session(home, session) for session in sessions]
+    if twice := next((session for session in names if names.count(session) > 1), None):
+        raise Complaint(f"{twice} is named twice; a recording holds each chain only once")
+    folder = record_sessions(
+        [fold(journal_of(home, session).events) for session in names], name, home.recordings
+    )
     say(f"recorded in {folder}; play it with: wavedeck run --model recorded:{name}")

@@ -1,4 +1,4 @@
-"""`wavedeck replay`: a past session again."""
+"""`wavedeck replay`: show a past session again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sessions import fold
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
 from tui.commands.options import session_argument
-from tui.commands.sessions import left_out
+from tui.commands.sessions import skipped_words
 from tui.diagnostics import ExitCode, say
 from tui.narrate import log
 from tui.plain import emit, interactive
@@ -24,12 +24,12 @@ from tui.summary import summary
     type=click.FloatRange(0.5, 100),
     default=10.0,
     metavar="X",
-    help="Times as fast as it happened. [10]",
+    help="Speed: X times as fast as the session. [10]",
 )
 def replay_command(session: str, *, speed: float) -> ExitCode:
-    """See SESSION again on the same screens, from the store. Nothing is written and no model is asked.
+    """Replay SESSION on the same screens, from the store. Nothing is written and no model is called.
 
-    Without a terminal: the whole session as text, attempt by attempt, with sources, changes and verdicts.
+    Without a terminal: print the whole session as text, attempt by attempt, with sources, changes and verdicts.
     """
     home = home_from(os.environ)
     name = find_session(home, session)
@@ -39,7 +39,7 @@ def replay_command(session: str, *, speed: float) -> ExitCode:
         return open_cockpit(os.environ, session=name, mode="replay", readonly=True, speed=speed)
     journal = journal_of(home, name)
     if journal.skipped:
-        say(left_out(journal))
+        say(skipped_words(journal))
     state = fold(journal.events)
     for line in log(state):
         emit(line)

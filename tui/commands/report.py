@@ -1,4 +1,4 @@
-"""`wavedeck report`: what sessions have to show, in the field's metrics."""
+"""`wavedeck report`: the metrics of sessions."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ FORMATS = ("table", "md", "json", "csv")
     "form",
     type=click.Choice(FORMATS),
     default="table",
-    help="How to tell it. [table]",
+    help="Format of the report. [table]",
     show_choices=True,
 )
 def report_command(sessions: tuple[str, ...], *, form: str) -> None:
-    """Tell the metrics of SESSIONs by task: call and execution accuracy, pass@k, speedups, tokens, cost.
+    """Report the metrics of SESSIONs by task: call and execution accuracy, pass@k, speedups, tokens, cost.
 
-    Attempts that the device could not judge are counted nowhere (they stand in brackets). Speedups are of measured attempts
-    alone: on device cpu there are none. pass@k counts instances: one is correct when any of its attempts is. All of these go by
-    the open cases; `exam` says whether the best attempt also passed the cases that no model hears of.
+    Attempts without a counted verdict are only shown in brackets. Speedups are from measured attempts; on device cpu
+    there are none. pass@k counts instances: an instance is correct if any of its attempts is correct. All metrics use
+    the open cases. `exam` is the result of the best attempt on the exam cases, which no model sees.
     """
     home = home_from(os.environ)
-    told = []
-    for asked in dict.fromkeys(sessions):
-        name = find_session(home, asked)
-        found = rows(fold(journal_of(home, name).events))
-        if found:
-            told.append(found)
+    reports = []
+    for prefix in dict.fromkeys(sessions):
+        name = find_session(home, prefix)
+        report = rows(fold(journal_of(home, name).events))
+        if report:
+            reports.append(report)
         else:
             say(f"session {name} names no tasks: nothing to report")
     match form:
         case "json":
-            emit_json([row for each in told for row in each])
+            emit_json([row for report in reports for row in report])
         case "csv":
-            emit(as_csv(told))
+            emit(as_csv(reports))
         case "md":
-            emit(as_markdown(told))
+            emit(as_markdown(reports))
         case _:
-            emit(as_table(told))
+            emit(as_table(reports))

@@ -1,4 +1,4 @@
-"""`wavedeck resume`: go on after a crash or a stop."""
+"""`wavedeck resume`: resume a session after a crash or a stop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from engine.launch import resume
 from sessions.catalog import find_session, journal_of
 from sessions.home import home_from
-from tui.commands.ending import tell_until_end
+from tui.commands.ending import print_until_end
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode
 from tui.plain import interactive
@@ -18,16 +18,16 @@ from tui.plain import interactive
 
 @click.command(name="resume")
 @session_argument
-@click.option("--headless", is_flag=True, help="Tell its progress in lines, also in a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="One event a line, of what happens from now on.")
+@click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print each new event as one JSON line.")
 def resume_command(session: str, *, headless: bool, as_json: bool) -> ExitCode:
-    """Go on with SESSION after a crash or a stop: no finished reply is asked for again, no verdict is lost."""
+    """Resume SESSION after a crash or a stop: no finished reply is paid for again, no verdict is lost."""
     home = home_from(os.environ)
     name = find_session(home, session)
-    known = journal_of(home, name).events
+    past = journal_of(home, name).events
     resume(home, name)
     if interactive(os.environ) and not headless and not as_json:
         from tui.commands.cockpit import open_cockpit
 
         return open_cockpit(os.environ, session=name, mode="live")
-    return asyncio.run(tell_until_end(home, name, as_json=as_json, known=known))
+    return asyncio.run(print_until_end(home, name, as_json=as_json, past=past))

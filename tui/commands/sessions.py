@@ -1,4 +1,4 @@
-"""`wavedeck sessions`: what was run and what runs."""
+"""`wavedeck sessions`: list, show and delete sessions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sessions import Journal, fold
 from sessions.catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
 from sessions.home import home_from
 from sessions.names import short_task
-from tui.asked import asked, asked_table
 from tui.certainty import exam_sentence, exam_word, told_confirmed
 from tui.commands.options import json_option, session_argument
 from tui.diagnostics import Complaint, say
 from tui.method_words import method_words, option_words
+from tui.model_usage import model_usage, usage_table
 from tui.narrate import counted
 from tui.next_step import next_command
 from tui.plain import UNKNOWN, Column, emit, emit_json, interactive, money, table
@@ -31,30 +31,30 @@ from tui.timed_against import spread_lines, timing_words
 def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
     """List, show and delete sessions."""
     if ctx.invoked_subcommand is None:
-        tell_list(as_json=as_json)
+        print_list(as_json=as_json)
 
 
 @sessions_command.command("list")
 @json_option
 def list_command(*, as_json: bool) -> None:
-    """Every session, newest first, with where it stands."""
-    tell_list(as_json=as_json)
+    """List every session with its state, newest first."""
+    print_list(as_json=as_json)
 
 
-def tell_list(*, as_json: bool) -> None:
-    """Every session, as JSON or a table."""
+def print_list(*, as_json: bool) -> None:
+    """Print every session, as JSON or a table."""
     home = home_from(os.environ)
-    known = list_sessions(home)
+    infos = list_sessions(home)
     if as_json:
-        emit_json(known)
-    elif known:
-        emit(sessions_table(known))
+        emit_json(infos)
+    elif infos:
+        emit(sessions_table(infos))
     else:
         say(f"no sessions yet in {home.root}; begin with: wavedeck run")
 
 
-def sessions_table(known: Sequence[SessionInfo]) -> str:
-    """One line a session."""
+def sessions_table(infos: Sequence[SessionInfo]) -> str:
+    """Return a table with one line per session."""
     columns = [
         Column("session", keep=True),
         Column("state", keep=True),
@@ -66,21 +66,21 @@ def sessions_table(known: Sequence[SessionInfo]) -> str:
         Column("model"),
         Column("options", if_known=True),
     ]
-    return table(columns, [_row(each) for each in known])
+    return table(columns, list(map(_row, infos)))
 
 
-def _row(each: SessionInfo) -> tuple[str, ...]:
-    best = max(each.speedups.values(), default=None)
+def _row(info: SessionInfo) -> tuple[str, ...]:
+    best = max(info.speedups.values(), default=None)
     return (
-        each.name,
-        f"{each.state}",
-        f"{len(each.solved)}/{len(each.tasks)}",
-        told_confirmed(each),
-        str(each.attempts),
+        info.name,
+        f"{info.state}",
+        f"{len(info.solved)}/{len(info.tasks)}",
+        told_confirmed(info),
+        str(info.attempts),
         UNKNOWN if best is None else f"{best:.2f}x",
-        money(each.cost_usd),
-        each.model,
-        option_words(each.options) or UNKNOWN,
+        money(info.cost_usd),
+        info.model,
+        option_words(info.options) or UNKNOWN,
     )
 
 
@@ -88,46 +88,48 @@ def _row(each: SessionInfo) -> tuple[str, ...]:
 @session_argument
 @json_option
 def show_command(session: str, *, as_json: bool) -> None:
-    """One session: how it was started, and what it has to show for each task and instance."""
+    """Show one session: how it was started, and its results for each task and instance."""
     home = home_from(os.environ)
     name = find_session(home, session)
-    info = next((each for each in list_sessions(home) if each.name == name), None)
+    info = next((info for info in list_sessions(home) if info.name == name), None)
     if info is None:
-        raise Complaint(f"session {name} went away while it was looked at; list them with: wavedeck sessions")
+        raise Complaint(f"session {name} was deleted just now; list sessions with: wavedeck sessions")
     journal = journal_of(home, name)
     state = fold(journal.events)
-    models = asked(state)
+    usages = model_usage(state)
     if as_json:
         emit_json(
             {
                 "session": info,
                 "started": state.started,
                 "skipped_events": len(journal.skipped),
-                "asked": models,
+                "asked": usages,
                 "tasks": [
                     {
-                        "task": each.task,
-                        "attempts": each.attempts,
-                        "correct": each.correct,
-                        "best": each.best.attempt if each.best else None,
-                        "verdict": each.best.verdict if each.best else None,
-                        "confirmation": each.best.confirmation if each.correct and each.best else None,
+                        "task": outcome.task,
+                        "attempts": outcome.attempts,
+                        "correct": outcome.correct,
+                        "best": outcome.best.attempt if outcome.best else None,
+                        "verdict": outcome.best.verdict if outcome.best else None,
+                        "confirmation": outcome.best.confirmation
+                        if outcome.correct and outcome.best
+                        else None,
                     }
-                    for each in outcomes(state)
+                    for outcome in outcomes(state)
                 ],
                 "attempts": [
                     {
-                        "attempt": each.attempt,
-                        "origin": each.origin,
-                        "base": each.base,
-                        "verdict": each.verdict,
-                        "exam": each.exam.verdict if each.exam else None,
-                        "confirmation": each.confirmation if each.verdict is Verdict.CORRECT else None,
-                        "spread": [one.evaluation for one in each.spread],
-                        "accepted": each.decision.accepted if each.decision else None,
-                        "commit": each.commit,
+                        "attempt": attempt.attempt,
+                        "origin": attempt.origin,
+                        "base": attempt.base,
+                        "verdict": attempt.verdict,
+                        "exam": attempt.exam.verdict if attempt.exam else None,
+                        "confirmation": attempt.confirmation if attempt.verdict is Verdict.CORRECT else None,
+                        "spread": [measurement.evaluation for measurement in attempt.spread],
+                        "accepted": attempt.decision.accepted if attempt.decision else None,
+                        "commit": attempt.commit,
                     }
-                    for each in state.attempts()
+                    for attempt in state.attempts()
                 ],
             }
         )
@@ -139,11 +141,11 @@ def show_command(session: str, *, as_json: bool) -> None:
             f"started {datetime.fromtimestamp(info.started, UTC):%Y-%m-%d %H:%M:%S} UTC, {method} with {info.model}"
         )
         if info.series:
-            emit(f"a part of {info.series}")
+            emit(f"part of {info.series}")
     if state.started is not None and timing_words(state.started):
         emit(timing_words(state.started))
     if journal.skipped:
-        say(left_out(journal))
+        say(skipped_words(journal))
     emit("")
     emit(
         table(
@@ -169,32 +171,35 @@ def show_command(session: str, *, as_json: bool) -> None:
         )
     )
     examined = [
-        (each, instance) for instance in state.instances.values() for each in instance.attempts if each.exam
+        (attempt, instance)
+        for instance in state.instances.values()
+        for attempt in instance.attempts
+        if attempt.exam
     ]
     if examined:
         emit("")
-    for each, instance in examined:
-        emit(f"{each.attempt}: {exam_sentence(each, instance)}")
-    for each in state.attempts():
-        for words in spread_lines(each):
-            emit(f"{each.attempt} on {words}")
-    if models:
+    for attempt, instance in examined:
+        emit(f"{attempt.attempt}: {exam_sentence(attempt, instance)}")
+    for attempt in state.attempts():
+        for words in spread_lines(attempt):
+            emit(f"{attempt.attempt} on {words}")
+    if usages:
         emit("")
-        emit(asked_table(models))
+        emit(usage_table(usages))
     emit("")
     emit(summary(state))
     emit(next_line(next_for(info)))
 
 
 def next_for(info: SessionInfo) -> str:
-    """What a person does with a session in this state."""
+    """Return the next command for a session in this state."""
     running, finished = info.state is Standing.RUNNING, info.state is Standing.FINISHED
     return next_command(info.name, running=running, finished=finished)
 
 
-def left_out(journal: Journal) -> str:
-    """That a journal holds something this version could not use."""
-    return f"left out {counted(len(journal.skipped), 'line')} of its journal that cannot be read"
+def skipped_words(journal: Journal) -> str:
+    """Return the message about journal lines that this version cannot read."""
+    return f"skipped {counted(len(journal.skipped), 'line')} of the journal that cannot be read"
 
 
 @sessions_command.command("delete")
@@ -205,7 +210,9 @@ def delete_command(session: str, *, yes: bool) -> None:
     home = home_from(os.environ)
     name = find_session(home, session)
     if not yes and not interactive(os.environ):
-        raise Complaint(f"{name} is deleted for good: there is nobody to ask, so say --yes")
+        raise Complaint(
+            f"deleting {name} is final, and there is no terminal to ask for confirmation: add --yes"
+        )
     if not yes and not click.confirm(f"delete {name} and all its attempts?", err=True):
         say(f"{name} was not deleted")
         return

@@ -1,4 +1,4 @@
-"""`wavedeck suites`: what there is to solve."""
+"""`wavedeck suites`: list, show, add and check suites of tasks."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def suites_command(ctx: click.Context, *, as_json: bool) -> None:
 
 
 def registry() -> Path:
-    """Where added suites are noted."""
+    """Return the file with the added suites."""
     return home_from(os.environ).suites
 
 
 @suites_command.command("list")
 @json_option
 def list_command(*, as_json: bool) -> None:
-    """Every task of every suite."""
+    """List every task of every suite."""
     list_tasks(as_json=as_json)
 
 
 def list_tasks(*, as_json: bool) -> None:
-    """Every task, as JSON or a table."""
+    """Print every task, as JSON or a table."""
     tasks = [
         task for name in suite_names(registry=registry()) for task in load_suite(name, registry=registry())
     ]
@@ -75,7 +75,7 @@ def list_tasks(*, as_json: bool) -> None:
 
 
 def entry(task: Task) -> dict[str, object]:
-    """A task as `--json` lists it."""
+    """Return a task as `--json` lists it."""
     return {
         "task": task.id,
         "suite": task.suite,
@@ -83,9 +83,9 @@ def entry(task: Task) -> dict[str, object]:
         "title": task.title,
         "category": task.category,
         "difficulty": task.difficulty,
-        "entry_points": [each.signature for each in task.entry_points],
-        "cases": [each.name for each in task.open_cases],
-        "exam_cases": [each.name for each in task.exam_cases],
+        "entry_points": [entry_point.signature for entry_point in task.entry_points],
+        "cases": [case.name for case in task.open_cases],
+        "exam_cases": [case.name for case in task.exam_cases],
         "baseline": task.baseline,
         "folder": str(task.folder),
     }
@@ -95,29 +95,29 @@ def entry(task: Task) -> dict[str, object]:
 @click.argument("task", shell_complete=complete_tasks)
 @json_option
 def show_command(task: str, *, as_json: bool) -> None:
-    """One task: what is asked for, on which cases, and how exactly."""
-    found = load_task(task, registry=registry())
+    """Show one task: instruction, cases and tolerances."""
+    shown = load_task(task, registry=registry())
     if as_json:
-        emit_json(entry(found) | {"instruction": found.instruction, "task_file": found})
+        emit_json(entry(shown) | {"instruction": shown.instruction, "task_file": shown})
         return
-    emit(f"{found.id}: {found.title}")
+    emit(f"{shown.id}: {shown.title}")
     emit(
-        f"{found.category}, difficulty {found.difficulty} of 5, baseline {found.baseline}, in {found.folder}\n"
+        f"{shown.category}, difficulty {shown.difficulty} of 5, baseline {shown.baseline}, in {shown.folder}\n"
     )
-    emit(wrapped(paragraphs(found.instruction.strip())) + "\n")
-    for each in found.entry_points:
-        emit(f"def {each.signature}")
+    emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
+    for entry_point in shown.entry_points:
+        emit(f"def {entry_point.signature}")
     rows = [
         (
-            each.name,
-            each.dtype,
-            f"{each.distribution}",
-            sizes(each.cpu),
-            sizes(each.gpu),
-            "exam" if each.exam else UNKNOWN,
-            tolerance(found, each),
+            case.name,
+            case.dtype,
+            f"{case.distribution}",
+            sizes(case.cpu),
+            sizes(case.gpu),
+            "exam" if case.exam else UNKNOWN,
+            tolerance(shown, case),
         )
-        for each in found.cases
+        for case in shown.cases
     ]
     columns = [
         Column("case", keep=True),
@@ -132,7 +132,7 @@ def show_command(task: str, *, as_json: bool) -> None:
 
 
 def paragraphs(markdown: str) -> str:
-    """The text with each paragraph and each list item on one line; code blocks stay as they are."""
+    """Return the text with each paragraph and list item on one line; code blocks stay as they are."""
     lines: list[str] = []
     in_code = False
     for line in markdown.splitlines():
@@ -147,23 +147,23 @@ def paragraphs(markdown: str) -> str:
 
 
 def sizes(named: dict[str, int]) -> str:
-    """Sizes of a case on one line."""
+    """Return the sizes of a case on one line."""
     return " ".join(f"{name}={value}" for name, value in named.items())
 
 
 def tolerance(task: Task, case: Case) -> str:
-    """How exact a case's outputs must be; each by its name where they differ."""
+    """Return the tolerances of a case's outputs; with the names of the outputs if the tolerances differ."""
     if task.quantization is not None:
         limits = task.quantization
         return f"cosine {limits.cosine_min:g}, L1 {limits.relative_l1_max:g}, RMSE {limits.rmse_max:g}"
-    said = {output.name: allowed(tolerance_of(task, output, case)) for output in task.outputs}
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return "; ".join(f"{name}: {words}" for name, words in said.items())
+    limits_by_output = {output.name: allowed(tolerance_of(task, output, case)) for output in task.outputs}
+    if len(set(limits_by_output.values())) == 1:
+        return next(iter(limits_by_output.values()))
+    return "; ".join(f"{name}: {words}" for name, words in limits_by_output.items())
 
 
 def allowed(limit: Tolerance) -> str:
-    """A tolerance's keys, those that allow something."""
+    """Return the keys of a tolerance that are not 0, or `exact`."""
     parts = [f"{key} {value:g}" for key in ("rtol", "atol", "ulps") if (value := float(getattr(limit, key)))]
     if limit.accumulation:
         parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
@@ -174,10 +174,10 @@ def allowed(limit: Tolerance) -> str:
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
 def add_command(name: str, path: Path) -> None:
-    """Note a folder of task folders as the suite NAME; the folder stays where it is."""
+    """Add a folder of task folders as the suite NAME; the folder stays where it is."""
     home_from(os.environ).ensure()
     add_suite(name, path, registry())
-    say(f"suite {name} added; see that it is in order with: wavedeck suites check {name}")
+    say(f"suite {name} added; check it with: wavedeck suites check {name}")
 
 
 @suites_command.command("check")
@@ -185,34 +185,41 @@ def add_command(name: str, path: Path) -> None:
 @targets_option
 @json_option
 def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
-    """Find what is wrong with the tasks of the suite NAME, or with one task (SUITE/TASK).
+    """Check the tasks of the suite NAME, or one task (SUITE/TASK).
 
-    First what stands in their files. Then, where torch and triton are installed, the judge: each baseline must be correct,
-    wrong answers made of the oracle's own (zeros, its mean, a copy of an input, ...) must be told from the right one, and
-    every input must matter. Exits with 1 when something is wrong.
+    The first check reads the files. The second check needs torch and triton and runs the judge. Each baseline must be correct.
+    Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
+    there is a problem.
     """
     problems = check_suite(name, registry=registry())
     reports = [] if problems else weigh(name, targets)
     if as_json:
-        files = [{"file": str(each.file), "key": each.key, "problem": each.problem} for each in problems]
+        files = [
+            {"file": str(problem.file), "key": problem.key, "problem": problem.problem}
+            for problem in problems
+        ]
         emit_json({"problems": files, "oracles": reports})
     elif problems:
         emit("\n".join(map(str, problems)))
     elif reports:
         emit(oracle_table(reports))
         lines = findings(reports)
-        emit("\n" + "\n".join(lines) if lines else f"\n{name}: {counted(len(reports), 'task')}, all in order")
+        emit(
+            "\n" + "\n".join(lines)
+            if lines
+            else f"\n{name}: {counted(len(reports), 'task')}, no problem found"
+        )
     sound = not problems and all(report.sound for report in reports)
     return ExitCode.DONE if sound else ExitCode.NO
 
 
 def weigh(name: str, targets: str | None) -> list[OracleReport]:
-    """What the judge says of the tasks; none where it is not installed, which is said."""
+    """Return the judge's reports on the tasks; empty, with a message, if the judge is not installed."""
     tasks = [load_task(name, registry=registry())] if "/" in name else load_suite(name, registry=registry())
     configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
     compiled_for = targets_for((CPU,), configured.settings.targets)
     try:
         return asyncio.run(weigh_all(tasks, compiled_for))
     except JudgeExtraMissing as missing:
-        say(f"the files are in order; baselines and oracles were not judged: {missing}")
+        say(f"the files have no problem; baselines and oracles were not judged: {missing}")
         return []

@@ -1,1 +1,1 @@
-"""`wavedeck doctor`: what this machine has, and what follows from it."""
+"""Checks of `wavedeck doctor`: what this machine can run, and what to change."""

@@ -1,4 +1,4 @@
-"""What this machine has, and what follows from it. Never fails: what cannot be looked into is a finding too."""
+"""The sections of `wavedeck doctor`, in order. A section that fails becomes a finding, never an error."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from .findings import Finding, Section, State
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """One section that is still to be looked into."""
+    """One section that is not examined yet."""
 
     name: str
     look: Callable[[], Iterable[Finding]]
 
 
 class Judge:
-    """The harness as two sections see it; it is started once, when the first of them asks."""
+    """Report of the harness for two sections; the harness is probed once, on first use."""
 
     @cached_property
     def report(self) -> HarnessReport:
-        """What a server and a guest said when they were tried."""
+        """Result of starting a server and a guest."""
         return asyncio.run(probe())
 
     def versions(self) -> Iterator[Finding]:
-        """Whether candidates can be judged here, and with what."""
+        """Yield whether this machine can judge candidates, and the versions."""
         yield from machine.judge(self.report)
 
     def layers(self) -> Iterator[Finding]:
-        """What keeps a candidate from everything but its work."""
+        """Yield the layers of the sandbox."""
         yield from machine.sandbox(self.report)
 
 
 def examine(environ: Mapping[str, str]) -> Iterator[Section]:
-    """Every section as it is done, in the order a person asks: can it judge, is it safe, what is kept where, does it last."""
+    """Examine the sections one by one: judge, sandbox, models, configuration, store, terminal."""
     judge = Judge()
     examinations = [
         Examination("machine", machine.machine),
@@ -57,7 +57,7 @@ def examine(environ: Mapping[str, str]) -> Iterator[Section]:
 
 
 def section(examination: Examination) -> Section:
-    """The findings of one section. What cannot be looked into is a finding too: doctor is for machines that are not well."""
+    """Return the findings of one section. An error in the section is a finding too: doctor must work on broken machines."""
     findings: list[Finding] = []
     try:
         findings.extend(examination.look())
@@ -67,7 +67,7 @@ def section(examination: Examination) -> Section:
                 examination.name,
                 State.WARNING,
                 f"could not be examined: {one_line(f'{type(error).__name__}: {error}')}",
-                "the other sections stand; please report this",
+                "the other sections are not affected; please report this",
             )
         )
     return Section(examination.name, tuple(findings))

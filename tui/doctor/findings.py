@@ -1,4 +1,4 @@
-"""Findings about a machine, and how they are laid out."""
+"""Findings about a machine, and their layout as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class State(StrEnum):
 
     OK = "ok"
     NOTE = "note"
-    """Worth knowing; nothing is wrong."""
+    """Information; nothing is wrong."""
     WARNING = "warning"
     """Something will not work, or may be lost."""
 
@@ -27,9 +27,9 @@ class Finding(msgspec.Struct, frozen=True):
     subject: str
     state: State
     found: str
-    """What is."""
+    """The fact itself."""
     follows: str = ""
-    """What follows from it, and what to do."""
+    """The consequence, and what to do."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -40,22 +40,26 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def page(section: Section) -> str:
-    """A section as text: what is, and below it what follows, no wider than the terminal (80 columns elsewhere)."""
+    """Return a section as text, folded to the terminal (80 columns without a terminal)."""
     columns = min(width(), 110) if is_terminal() else 80
     return "\n".join([section.name, *_lines(section, columns)])
 
 
 def _lines(section: Section, columns: int) -> Iterable[str]:
-    subjects = max((len(each.subject) for each in section.findings), default=0)
+    subjects = max((len(finding.subject) for finding in section.findings), default=0)
     margin = 2 + len(State.WARNING) + 2 + subjects + 2
-    for each in section.findings:
-        head = f"  {each.state:<{len(State.WARNING)}}  {each.subject:<{subjects}}  "
+    for finding in section.findings:
+        head = f"  {finding.state:<{len(State.WARNING)}}  {finding.subject:<{subjects}}  "
         yield textwrap.fill(
-            each.found, columns, initial_indent=head, subsequent_indent=" " * margin, break_on_hyphens=False
+            finding.found,
+            columns,
+            initial_indent=head,
+            subsequent_indent=" " * margin,
+            break_on_hyphens=False,
         )
-        if each.follows:
+        if finding.follows:
             yield textwrap.fill(
-                each.follows,
+                finding.follows,
                 columns,
                 initial_indent=" " * margin + "-> ",
                 subsequent_indent=" " * (margin + 3),
@@ -64,6 +68,6 @@ def _lines(section: Section, columns: int) -> Iterable[str]:
 
 
 def tally(sections: Iterable[Section]) -> str:
-    """How many findings there are of each kind."""
-    states = [finding.state for each in sections for finding in each.findings]
+    """Return the number of findings in each state."""
+    states = [finding.state for section in sections for finding in section.findings]
     return ", ".join(f"{states.count(state)} {state}" for state in State)

@@ -1,4 +1,4 @@
-"""Doctor's sections about what judges: the machine, its GPUs, torch, Triton and the sandbox."""
+"""Sections of doctor about the judge: machine, GPUs, torch, Triton and sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tui.plain import size
 from .findings import Finding, State
 
 GUEST_BYTES = 8 << 30
-"""Address space that a guest may have on `cpu`."""
+"""Limit of a guest's address space on `cpu`."""
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 AMD_NODE = Path("/dev/kfd")
@@ -26,38 +26,38 @@ VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 
 
 def machine() -> Iterator[Finding]:
-    """Python, cores and memory, as this process may use them."""
+    """Yield Python, cores and memory that this process may use."""
     yield Finding(
         "system", State.OK, f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     )
     cores = len(os.sched_getaffinity(0))
     quota = cpu_quota(CGROUP)
-    held = f", held to {quota:g} by a control group" if quota is not None and quota < cores else ""
+    limit = f", limited to {quota:g} by a control group" if quota is not None and quota < cores else ""
     yield Finding(
-        "cores", State.OK, f"{cores}{held}", f"{cores} candidates are judged at a time on device cpu"
+        "cores", State.OK, f"{cores}{limit}", f"device cpu judges up to {cores} candidates at a time"
     )
     yield memory(meminfo(MEMINFO), memory_limit(CGROUP))
 
 
 def memory(facts: Mapping[str, int], limit: int | None) -> Finding:
-    """Whether there is room for a judge and a guest; `facts` and `limit` are bytes."""
+    """Return whether a judge and a guest fit into memory; `facts` and `limit` are in bytes."""
     total, available = facts.get("MemTotal"), facts.get("MemAvailable")
     if total is None:
-        return Finding("memory", State.NOTE, "the kernel does not tell")
-    held = limit is not None and limit < total
-    usable = limit if limit is not None and held else total
-    limited = " (a control group's limit)" if held else ""
-    few = usable < GUEST_BYTES
+        return Finding("memory", State.NOTE, "unknown: the kernel does not report it")
+    is_limited = limit is not None and limit < total
+    usable = limit if limit is not None and is_limited else total
+    limited = " (a control group's limit)" if is_limited else ""
+    is_small = usable < GUEST_BYTES
     return Finding(
         "memory",
-        State.WARNING if few else State.OK,
+        State.WARNING if is_small else State.OK,
         f"{size(usable)}{limited}, {size(available)} available on the machine",
-        "little for torch and candidates side by side: run few instances" if few else "",
+        "too small for torch and several candidates at a time: run few instances" if is_small else "",
     )
 
 
 def meminfo(file: Path) -> dict[str, int]:
-    """Figures of `/proc/meminfo` in bytes (proc(5): they stand in KiB); empty where there is none."""
+    """Return the figures of `/proc/meminfo` in bytes; empty if the file is missing. The file has KiB, see proc(5)."""
     try:
         lines = file.read_text(encoding="ascii").splitlines()
     except OSError:
@@ -67,7 +67,7 @@ def meminfo(file: Path) -> dict[str, int]:
 
 
 def cpu_quota(group: Path) -> float | None:
-    """Cores that a control group (version 2) grants; `None` without a limit."""
+    """Return the cores that a control group (version 2) grants; `None` without a limit."""
     try:
         granted, period = (group / "cpu.max").read_text(encoding="ascii").split()
         return None if granted == "max" else int(granted) / int(period)
@@ -76,7 +76,7 @@ def cpu_quota(group: Path) -> float | None:
 
 
 def memory_limit(group: Path) -> int | None:
-    """Bytes that a control group (version 2) grants; `None` without a limit."""
+    """Return the bytes that a control group (version 2) grants; `None` without a limit."""
     try:
         return int((group / "memory.max").read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -84,21 +84,21 @@ def memory_limit(group: Path) -> int | None:
 
 
 def gpu(device: Device) -> Finding:
-    """One GPU: what it is, and whose peaks its times will be held against."""
-    told = f"{device.description}, {device.target}" if device.target else device.description
+    """Return a GPU with its product and the peaks for efficiency."""
+    name = f"{device.description}, {device.target}" if device.target else device.description
     product, why = product_of(device)
     if product is None:
         return Finding(
-            f"GPU {device.name}", State.OK, f"{told}; unknown product", f"no efficiency is shown: {why}"
+            f"GPU {device.name}", State.OK, f"{name}; unknown product", f"no efficiency is shown: {why}"
         )
     peak = f"{product.memory_bytes_per_s / 1e12:.4g} TB/s, {product.matrix_flops['float16'] / 1e12:.4g} TFLOP/s of float16"
-    return Finding(f"GPU {device.name}", State.OK, f"{told}; {product.name}, at most {peak}")
+    return Finding(f"GPU {device.name}", State.OK, f"{name}; {product.name}, at most {peak}")
 
 
 def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Which GPUs the drivers show, who is on them, and what follows for a run."""
-    found = [device for device in discover_devices() if device.kind != "cpu"]
-    for device in found:
+    """Yield the GPUs of the drivers, their users, and the choice of a run."""
+    devices = [device for device in discover_devices() if device.kind != "cpu"]
+    for device in devices:
         yield gpu(device)
         if device.address:
             yield telemetry(device.name, ask_once(device.address, device.kind))
@@ -107,15 +107,15 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
                 f"GPU {device.name} is",
                 State.WARNING,
                 "silent: its runtime does not answer",
-                "it judges nothing",
+                "it cannot judge",
             )
-    if found:
+    if devices:
         yield from use(environ)
     else:
         yield Finding(
             "GPUs",
             State.NOTE,
-            "none that a driver shows",
+            "none found by a driver",
             "device cpu: kernels run in Triton's interpreter and are compiled for gfx942 (MI300X) or any of --targets; "
             "speed is an estimate between two bounds, never a measurement",
         )
@@ -123,7 +123,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(
             str(AMD_NODE),
             State.WARNING,
-            "there, and not yours to open",
+            "exists, but you may not open it",
             "join the groups render and video, then log in again",
         )
     chosen = [f"{name}={environ[name]}" for name in VISIBLE if name in environ]
@@ -132,44 +132,46 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
             "visible devices",
             State.NOTE,
             ", ".join(chosen),
-            "the GPUs that a process may see are limited by these",
+            "these variables limit the visible GPUs",
         )
 
 
-def telemetry(name: str, told: StateTold) -> Finding:
-    """What a GPU tells of itself, and by what; without it times stand without clock, heat and company."""
+def telemetry(name: str, answer: StateTold) -> Finding:
+    """Return the telemetry of a GPU and its source; without it, times have no clock, temperature or other processes."""
     subject = f"telemetry {name}"
-    if not told.source:
-        follows = "times are given without clock, power, heat and other processes, and no sample can be left out for them"
-        return Finding(subject, State.WARNING, told.note, follows)
-    return Finding(subject, State.OK, f"{told.source}: {state_words(told.state)}", told.note)
+    if not answer.source:
+        follows = "times have no clock, power, temperature or other processes, and disturbed samples cannot be left out"
+        return Finding(subject, State.WARNING, answer.note, follows)
+    return Finding(subject, State.OK, f"{answer.source}: {state_words(answer.state)}", answer.note)
 
 
 def use(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether each GPU is idle and why not, and where the leases are kept."""
+    """Yield whether each GPU is idle, and the folder of the leases."""
     try:
-        found = standings(environ=environ)
+        usages = standings(environ=environ)
         kept_out = not_granted(environ)
         folder = lease_folder(environ)
     except HarnessError as error:
-        yield Finding("leases", State.WARNING, str(error), "no GPU can be judged on before that")
+        yield Finding("leases", State.WARNING, str(error), "GPUs cannot be used until this is fixed")
         return
-    for one in found:
-        unseen = f"not visible here: {one.unseen}" if one.unseen else ""
-        state = State.NOTE if one.busy else State.OK
-        yield Finding(f"GPU {one.device.name} is", state, one.busy or "idle", unseen)
+    for usage in usages:
+        unseen = f"not visible here: {usage.unseen}" if usage.unseen else ""
+        state = State.NOTE if usage.busy else State.OK
+        yield Finding(f"GPU {usage.device.name} is", state, usage.busy or "idle", unseen)
     for device in kept_out:
-        yield Finding(f"GPU {device.name} is", State.NOTE, "not one that Slurm gave this job", "never used")
-    idle = [one.device.name for one in found if not one.busy]
-    chosen = f"--devices idle means {','.join(idle)}" if idle else "no GPU is idle; --devices all shares them"
+        yield Finding(f"GPU {device.name} is", State.NOTE, "not granted to this job by Slurm", "never used")
+    idle = [usage.device.name for usage in usages if not usage.busy]
+    chosen = (
+        f"--devices idle means {','.join(idle)}" if idle else "no GPU is idle; --devices all shares busy GPUs"
+    )
     yield Finding("a run", State.OK if idle else State.NOTE, chosen)
     yield Finding(
-        "leases", State.OK, str(folder), "engines and users who are to share GPUs need the same folder"
+        "leases", State.OK, str(folder), "engines and users that share GPUs must use the same folder"
     )
 
 
 def judge(report: HarnessReport) -> Iterator[Finding]:
-    """Whether candidates can be judged here, and with which versions."""
+    """Yield whether this machine can judge candidates, and with which versions."""
     yield version("torch", report.torch)
     yield triton(report)
     if report.judges:
@@ -181,40 +183,41 @@ def judge(report: HarnessReport) -> Iterator[Finding]:
 
 
 def sandbox(report: HarnessReport) -> Iterator[Finding]:
-    """What keeps a candidate in, layer by layer, as it was applied to a guest just now."""
+    """Yield the sandbox, layer by layer, as applied to a guest just now."""
     if not report.sandbox:
-        yield Finding("layers", State.WARNING, "not known: no guest could be started", "see the judge above")
+        yield Finding(
+            "layers", State.WARNING, "not known: no guest could be started", "see the section about the judge"
+        )
     for layer in report.sandbox:
         yield sandboxed(layer)
 
 
-def version(package: str, found: str | None) -> Finding:
-    """Which version of a package is installed."""
-    if found is None:
+def version(package: str, installed: str | None) -> Finding:
+    """Return the installed version of a package."""
+    if installed is None:
         return Finding(
             package, State.WARNING, "not installed", "`make setup`, or pip install 'wavedeck[judge]'"
         )
-    return Finding(package, State.OK, found)
+    return Finding(package, State.OK, installed)
 
 
 def triton(report: HarnessReport) -> Finding:
-    """Triton's version, and whether it is one that was tested: its interpreter's internals move."""
-    found = version("triton", report.triton)
-    tested = ", ".join(report.tested_triton)
+    """Return Triton's version, and whether it is tested: the internals of its interpreter change between versions."""
     if report.triton is None:
-        return found
+        return version("triton", None)
+    tested = ", ".join(report.tested_triton)
     if report.triton.partition("+")[0] in report.tested_triton:
-        return Finding("triton", State.OK, f"{report.triton}, a version that was tested")
+        return Finding("triton", State.OK, f"{report.triton}, a tested version")
     return Finding(
         "triton",
         State.NOTE,
         f"{report.triton}; tested: {tested}",
-        "counted bytes and verdicts on device cpu rest on Triton's internals: trust them less here",
+        "counted bytes and verdicts on device cpu depend on Triton's internals: trust them less here",
     )
 
 
 def sandboxed(layer: Layer) -> Finding:
-    """One layer between a candidate and this machine, and what it means for a person when it is not there."""
+    """Return the state of a sandbox layer, and the risk without it."""
     if layer.state == "active":
         return Finding(layer.name, State.OK, f"active{f': {layer.why}' if layer.why else ''}")
     why = f"{layer.state}: {layer.why}" if layer.why else layer.state

@@ -1,4 +1,4 @@
-"""Doctor's sections about what is outside this machine or in a person's hands: models, configuration, terminal."""
+"""Sections of doctor about models, configuration and terminal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ SMALLEST = (80, 24)
 
 
 def models(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Which keys are there, by name and never by value, and which recordings."""
+    """Yield the keys that are set (by name, never by value) and the recordings."""
     present = False
     for name, provider in PROVIDERS.items():
         if environ.get(provider.key_variable, "").strip():
             present = True
             yield Finding(
-                provider.key_variable, State.OK, "set", f"--model {name}:NAME can be used, and is paid for"
+                provider.key_variable,
+                State.OK,
+                "set",
+                f"--model {name}:NAME can be used; its calls cost money",
             )
         else:
             where = " without @URL" if name in ELSEWHERE else ""
@@ -38,7 +41,7 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(
                 provider.url_variable,
                 State.WARNING,
-                "set, and not followed",
+                "set, but ignored",
                 f"write --model {name}:NAME@URL, with its key in WAVEDECK_MODEL_KEY",
             )
     has_own = bool(environ.get("WAVEDECK_MODEL_KEY", "").strip())
@@ -46,7 +49,7 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
         "WAVEDECK_MODEL_KEY",
         State.OK if has_own else State.NOTE,
         "set" if has_own else "not set",
-        "" if has_own else "models named with @URL are asked without a key, which most local servers accept",
+        "" if has_own else "models named with @URL are called without a key; most local servers accept this",
     )
     yield from _gateway(environ)
     proxies = [name for name in PROXIES if environ.get(name)]
@@ -58,18 +61,18 @@ def models(environ: Mapping[str, str]) -> Iterator[Finding]:
         "recordings",
         State.OK if names else State.WARNING,
         listed or "none found",
-        ("no key is needed for these" + ("" if present else "; `wavedeck run` plays recorded:starter"))
+        ("no key is needed for recordings" + ("" if present else "; `wavedeck run` plays recorded:starter"))
         if names
         else "the shipped recording is missing: install Wavedeck again",
     )
 
 
 def _gateway(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Headers by name and never by value, Azure's variables where any is set, and a person's own certificates."""
+    """Yield headers (by name, never by value), Azure's variables if set, and the user's own certificates."""
     try:
         headers = ", ".join(name for name, _ in extra_headers(environ))
         if headers:
-            yield Finding(HEADERS_VARIABLE, State.OK, f"sets {headers}", "sent to @URLs and to Azure alone")
+            yield Finding(HEADERS_VARIABLE, State.OK, f"sets {headers}", "sent only to @URLs and to Azure")
     except UsageProblem as error:
         yield Finding(HEADERS_VARIABLE, State.WARNING, "cannot be used", str(error))
     if environ.get(AZURE_ENDPOINT, "").strip():
@@ -85,13 +88,13 @@ def _gateway(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(
                 name,
                 State.NOTE if there else State.WARNING,
-                "set" if there else "names nothing that exists",
-                "model servers are trusted by these certificates alone",
+                "set" if there else "names a path that does not exist",
+                "only these certificates are trusted for model servers",
             )
 
 
 def recordings(own: Path) -> list[str]:
-    """Names of all recordings, shipped and a person's own."""
+    """Return the names of all recordings, shipped and the user's own."""
     return sorted(
         {
             folder.name
@@ -104,30 +107,32 @@ def recordings(own: Path) -> list[str]:
 
 
 def configuration(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether the settings can be read, and where each comes from."""
+    """Yield whether the settings can be read, and the source of each setting."""
     try:
         configured = load({}, environ=environ, folder=Path.cwd())
     except Complaint as error:
-        yield Finding("settings", State.WARNING, str(error), "commands that read settings end with this line")
+        yield Finding(
+            "settings", State.WARNING, str(error), "commands that read settings fail with this message"
+        )
         return
     for remark in configured.remarks:
         yield Finding("environment", State.WARNING, remark)
     if not configured.origins:
-        yield Finding("settings", State.OK, "none set: every default holds")
+        yield Finding("settings", State.OK, "none set: all defaults")
     for key, origin in configured.origins.items():
         yield Finding(key, State.OK, f"from {origin}")
 
 
 def terminal(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether the cockpit can be opened here, and what would make it better."""
+    """Yield whether the cockpit can be opened here, and how to improve it."""
     kind = environ.get("TERM", "")
     both = sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()
     if not both or kind in ("", "dumb"):
-        why = "standard input or output is no terminal" if not both else f"TERM is {kind or 'not set'}"
+        why = "standard input or output is not a terminal" if not both else f"TERM is {kind or 'not set'}"
         yield Finding("cockpit", State.NOTE, why, "runs are headless, replay and attach print plain text")
     else:
         yield from _screen(kind, environ)
-    encoding = locale.getpreferredencoding(False)  # the standard library's own signature
+    encoding = locale.getpreferredencoding(False)
     if encoding.lower().replace("-", "") != "utf8":
         yield Finding(
             "encoding",

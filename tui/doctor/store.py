@@ -1,4 +1,4 @@
-"""Doctor's sections about what must last: the store, and an engine that nobody watches."""
+"""Sections of doctor about the store, and about engines that run detached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOW_SPACE_BYTES = 2 << 30
 
 
 def store(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Where sessions are kept, whether that can be written, and whether it lasts."""
+    """Yield the place of the sessions, whether it is writable, and whether it is permanent."""
     home = home_from(environ)
     yield from writable(home)
     yield filesystem(home)
@@ -32,14 +32,14 @@ def store(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def nearest_folder(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
-    return next((each for each in (path, *path.parents) if each.is_dir()), Path("/"))
+    """Return the path, or the nearest existing folder above it."""
+    return next((folder for folder in (path, *path.parents) if folder.is_dir()), Path("/"))
 
 
 def writable(home: Home) -> Iterator[Finding]:
-    """Whether the home can be made, written and locked; nothing is left behind where it does not exist yet."""
+    """Yield whether the home can be made, written and locked. Leaves no file or folder behind."""
     folder = nearest_folder(home.root)
-    made = "" if folder == home.root else ", made at the first run"
+    note = "" if folder == home.root else ", made at the first run"
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".wavedeck-doctor-") as file:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,85 +52,88 @@ def writable(home: Home) -> Iterator[Finding]:
             "nothing can run; set WAVEDECK_HOME to a folder you may write",
         )
         return
-    yield Finding("home", State.OK, f"{home.root}, writable{made}")
+    yield Finding("home", State.OK, f"{home.root}, writable{note}")
 
 
 def filesystem(home: Home) -> Finding:
-    """What kind of file system the home lies on, and whether it outlives this machine's run."""
+    """Return the file system of the home, and whether it survives the end of this machine."""
     mount = mount_of(home.root)
     if mount is None:
         return Finding(
-            "file system", State.NOTE, "the kernel does not tell which", "see that it outlives this machine"
+            "file system",
+            State.NOTE,
+            "unknown: the kernel does not report it",
+            "make sure that it outlives this machine",
         )
-    found = f"{mount.filesystem}, mounted on {mount.point}"
+    place = f"{mount.filesystem}, mounted on {mount.point}"
     risk = home_risk(home.root)
     if risk is None:
-        return Finding("file system", State.OK, found)
-    lasts = mount.filesystem in NETWORK_FILESYSTEMS
-    return Finding("file system", State.NOTE if lasts else State.WARNING, found, risk)
+        return Finding("file system", State.OK, place)
+    is_permanent = mount.filesystem in NETWORK_FILESYSTEMS
+    return Finding("file system", State.NOTE if is_permanent else State.WARNING, place, risk)
 
 
 def space(home: Home) -> Finding:
-    """Room that is left."""
+    """Return the free space."""
     free = shutil.disk_usage(nearest_folder(home.root)).free
     if free < LOW_SPACE_BYTES:
         return Finding(
             "free space",
             State.WARNING,
             size(free),
-            "a full disk stops an engine (it can be resumed); make room",
+            "a full disk stops an engine (the session can be resumed); free some space",
         )
     return Finding("free space", State.OK, size(free))
 
 
 def git() -> Finding:
-    """Whether git is there; the store is written through it."""
+    """Return the version of git; the store needs git."""
     path = shutil.which("git")
     if path is None:
-        return Finding("git", State.WARNING, "not found", "no session can be kept; install git")
+        return Finding("git", State.WARNING, "not found", "no session can be stored; install git")
     done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
     return Finding(
         "git",
         State.OK,
-        f"{done.stdout.strip().removeprefix('git version ') or 'of unknown version'} at {path}",
+        f"{done.stdout.strip().removeprefix('git version ') or 'unknown version'} at {path}",
     )
 
 
 def sessions(home: Home) -> Finding:
-    """What the store holds."""
+    """Return the number of sessions by state."""
     from sessions.catalog import list_sessions
 
     try:
-        known = list_sessions(home)
+        infos = list_sessions(home)
     except SessionsError as error:
         return Finding("sessions", State.WARNING, str(error))
-    if not known:
+    if not infos:
         return Finding("sessions", State.OK, "none yet", "begin with: wavedeck run")
-    states = [each.state for each in known]
+    states = [info.state for info in infos]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     return Finding("sessions", State.OK, counts)
 
 
 def detached(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """What would end an engine after its person left."""
+    """Yield what may end an engine after its user logs out."""
     home = home_from(environ).root
     yield sockets(environ)
-    # What the home's file system means stands under the store already.
+    # The section about the store already reports the risk of the home's file system.
     risks = [risk for risk in detach_risks(home, environ=environ) if risk != home_risk(home)]
     for risk in risks:
         yield Finding("after you leave", State.WARNING, risk)
     if not risks:
-        yield Finding("after you leave", State.OK, "nothing known here ends an engine when you log out")
+        yield Finding("after you leave", State.OK, "no known risk: engines keep running when you log out")
 
 
 def sockets(environ: Mapping[str, str]) -> Finding:
-    """Where engines listen."""
+    """Return the folder of the engines' sockets."""
     folder = socket_place(environ)
     if not os.access(nearest_folder(folder), os.W_OK):
         return Finding(
             "sockets",
             State.WARNING,
             f"{folder} cannot be made",
-            "engines cannot be commanded; unset XDG_RUNTIME_DIR",
+            "engines cannot receive commands; unset XDG_RUNTIME_DIR",
         )
     return Finding("sockets", State.OK, f"{folder}")

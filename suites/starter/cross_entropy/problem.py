@@ -7,18 +7,20 @@ import torch
 TAIL = 64
 CONFIDENT = 16.0
 FEW, LIKELY = 5, 10.0
-"""Classes that share nearly all of a row's mass, as a language model gives it, and about how large their logits are."""
+"""In a confident row: number of classes with nearly all of the probability, and the size of their logits."""
 
 
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Standard normal logits, those at the end of the last row 2 or more; random labels, of several rows the last one's being the last class. In a
-    quarter of the rows, drawn which, a few logits are far above the others, and in one of several rows that of the label, so that its
-    loss is next to nothing.
+    """Standard normal logits and random labels, with special rows.
 
-    One of those at the end is an outlier in every outlier case: 100 or more, where exp overflows float32, so that a kernel without
-    max-subtraction is wrong whatever the seed.
+    At the end of the last row the logits are 2 or more, and its label is the last class (if there are several rows). In a
+    random quarter of the rows a few logits are far above the others. In one of several rows such a logit is the label's, so
+    that the loss is almost 0.
+
+    An outlier case always has an outlier at the end of the last row: 100 or more, where exp overflows float32. A kernel
+    without max-subtraction is then wrong for every seed.
     """
     rows, classes = sizes["rows"], sizes["classes"]
     logits = torch.randn(rows, classes, generator=generator)

@@ -1,4 +1,4 @@
-"""What `flip` asks of any device."""
+"""Cost model of `flip`."""
 
 from suites import Cost, item_bytes
 

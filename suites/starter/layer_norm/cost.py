@@ -1,10 +1,10 @@
-"""What `layer_norm` asks of any device."""
+"""Cost model of `layer_norm`."""
 
 from suites import Cost, item_bytes
 
 
 def cost(sizes: dict[str, int], dtype: str) -> Cost:
-    """Seven operations an element; the matrix read and written once, weight and bias read once.
+    """Seven operations per element; the matrix read and written once, weight and bias read once.
 
     Mean: an addition. Variance: a subtraction and a multiply-add. Result: two multiplications and an addition.
     """

@@ -5,20 +5,20 @@ from __future__ import annotations
 import torch
 
 ROWS = ((3e-3, 0.0), (1.0, 100.0), (1.0, 0.0))
-"""Spread and mean that rows have, in any order: a variance of about `eps`, so that leaving `eps` out shows; a mean, of either sign, so far from zero for
-the spread that mean(x**2) - mean**2 has no digits left in float32; and neither."""
+"""Spread and mean of rows, in random order. A variance of about `eps` reveals a kernel without `eps`. A mean far from zero
+(with either sign) leaves mean(x**2) - mean**2 no correct digits in float32. The third kind is plain."""
 
 SHORT = 2
-"""Columns of which a spread means nothing."""
+"""Number of columns below which a spread is not meaningful."""
 
 
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Normal values with the spread and mean of `ROWS`, as many rows of each, drawn which; weights around 1, biases around 0.
+    """Normal values with the spreads and means of `ROWS`, equally many rows of each kind; weights around 1, biases around 0.
 
-    Rows far from zero have their spread exactly: a few values can lie so close together by chance that no float32 mean is good enough.
-    The shortest stay around zero.
+    Rows far from zero get exactly their spread: by chance, few values could lie so close together that no float32 mean is
+    accurate enough. The shortest rows stay around zero.
     """
     rows, columns = sizes["rows"], sizes["columns"]
     x = torch.randn(rows, columns, generator=generator)

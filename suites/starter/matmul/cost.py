@@ -1,4 +1,4 @@
-"""What `matmul` asks of any device."""
+"""Cost model of `matmul`."""
 
 from suites import Cost, item_bytes
 

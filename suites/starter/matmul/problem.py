@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 PARTIAL_SUM = 256.0
-"""What the sum over the first half of `k` is expected to reach; the second half takes it back."""
+"""Expected sum over the first half of `k`; the second half cancels it."""
 
 
 def make_inputs(
@@ -13,8 +13,8 @@ def make_inputs(
 ) -> dict[str, torch.Tensor]:
     """Standard normal values with a drift: up over the first half of `k`, down over the second.
 
-    The drift makes partial sums much larger than many results. In float16 they are 0.125 apart or more, so an accumulator
-    in float16 is told from one in float32 at any `k`.
+    The drift makes partial sums much larger than many results. Near such sums, float16 values are at least 0.125 apart, so
+    the judge detects a float16 accumulator at any `k`.
     """
     m, n, k = sizes["m"], sizes["n"], sizes["k"]
     a = torch.randn(m, k, generator=generator)

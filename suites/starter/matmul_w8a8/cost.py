@@ -1,4 +1,4 @@
-"""What `matmul_w8a8` asks of any device."""
+"""Cost model of `matmul_w8a8`."""
 
 from suites import Cost, item_bytes
 
@@ -6,7 +6,7 @@ from suites import Cost, item_bytes
 def cost(sizes: dict[str, int], dtype: str) -> Cost:
     """An int8 multiply-add for each of m, n, k; activations, weights and scales read, the result written.
 
-    Quantizing and scaling back are left out: they grow with m * k and m * n only.
+    Quantizing and scaling back are not counted: they grow only with m * k and m * n.
     """
     m, n, k = sizes["m"], sizes["n"], sizes["k"]
     read = m * k * item_bytes(dtype) + n * k * item_bytes("int8") + n * item_bytes("float32")

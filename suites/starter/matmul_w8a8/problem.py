@@ -7,13 +7,13 @@ import torch
 LEVELS = 127
 """Largest magnitude of a quantized value."""
 TIE = 1e-4
-"""Half steps from a tie within which float32 may round to it."""
+"""Distance from a tie, in half steps, at which float32 may round to the tie."""
 
 
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Normal activations whose rows differ in scale by up to sixteen, one row of zeros among them; results around 1."""
+    """Normal activations with row scales that differ by up to sixteen, and one row of zeros; results around 1."""
     m, n, k = sizes["m"], sizes["n"], sizes["k"]
     row_scale = torch.exp2(4 * torch.rand(m, 1, generator=generator) - 2)
     x = torch.randn(m, k, generator=generator) * row_scale
@@ -26,17 +26,17 @@ def make_inputs(
 
 
 def settle_inputs(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Without ties, also where an outlier has changed what a step of its row is."""
+    """Remove ties again, because an outlier changes the step of its row."""
     return inputs | {"x": without_ties(inputs["x"])}
 
 
 def probe_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Rows whose products change by much when a step of the contract is left out; no value is near a tie.
+    """Rows with products that change much if a kernel leaves out a step of the contract; no value is near a tie.
 
-    In turn: one value so large that all others round to 0; values just below and above the middle between two steps, where
-    truncating errs by half a step each; and values at both limits of the clamp.
+    The rows are of three kinds, in turn. One value is so large that all others round to 0. Values just below and above the
+    middle between two steps show truncation, which errs by half a step each. Values lie at both limits of the clamp.
     """
     inputs = make_inputs(sizes, dtype, generator)
     m, k = inputs["x"].shape
@@ -54,17 +54,17 @@ def probe_inputs(
 def without_ties(x: torch.Tensor) -> torch.Tensor:
     """The same values, slightly smaller where a quotient would lie half-way between two steps.
 
-    A tie may go either way, so that right kernels would differ by a step: too much where an output is small, and in rows
-    whose largest significand is a multiple of 127, up to a sixteenth of whose values are ties.
+    A tie may round up or down, so correct kernels would differ by a step: too much for a small output. If the largest
+    significand of a row is a multiple of 127, up to a sixteenth of the row would be ties.
     """
     largest = x.double().abs().amax(dim=-1, keepdim=True)
     half_steps = x.double().abs() * (2 * LEVELS) / torch.where(largest == 0, 1.0, largest)
-    # By several units in the last place of float16, and by less than half a step: the smaller value is no tie.
+    # Smaller by several units in the last place of float16 and by less than half a step: no tie any more.
     return torch.where((half_steps % 2 - 1).abs() < TIE, x * 0.9965, x)
 
 
 def oracle(x: torch.Tensor, weight_int8: torch.Tensor, weight_scale: torch.Tensor) -> torch.Tensor:
-    """The contract step by step: scales in float64, the product exact (float64 holds every sum), the result in float64."""
+    """The contract step by step: scales and result in float64, the product exact, because float64 holds every sum."""
     wide = x.double()
     scale = wide.abs().amax(dim=-1, keepdim=True) / LEVELS
     steps = wide / torch.where(scale == 0, 1.0, scale)

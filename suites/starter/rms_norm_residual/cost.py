@@ -1,10 +1,10 @@
-"""What `rms_norm_residual` asks of any device."""
+"""Cost model of `rms_norm_residual`."""
 
 from suites import Cost, item_bytes
 
 
 def cost(sizes: dict[str, int], dtype: str) -> Cost:
-    """Five operations an element; two matrices read, two written, the weight read once.
+    """Five operations per element; two matrices read, two written, the weight read once.
 
     Sum: an addition. Mean square: a multiply-add. Result: two multiplications.
     """

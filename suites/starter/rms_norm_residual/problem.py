@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 
 ROW_SCALES = (1e-3, 1.0, 0.0, 1.0)
-"""Scales that rows have, in any order: a mean square of about `eps`, so that leaving `eps` out shows; plain ones; and zeros."""
+"""Scales of rows, in random order. A mean square of about `eps` reveals a kernel without `eps`; others are plain or zero."""
 
 
 def make_inputs(
     sizes: dict[str, int], dtype: torch.dtype, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Normal values at the scales of `ROW_SCALES`, as many rows at each, drawn which; weights around 1."""
+    """Normal values at the scales of `ROW_SCALES`, equally many rows at each scale; weights around 1."""
     rows, columns = sizes["rows"], sizes["columns"]
     x = torch.randn(rows, columns, generator=generator)
     residual = torch.randn(rows, columns, generator=generator)
@@ -27,7 +27,7 @@ def make_inputs(
 def oracle(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Normalized sum and sum, in float64."""
+    """The normalized sum and the sum, in float64."""
     total = x.double() + residual.double()
     mean_square = total.square().mean(dim=-1, keepdim=True)
     return total / torch.sqrt(mean_square + eps) * weight.double(), total

@@ -12,8 +12,8 @@ def make_inputs(
 ) -> dict[str, torch.Tensor]:
     """Standard normal logits; those at the end of the last row are 2 or more.
 
-    One of them is an outlier in every outlier case: 100 or more, where exp overflows float32, so that a softmax without
-    max-subtraction is wrong whatever the seed.
+    An outlier case always has an outlier there: 100 or more, where exp overflows float32. A softmax without max-subtraction
+    is then wrong for every seed.
     """
     x = torch.randn(sizes["rows"], sizes["columns"], generator=generator)
     tail = x[-1, -TAIL:]

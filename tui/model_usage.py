@@ -1,4 +1,4 @@
-"""Which models a session asked, as whom, and what that took."""
+"""Calls, tokens and cost of a session, by role and model."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from sessions.state import CallState
 from .plain import UNKNOWN, Column, count, money, table
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """One role's calls of one model."""
+class ModelUsage(msgspec.Struct, frozen=True):
+    """Calls of one model in one role. Counts cover finished calls only."""
 
     role: str
     model: str
     calls: int
-    """Finished ones; only these have counts."""
+    """Finished calls."""
     failed: int
     input_tokens: int
     cached_tokens: int
     cache_write_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """Of the calls with a known price; `None` where there is none."""
+    """Sum over the calls with a known price; `None` if no price is known."""
     unpriced_calls: int
     own_temperature: bool
-    """Whether a call went without a temperature because the model refuses one."""
+    """True if a call set no temperature because the model refuses one."""
 
 
-def asked(state: SessionState) -> list[Asked]:
-    """One for each role and model, in the order in which they were first asked."""
+def model_usage(state: SessionState) -> list[ModelUsage]:
+    """Return one entry for each role and model, in the order of their first calls."""
     calls: dict[tuple[str, str], list[CallState]] = {}
     for attempt in state.attempts():
         for call in attempt.calls:
             calls.setdefault((call.role.value, call.model), []).append(call)
-    return [_summed(role, model, each) for (role, model), each in calls.items()]
+    return [_sum_calls(role, model, group) for (role, model), group in calls.items()]
 
 
-def _summed(role: str, model: str, calls: Sequence[CallState]) -> Asked:
+def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
     finished = [call for call in calls if call.finished]
     costs = [call.cost_usd for call in finished if call.cost_usd is not None]
-    return Asked(
+    return ModelUsage(
         role=role,
         model=model,
         calls=len(finished),
@@ -58,8 +58,8 @@ def _summed(role: str, model: str, calls: Sequence[CallState]) -> Asked:
     )
 
 
-def asked_table(found: Sequence[Asked]) -> str:
-    """The same for people."""
+def usage_table(usages: Sequence[ModelUsage]) -> str:
+    """Return the usage as a plain table."""
     columns = [
         Column("role", keep=True),
         Column("model", keep=True),
@@ -72,17 +72,21 @@ def asked_table(found: Sequence[Asked]) -> str:
     ]
     rows = [
         (
-            each.role,
-            each.model,
-            str(each.calls),
-            count(each.input_tokens),
-            count(each.cached_tokens),
-            count(each.output_tokens),
-            UNKNOWN
-            if each.cost_usd is None
-            else money(each.cost_usd) + (f" + {each.unpriced_calls} unpriced" if each.unpriced_calls else ""),
-            "its own" if each.own_temperature else UNKNOWN,
+            usage.role,
+            usage.model,
+            str(usage.calls),
+            count(usage.input_tokens),
+            count(usage.cached_tokens),
+            count(usage.output_tokens),
+            _cost(usage),
+            "the model's own" if usage.own_temperature else UNKNOWN,
         )
-        for each in found
+        for usage in usages
     ]
     return table(columns, rows)
+
+
+def _cost(usage: ModelUsage) -> str:
+    if usage.cost_usd is None:
+        return UNKNOWN
+    return money(usage.cost_usd) + (f" + {usage.unpriced_calls} unpriced" if usage.unpriced_calls else "")

@@ -1,4 +1,4 @@
-"""The table of an ablation: what each row has to show over its instances, and what each module adds."""
+"""Report of an ablation: the figures of each row, and the share of solved instances that each module adds."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NOT_RUN = "not run"
 FAILED = "failed"
 
 
-class ToldRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of an ablation; shares are 0 to 1, unknown is `None`. A sample is one instance, over all tasks."""
+class ReportRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of an ablation, over all its tasks. A sample is one instance; shares are 0 to 1; `None` means unknown."""
 
     row: int
     knowledge: bool
@@ -39,41 +39,41 @@ class ToldRow(msgspec.Struct, frozen=True, kw_only=True):
     state: str = NOT_RUN
     """`finished`, `running`, `stopped`, `crashed`, `failed` or `not run`."""
     why: str = ""
-    """Of a row that did not finish."""
+    """Why the row did not finish."""
     instances: int = 0
-    """With a counted verdict."""
+    """Instances with a counted verdict."""
     called: int = 0
     """Instances with an attempt that imports and runs."""
     correct: int = 0
     """Instances with a correct attempt."""
     confirmed: int | None = None
-    """Instances with a confirmed attempt; `None` where nothing was examined."""
+    """Instances with a confirmed attempt; `None` if no exam ran."""
     call_accuracy: float | None = None
     execution_accuracy: float | None = None
     execution_low: float | None = None
-    """95 %, by Wilson."""
+    """Lower end of Wilson's 95 % interval."""
     execution_high: float | None = None
     attempts: int = 0
-    """Judged and counted ones."""
+    """Attempts with a counted verdict."""
     attempts_correct: int = 0
     uncounted: int = 0
-    """Judged ones that metrics leave out."""
+    """Judged attempts that the metrics leave out."""
     timed: int = 0
-    """Instances whose best correct attempt was timed."""
+    """Instances with a timed best attempt."""
     speedup_mean: float | None = None
-    """Over those."""
+    """Over the timed instances."""
     speedup_geomean: float | None = None
     against: str = ""
-    """What those are against, by name; empty where nothing was timed."""
+    """Names of the timing baselines; empty if nothing was timed."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     ended_early: dict[str, int] = {}
-    """How many instances ended before their method was done, by reason."""
+    """Number of instances that ended before their method was done, by reason."""
 
 
-class ToldContribution(msgspec.Struct, frozen=True, kw_only=True):
-    """What a module adds to the share of instances that are solved, -1 to 1; `None` where a row is not finished."""
+class ReportContribution(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of solved instances that a module adds, -1 to 1; `None` if one of its rows is not finished."""
 
     module: str
     to: str
@@ -81,38 +81,42 @@ class ToldContribution(msgspec.Struct, frozen=True, kw_only=True):
     row_off: int
     difference: float | None = None
     low: float | None = None
-    """95 %, by Newcombe."""
+    """Lower end of Newcombe's 95 % interval."""
     high: float | None = None
     resolved: bool = False
-    """Whether the interval excludes 0."""
+    """True if the interval excludes 0."""
 
 
-class ToldAblation(msgspec.Struct, frozen=True, kw_only=True):
-    """An ablation as JSON has it."""
+class AblationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """An ablation as `ablate --json` prints it."""
 
     schema: int = 1
     ablation: str
     method: str
     options: str
-    """Of all rows, those that are not the usual ones, in words."""
+    """Method options of all rows that differ from the defaults, in words."""
     model: str
     tasks: tuple[str, ...]
     instances: int
-    """Of each task and row."""
+    """Instances of each task in each row."""
     iterations: int
     seed: int
     devices: tuple[str, ...]
-    rows: tuple[ToldRow, ...]
-    contributions: tuple[ToldContribution, ...]
+    rows: tuple[ReportRow, ...]
+    contributions: tuple[ReportContribution, ...]
 
 
-def told_ablation(
+def ablation_report(
     ablation: Ablation,
     states: Mapping[int, SessionState],
     standings: Mapping[int, Standing],
     failed: Mapping[int, str],
-) -> ToldAblation:
-    """The ablation from the states of its rows' sessions, by number; `failed` says why rows did not start or go on."""
+) -> AblationReport:
+    """
+    Build the report from the sessions of the rows. All mappings are keyed by row number.
+
+    `failed` holds the reason for each row that could not start or resume.
+    """
     plan = ablation.checked
     rows = tuple(
         _row(
@@ -125,7 +129,7 @@ def told_ablation(
         for row in ROWS
     )
     by_number = {row.row: row for row in rows}
-    return ToldAblation(
+    return AblationReport(
         ablation=ablation.name,
         method=plan.method,
         options=option_words(plan.options),
@@ -137,16 +141,16 @@ def told_ablation(
         devices=plan.devices,
         rows=rows,
         contributions=tuple(
-            _contribution(each.module, each.to, by_number[each.on], by_number[each.off])
-            for each in CONTRIBUTIONS
+            _contribution(pair.module, pair.to, by_number[pair.on], by_number[pair.off])
+            for pair in CONTRIBUTIONS
         ),
     )
 
 
 def _row(
     number: int, without: Sequence[str], state: SessionState | None, standing: Standing | None, failed: str
-) -> ToldRow:
-    blank = ToldRow(
+) -> ReportRow:
+    blank = ReportRow(
         row=number,
         knowledge="knowledge" not in without,
         one_shot="one-shot" not in without,
@@ -158,16 +162,18 @@ def _row(
     if state is None:
         return blank
     instances = list(state.instances.values())
-    judged = [(each, _verdicts(each)) for each in instances]
-    sampled = [(each, verdicts) for each, verdicts in judged if verdicts]
-    solved = [each for each, verdicts in sampled if Verdict.CORRECT in verdicts]
-    called = sum(_called(each) for each, _ in sampled)
-    bests = [best.evaluation for each in solved if (best := best_of(each.attempts)) and best.evaluation]
+    judged = [(instance, _counted_verdicts(instance)) for instance in instances]
+    sampled = [(instance, verdicts) for instance, verdicts in judged if verdicts]
+    solved = [instance for instance, verdicts in sampled if Verdict.CORRECT in verdicts]
+    called = sum(_called(instance) for instance, _ in sampled)
+    bests = [
+        best.evaluation for instance in solved if (best := best_of(instance.attempts)) and best.evaluation
+    ]
     attempts = state.attempts()
-    evaluations = [each.evaluation for each in attempts if each.evaluation is not None]
-    counted = [each for each in evaluations if each.verdict.counted]
+    evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
+    counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
     interval = wilson_interval(len(solved), len(sampled))
-    costs = [each.cost_usd for each in attempts if each.cost_usd is not None]
+    costs = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
     return msgspec.structs.replace(
         blank,
         session=state.started.session if state.started else None,
@@ -181,51 +187,55 @@ def _row(
         execution_low=interval[0] if interval else None,
         execution_high=interval[1] if interval else None,
         attempts=len(counted),
-        attempts_correct=sum(each.verdict is Verdict.CORRECT for each in counted),
+        attempts_correct=sum(evaluation.verdict is Verdict.CORRECT for evaluation in counted),
         uncounted=len(evaluations) - len(counted),
-        timed=sum(each.speedup is not None for each in bests),
+        timed=sum(best.speedup is not None for best in bests),
         speedup_mean=speedup_mean(bests),
         speedup_geomean=speedup_geomean(bests),
         against=", ".join(
-            dict.fromkeys(one.against for each in bests for one in each.latency if one.against)
+            dict.fromkeys(latency.against for best in bests for latency in best.latency if latency.against)
         ),
-        input_tokens=known_sum([each.usage.input_tokens for each in attempts]),
-        output_tokens=known_sum([each.usage.output_tokens for each in attempts]),
+        input_tokens=known_sum([attempt.usage.input_tokens for attempt in attempts]),
+        output_tokens=known_sum([attempt.usage.output_tokens for attempt in attempts]),
         cost_usd=sum(costs) if costs else None,
         ended_early=dict(
-            Counter(each.finished for each in instances if each.finished and each.finished not in METHOD_DONE)
+            Counter(
+                instance.finished
+                for instance in instances
+                if instance.finished and instance.finished not in METHOD_DONE
+            )
         ),
     )
 
 
-def _verdicts(instance: InstanceState) -> list[Verdict]:
-    """Those that count."""
-    return [each.verdict for each in instance.attempts if each.verdict is not None and each.verdict.counted]
+def _counted_verdicts(instance: InstanceState) -> list[Verdict]:
+    verdicts = (attempt.verdict for attempt in instance.attempts)
+    return [verdict for verdict in verdicts if verdict is not None and verdict.counted]
 
 
 def _called(instance: InstanceState) -> bool:
     return any(
-        each.evaluation.call
-        for each in instance.attempts
-        if each.evaluation and each.evaluation.verdict.counted
+        attempt.evaluation.call
+        for attempt in instance.attempts
+        if attempt.evaluation and attempt.evaluation.verdict.counted
     )
 
 
 def _confirmed(instances: Sequence[InstanceState]) -> int | None:
-    said = [{each.confirmation for each in instance.attempts} for instance in instances]
-    if not any(words - {Confirmation.NOT_EXAMINED} for words in said):
+    by_instance = [{attempt.confirmation for attempt in instance.attempts} for instance in instances]
+    if not any(confirmations - {Confirmation.NOT_EXAMINED} for confirmations in by_instance):
         return None
-    return sum(Confirmation.CONFIRMED in words for words in said)
+    return sum(Confirmation.CONFIRMED in confirmations for confirmations in by_instance)
 
 
-def _contribution(module: str, to: str, on: ToldRow, off: ToldRow) -> ToldContribution:
+def _contribution(module: str, to: str, on: ReportRow, off: ReportRow) -> ReportContribution:
     interval = None
     if on.state == off.state == Standing.FINISHED:
         interval = difference_interval((on.correct, on.instances), (off.correct, off.instances))
     if interval is None or on.execution_accuracy is None or off.execution_accuracy is None:
-        return ToldContribution(module=module, to=to, row_on=on.row, row_off=off.row)
+        return ReportContribution(module=module, to=to, row_on=on.row, row_off=off.row)
     low, high = interval
-    return ToldContribution(
+    return ReportContribution(
         module=module,
         to=to,
         row_on=on.row,
@@ -271,8 +281,8 @@ SESSION_HEADS = (
 )
 
 
-def row_cells(row: ToldRow) -> tuple[str, ...]:
-    """A row of the table."""
+def row_cells(row: ReportRow) -> tuple[str, ...]:
+    """Return the cells of a row, in the order of `ROW_HEADS`."""
     marks = ("on" if on else "off" for on in (row.knowledge, row.one_shot, row.optimizer, row.reflection))
     left_out = f" (+{row.uncounted})" if row.uncounted else ""
     interval = (
@@ -297,101 +307,100 @@ def row_cells(row: ToldRow) -> tuple[str, ...]:
     )
 
 
-def contribution_cells(each: ToldContribution) -> tuple[str, ...]:
-    """A module's row."""
-    rows = f"{each.row_on} - {each.row_off}"
-    if each.difference is None or each.low is None or each.high is None:
-        return each.module, each.to, rows, UNKNOWN, UNKNOWN, "not known yet"
-    said = f"{points(each.low)} to {points(each.high)}"
-    return each.module, each.to, rows, points(each.difference), said, "" if each.resolved else "not resolved"
+def contribution_cells(contribution: ReportContribution) -> tuple[str, ...]:
+    """Return the cells of a module, in the order of `CONTRIBUTION_HEADS`."""
+    module, added_to = contribution.module, contribution.to
+    rows = f"{contribution.row_on} - {contribution.row_off}"
+    if contribution.difference is None or contribution.low is None or contribution.high is None:
+        return module, added_to, rows, UNKNOWN, UNKNOWN, "not known yet"
+    interval = f"{points(contribution.low)} to {points(contribution.high)}"
+    remark = "" if contribution.resolved else "not resolved"
+    return module, added_to, rows, points(contribution.difference), interval, remark
 
 
 def points(difference: float) -> str:
-    """A difference of shares in percentage points, with its sign."""
+    """Return a difference of shares in percentage points, with its sign."""
     return f"{100 * difference:+.0f}"
 
 
-def session_cells(row: ToldRow) -> tuple[str, ...]:
-    """Where a row can be looked at."""
+def session_cells(row: ReportRow) -> tuple[str, ...]:
+    """Return the session of a row and its state, in the order of `SESSION_HEADS`."""
     early = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in row.ended_early.items())
     remark = "; ".join(part for part in (row.why, f"ended early: {early}" if early else "") if part)
     return str(row.row), row.session or UNKNOWN, row.state, remark or UNKNOWN
 
 
-def legend(told: ToldAblation) -> list[str]:
-    """What the figures are, and what they are not."""
+def legend(report: AblationReport) -> list[str]:
+    """Return the lines that explain the figures and their limits."""
     lines = [
-        "n: instances with a verdict that counts. call, exec: share of them with an attempt that runs, that is correct.",
-        "95 %: Wilson's interval of exec; of a difference of exec, in points, Newcombe's. One that holds 0 resolves nothing.",
-        "Attempts: correct ones of those judged. Verdicts are of the open cases; intervals are about these tasks alone.",
+        "n: instances with a counted verdict. call, exec: shares of n with an attempt that runs, and with a correct attempt.",
+        "95 %: Wilson's interval of exec. For a difference of exec, in points: Newcombe's; it resolves nothing if it contains 0.",
+        "attempts: correct / judged. Verdicts are from the open cases; the intervals hold for these tasks alone.",
     ]
-    partial = [str(row.row) for row in told.rows if row.instances and row.state != Standing.FINISHED]
+    partial = [str(row.row) for row in report.rows if row.instances and row.state != Standing.FINISHED]
     if partial:
-        lines.append(f"Not finished, with the figures of what is there: row {', '.join(partial)}.")
-    correct = sum(row.correct for row in told.rows)
-    timed = sum(row.timed for row in told.rows)
+        lines.append(f"Not finished, figures so far: row {', '.join(partial)}.")
+    correct = sum(row.correct for row in report.rows)
+    timed = sum(row.timed for row in report.rows)
     if correct and not timed:
-        lines.append(f"No speedups: nothing is timed on device {', '.join(told.devices)}.")
+        lines.append(f"No speedups: nothing is timed on device {', '.join(report.devices)}.")
     elif timed < correct:
-        lines.append(
-            f"Speedups are of the {timed} of {correct} solved instances whose best attempt was timed."
-        )
-    names = list(dict.fromkeys(row.against for row in told.rows if row.against))
+        lines.append(f"Speedups cover the {timed} of {correct} solved instances with a timed best attempt.")
+    names = list(dict.fromkeys(row.against for row in report.rows if row.against))
     if names:
         lines.append(f"Speedups are against {', '.join(names)}.")
-    if told.model.startswith("recorded:"):
+    if report.model.startswith("recorded:"):
         lines.append("Tokens are as recorded; nothing was spent.")
     return lines
 
 
-def heading(told: ToldAblation) -> str:
-    """What was run, in one line."""
-    tasks = ", ".join(map(short_task, told.tasks))
-    options = f" ({told.options})" if told.options else ""
+def heading(report: AblationReport) -> str:
+    """Return the plan of the ablation on one line."""
+    tasks = ", ".join(map(short_task, report.tasks))
+    options = f" ({report.options})" if report.options else ""
     return (
-        f"{told.ablation}: {told.method}{options} with {told.model} on {', '.join(told.devices)}, seed {told.seed}; "
-        f"{tasks}; instances {told.instances}, iterations {told.iterations}"
+        f"{report.ablation}: {report.method}{options} with {report.model} on {', '.join(report.devices)}, "
+        f"seed {report.seed}; {tasks}; instances {report.instances}, iterations {report.iterations}"
     )
 
 
-def as_table(told: ToldAblation) -> str:
-    """Rows, modules and sessions, one table below the other."""
+def as_table(report: AblationReport) -> str:
+    """Return plain tables of rows, modules and sessions, with the legend below."""
     parts = [
-        wrapped(heading(told)),
-        table(ROW_HEADS, [row_cells(row) for row in told.rows], indent=2),
-        table(CONTRIBUTION_HEADS, [contribution_cells(each) for each in told.contributions], indent=2),
-        table(SESSION_HEADS, [session_cells(row) for row in told.rows], indent=2),
-        wrapped("\n".join(legend(told))),
+        wrapped(heading(report)),
+        table(ROW_HEADS, [row_cells(row) for row in report.rows], indent=2),
+        table(CONTRIBUTION_HEADS, list(map(contribution_cells, report.contributions)), indent=2),
+        table(SESSION_HEADS, [session_cells(row) for row in report.rows], indent=2),
+        wrapped("\n".join(legend(report))),
     ]
     return "\n\n".join(parts)
 
 
-def as_markdown(told: ToldAblation) -> str:
-    """The same as GitHub's Markdown."""
+def as_markdown(report: AblationReport) -> str:
+    """Return the same tables in GitHub's Markdown."""
     parts = [
-        f"### {told.ablation}",
-        heading(told),
-        markdown_table(ROW_HEADS, [row_cells(row) for row in told.rows]),
-        markdown_table(CONTRIBUTION_HEADS, [contribution_cells(each) for each in told.contributions]),
-        markdown_table(SESSION_HEADS, [session_cells(row) for row in told.rows]),
-        *legend(told),
+        f"### {report.ablation}",
+        heading(report),
+        markdown_table(ROW_HEADS, [row_cells(row) for row in report.rows]),
+        markdown_table(CONTRIBUTION_HEADS, list(map(contribution_cells, report.contributions))),
+        markdown_table(SESSION_HEADS, [session_cells(row) for row in report.rows]),
+        *legend(report),
     ]
     return "\n\n".join(parts)
 
 
-def as_csv(told: ToldAblation) -> str:
-    """Every field of every row; unknown is an empty cell."""
+def as_csv(report: AblationReport) -> str:
+    """Return every field of every row as CSV; an unknown value is an empty cell."""
     page = io.StringIO()
     writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(("ablation", "method", "model", *ToldRow.__struct_fields__))
-    for row in told.rows:
+    writer.writerow(("ablation", "method", "model", *ReportRow.__struct_fields__))
+    for row in report.rows:
         values = [
             "; ".join(f"{number} {reason}" for reason, number in value.items())
             if isinstance(value, dict)
             else value
             for value in msgspec.structs.astuple(row)
         ]
-        writer.writerow(
-            (told.ablation, told.method, told.model, *("" if value is None else value for value in values))
-        )
+        cells = ("" if value is None else value for value in values)
+        writer.writerow((report.ablation, report.method, report.model, *cells))
     return page.getvalue().rstrip("\n")
