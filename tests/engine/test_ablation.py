@@ -76,15 +76,15 @@ def home(isolated_home: Path) -> Home:
 
 def test_rows_add_one_module_at_a_time_and_leave_each_out_once() -> None:
     on = {row.number: MODULES - set(row.without) for row in ROWS}
-    assert len({frozenset(each) for each in on.values()}) == len(ROWS)
+    assert len({frozenset(modules) for modules in on.values()}) == len(ROWS)
     assert [len(on[number]) for number in (1, 2, 3, 4)] == [1, 2, 3, 4]
     assert on[1] < on[2] < on[3] < on[4]
     assert {frozenset(MODULES - on[number]) for number in (3, 5, 6, 7)} == {
         frozenset({module}) for module in MODULES
     }
-    for each in CONTRIBUTIONS:
-        assert on[each.on] - on[each.off] == {each.module}
-        assert on[each.off] < on[each.on]
+    for contribution in CONTRIBUTIONS:
+        assert on[contribution.on] - on[contribution.off] == {contribution.module}
+        assert on[contribution.off] < on[contribution.on]
 
 
 def test_all_rows_share_everything_but_the_modules(home: Home) -> None:
@@ -92,19 +92,19 @@ def test_all_rows_share_everything_but_the_modules(home: Home) -> None:
         home, review="manual", suite="starter", method="tune", options=MethodOptions(without=("reflection",))
     )
     plans = [resolve(ablation.row_plan(row), home=home, environ=KEY) for row in ROWS]
-    assert [set(each.options.without) for each in plans] == [set(row.without) for row in ROWS]
-    assert {each.series for each in plans} == {ablation.name}
-    assert {(each.method, each.review, each.instances, each.iterations) for each in plans} == {
+    assert [set(plan.options.without) for plan in plans] == [set(row.without) for row in ROWS]
+    assert {plan.series for plan in plans} == {ablation.name}
+    assert {(plan.method, plan.review, plan.instances, plan.iterations) for plan in plans} == {
         ("geak", "auto", 2, 3)
     }
-    assert len({(each.seed, each.tasks, each.devices, each.targets) for each in plans}) == 1
+    assert len({(plan.seed, plan.tasks, plan.devices, plan.targets) for plan in plans}) == 1
 
 
 def test_rows_play_one_stretch_of_chains_after_the_other(home: Home) -> None:
     write_chains(home, 15)
     ablation = settled(home, model="recorded:small", instances=2)
     plans = [resolve(ablation.row_plan(row), home=home, environ={}) for row in ROWS]
-    assert [each.first_chain for each in plans] == [1, 3, 5, 7, 9, 11, 13]
+    assert [plan.first_chain for plan in plans] == [1, 3, 5, 7, 9, 11, 13]
     assert settled(home, model="recorded:small", instances=None).checked.instances == 2
     assert plan_of(session_started(plans[3])).first_chain == 7, (
         "a resume from the events alone finds the same chains"

@@ -62,7 +62,7 @@ def failing_at(*speedups: str) -> Exam:
     """An exam that candidates of these speedups fail."""
 
     def exam(source: str) -> Evaluation:
-        wrong = any(source.startswith(f"# judge: correct {each}\n") for each in speedups)
+        wrong = any(source.startswith(f"# judge: correct {speedup}\n") for speedup in speedups)
         return failed(Verdict.WRONG, "an exam case is wrong") if wrong else correct()
 
     return exam
@@ -92,7 +92,7 @@ async def test_at_most_three_are_examined_and_none_is_confirmed_by_default(home:
     client = told("correct 1.0", "correct 4.0", "correct 3.0", "correct 2.0")
     events = await play(home, client, of=of, judge=judging(lambda _: failed(Verdict.WRONG)))
     assert list(exams(events)) == ["vector_add#1/2", "vector_add#1/3", "vector_add#1/4"]
-    confirmed = [each for each in fold(events).attempts() if each.confirmation is Confirmation.CONFIRMED]  # type: ignore[arg-type]
+    confirmed = [attempt for attempt in fold(events).attempts() if attempt.confirmation is Confirmation.CONFIRMED]  # type: ignore[arg-type]
     assert confirmed == []
 
 
@@ -172,7 +172,7 @@ async def test_what_a_person_rejected_is_not_examined(home: Home) -> None:
 
 
 def waits(recorder: Recorder, name: str) -> bool:
-    return any(each.attempt == name and each.waiting for each in recorder.state.attempts())
+    return any(attempt.attempt == name and attempt.waiting for attempt in recorder.state.attempts())
 
 
 async def test_a_stop_in_the_exam_leaves_it_to_the_resume(home: Home) -> None:
@@ -216,7 +216,7 @@ async def test_a_clone_holds_the_exams_and_shows_them(home: Home, tmp_path: Path
             "exams/starter/vector_add/1/2.json": Verdict.WRONG,
             "exams/starter/vector_add/1/3.json": Verdict.CORRECT,
         }
-        assert all(each.exam for each in kept.values())
+        assert all(evaluation.exam for evaluation in kept.values())
         state = fold(store.session_events(of.session))
     assert state.attempt("vector_add#1/3").confirmation is Confirmation.CONFIRMED
     assert state.attempt("vector_add#1/2").confirmation is Confirmation.NOT_CONFIRMED
@@ -239,7 +239,7 @@ def telling(verdict: Verdict, words: str) -> Exam:
         return msgspec.structs.replace(
             base,
             error=error,
-            stages=tuple(Stage(each.name, each.ok, each.seconds, words) for each in base.stages),
+            stages=tuple(Stage(stage.name, stage.ok, stage.seconds, words) for stage in base.stages),
             notes=(words,),
             printed=words,
             facts=(Fact(words, words, Basis.PROOF),),
@@ -288,8 +288,8 @@ async def prompts_with(folder: Path, exam: Exam, verdicts: list[str]) -> list[st
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
         await run(shared(recorder, of, told(*verdicts, "wrong"), judging(exam)))
         events = read_journal(recorder.live.journal).events
-    if any(each.startswith("correct") for each in verdicts):
-        assert events.index(next(each for each in events if isinstance(each, WinnerExamined))) < max(
+    if any(verdict.startswith("correct") for verdict in verdicts):
+        assert events.index(next(event for event in events if isinstance(event, WinnerExamined))) < max(
             place for place, each in enumerate(events) if isinstance(each, CallStarted)
         ), "an exam comes before the last calls"
     return sorted(messages_of(events))

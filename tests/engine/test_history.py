@@ -15,7 +15,7 @@ def ancestor(number: int, speedup: float | None) -> Ancestor:
 
 
 def attempts(history: History) -> list[int]:
-    return [int(each.attempt.rpartition("/")[2]) for each in history]
+    return [int(ancestor.attempt.rpartition("/")[2]) for ancestor in history]
 
 
 @given(st.lists(st.floats(min_value=0.01, max_value=100), max_size=30))
@@ -27,7 +27,7 @@ def test_it_holds_the_best_in_ascending_order_whatever_comes(speedups: list[floa
         assert best is not None
         assert best.evaluation.speedup == max(speedups[: number + 1])
         assert was_best == (speedup > max(speedups[:number], default=0.0))
-    kept = [each.evaluation.speedup for each in history]
+    kept = [ancestor.evaluation.speedup for ancestor in history]
     assert kept == sorted(speedups)[-5:]
 
 

@@ -127,7 +127,7 @@ async def test_when_no_lane_succeeds_the_reason_of_the_first_ends_the_instance(
     events = await play(Home(tmp_path), HeldBackClient("-", "wrong", lacking=1), of=of)
     [ended] = [event for event in events if isinstance(event, InstanceFinished)]
     assert ended.reason == "recording_exhausted"
-    judged = {one.attempt for one in fold(events).attempts() if one.evaluation is not None}
+    judged = {attempt.attempt for attempt in fold(events).attempts() if attempt.evaluation is not None}
     assert "vector_add#1/2" in judged, "what the other lane was at is judged"
 
 
@@ -161,9 +161,9 @@ async def test_from_every_moment_the_session_ends_as_it_would_have(
         events = await go_on(home, of, client)
         state = fold(events)
         wanted = {
-            one.attempt: one.verdict for one in fold(undisturbed).attempts() if one.verdict != "cancelled"
+            attempt.attempt: attempt.verdict for attempt in fold(undisturbed).attempts() if attempt.verdict != "cancelled"
         }
-        found = {one.attempt: one.verdict for one in state.attempts() if one.verdict != "cancelled"}
+        found = {attempt.attempt: attempt.verdict for attempt in state.attempts() if attempt.verdict != "cancelled"}
         assert found == wanted, f"after {count} lines"
         paid = {event.call for event in held if isinstance(event, CallFinished)}
         asked = {f"vector_add#1/{key.attempt}/{key.role}/{key.n}" for key in (r.key for r in client.requests)}

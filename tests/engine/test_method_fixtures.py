@@ -68,14 +68,14 @@ def made(state: SessionState) -> dict[str, tuple[Made, ...]]:
     return {
         key: tuple(
             Made(
-                each.number,
-                each.origin,
-                int(each.base.rpartition("/")[2]) if each.base else None,
-                tuple(call.role for call in each.calls),
-                each.evaluation.verdict,
+                attempt.number,
+                attempt.origin,
+                int(attempt.base.rpartition("/")[2]) if attempt.base else None,
+                tuple(call.role for call in attempt.calls),
+                attempt.evaluation.verdict,
             )
-            for each in instance.attempts
-            if each.evaluation is not None
+            for attempt in instance.attempts
+            if attempt.evaluation is not None
         )
         for key, instance in state.instances.items()
     }
@@ -95,7 +95,7 @@ def replies(state: SessionState) -> dict[str, tuple[str, Usage]]:
 
 
 def exams(state: SessionState) -> dict[str, Confirmation]:
-    return {each.attempt: each.confirmation for each in state.attempts() if each.exam is not None}
+    return {attempt.attempt: attempt.confirmation for attempt in state.attempts() if attempt.exam is not None}
 
 
 def attempt_of(event: ev.AnyEvent) -> str:
@@ -105,7 +105,7 @@ def attempt_of(event: ev.AnyEvent) -> str:
 
 
 def tokens(usages: list[Usage]) -> tuple[int, int]:
-    return sum(each.input_tokens or 0 for each in usages), sum(each.output_tokens or 0 for each in usages)
+    return sum(usage.input_tokens or 0 for usage in usages), sum(usage.output_tokens or 0 for usage in usages)
 
 
 def finished_by(attempts: list[AttemptState]) -> list[Usage]:
@@ -120,9 +120,9 @@ def test_a_method_makes_its_own_attempts_and_nothing_beyond(method: str) -> None
     state = kept(method).state
     assert made(state) == {f"{task.partition('/')[2]}#1": MADE[method] for task in TASKS}
     assert (state.finished, state.skipped_events, state.notices) == (True, 0, [])
-    assert {each.finished for each in state.instances.values()} == {"iterations"}
-    bests = [state.attempt(each.best or "") for each in state.instances.values()]
-    assert exams(state) == {each.attempt: Confirmation.CONFIRMED for each in bests}
+    assert {instance.finished for instance in state.instances.values()} == {"iterations"}
+    bests = [state.attempt(instance.best or "") for instance in state.instances.values()]
+    assert exams(state) == {best.attempt: Confirmation.CONFIRMED for best in bests}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -170,10 +170,10 @@ def test_tokens_by_call_attempt_instance_and_session_are_one_sum(method: str) ->
     state = kept(method).state
     by_call = tokens([event.usage for event in kept(method).events if isinstance(event, ev.CallFinished)])
     by_attempt = tokens([attempt.usage for attempt in state.attempts()])
-    by_instance = [tokens(finished_by(each.attempts)) for each in state.instances.values()]
+    by_instance = [tokens(finished_by(instance.attempts)) for instance in state.instances.values()]
     assert by_call == by_attempt == (state.input_tokens, state.output_tokens)
-    assert (sum(each[0] for each in by_instance), sum(each[1] for each in by_instance)) == by_call
-    assert all(min(each) > 0 for each in by_instance)
+    assert (sum(figures[0] for figures in by_instance), sum(figures[1] for figures in by_instance)) == by_call
+    assert all(min(figures) > 0 for figures in by_instance)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -237,10 +237,10 @@ def test_an_optimizer_is_shown_what_was_achieved_best_last(method: str) -> None:
         for call in attempt.calls:
             if call.role is not Role.OPTIMIZER:
                 continue
-            [instance] = [each for each in state.instances.values() if attempt in each.attempts]
+            [instance] = [instance for instance in state.instances.values() if attempt in instance.attempts]
             before = [each for each in instance.attempts if each.number < attempt.number]
             told = call.messages[-1].content
-            assert all(each.strategy in told and str(each.source) in told for each in before)
+            assert all(earlier.strategy in told and str(earlier.source) in told for earlier in before)
             last = max(before, key=lambda each: told.index(str(each.source)))
             assert last.attempt == attempt.base
             shown += len(before)

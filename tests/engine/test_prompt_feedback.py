@@ -138,7 +138,7 @@ def test_what_was_measured_is_held_against_the_peaks_of_the_same_device_alone() 
     (row,) = judged.evaluation.latency
     other = msgspec.structs.replace(row, device="1", candidate_ms=0.001)
     spread = changed(judged, latency=(row, other))
-    assert [each.measured_us for each in measurements(spread.evaluation).roofline] == [160.0]
+    assert [row.measured_us for row in measurements(spread.evaluation).roofline] == [160.0]
 
 
 def test_on_a_device_that_is_known_the_prompt_is_about_its_product() -> None:

@@ -79,7 +79,7 @@ PLANTS = (str, renamed, other_constants, commented, wider_layout, one_line_more,
 def test_no_task_under_test_is_in_the_corpus(starter: tuple[Task, ...]) -> None:
     for task in starter:
         corpus = build_corpus(starter, [task])
-        assert {document.task for document in corpus.documents} == {other.id for other in starter} - {task.id}
+        assert {document.task for document in corpus.documents} == {task.id for task in starter} - {task.id}
         example = corpus.by_instruction(task)
         assert example is not None
         assert not overlaps(kernel_forms(example.source), kernel_forms(baseline_source(task)))
@@ -181,8 +181,8 @@ def test_starter_kernels_are_no_copies_of_each_other(starter: tuple[Task, ...]) 
     forms = [kernel_forms(baseline_source(task)) for task in starter]
     assert all(forms)
     for place, one in enumerate(forms):
-        for other in forms[place + 1 :]:
-            assert not overlaps(one, other)
+        for form in forms[place + 1 :]:
+            assert not overlaps(one, form)
 
 
 def test_normal_form_sees_through_names_numbers_comments_and_layout_only() -> None:

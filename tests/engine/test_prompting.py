@@ -378,15 +378,15 @@ def test_no_words_of_a_candidate_are_taken_for_a_template(source: str, strategy:
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_knowledge_fits_every_category_and_target(category: str) -> None:
     task = msgspec.structs.replace(SETTING.task, category=category)
-    for each in targets():
-        pages = "\n".join(knowledge_for(Setting(task, (each,))))
-        assert hardware(each).name in pages
+    for target in targets():
+        pages = "\n".join(knowledge_for(Setting(task, (target,))))
+        assert hardware(target).name in pages
         assert "{{" not in pages
-        assert ("MFMA" in pages) == (each.backend == "hip")
-        assert ("FNUZ kind" in pages) == (each.name == "gfx942")
-        assert ("XCDs**: workgroups" in pages) == (hardware(each).dies > 1)
+        assert ("MFMA" in pages) == (target.backend == "hip")
+        assert ("FNUZ kind" in pages) == (target.name == "gfx942")
+        assert ("XCDs**: workgroups" in pages) == (hardware(target).dies > 1)
         assert ("# Quantization contracts" in pages) == (category == "Quantization")
-        assert len([other for other in targets() if hardware(other).name in pages]) == 1
+        assert len([target for target in targets() if hardware(target).name in pages]) == 1
 
 
 def test_knowledge_is_short_and_names_its_sources() -> None:

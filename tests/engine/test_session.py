@@ -68,9 +68,9 @@ async def test_a_session_is_recorded_from_first_call_to_last_verdict(home: Home)
     best = state.instances["vector_add#2"].best
     assert best == "vector_add#2/3"
     words = [
-        each.text
-        for each in events
-        if isinstance(each, ReplyPiece) and each.call == "vector_add#1/1/generator/1"
+        event.text
+        for event in events
+        if isinstance(event, ReplyPiece) and event.call == "vector_add#1/1/generator/1"
     ]
     assert "".join(words) == "Thinking 1.1.1." + answer_of("wrong", "1.1.1")
 

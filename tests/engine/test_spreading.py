@@ -67,7 +67,7 @@ async def test_a_winner_is_measured_on_every_gpu_of_the_session_after_its_exam(t
         "one that fails is asked twice"
     )
     winner = state.attempt(state.instances["vector_add#1"].best or "")
-    assert sorted(one.device for one in winner.spread) == ["0", "1", "2"]
+    assert sorted(measurement.device for measurement in winner.spread) == ["0", "1", "2"]
     assert judge.examined == [winner.source]
     assert spread_lines(winner) == [
         "GPU 0: 1.50x against eager",
@@ -191,11 +191,11 @@ async def test_the_judge_times_against_what_the_session_says(
         judge = PoolJudge(Pool(), targets=[target("sm_90")], seed=1, **asked)  # type: ignore[arg-type]
         rest: dict[str, Any] = {"rival": None} if how == "evaluate" else {"device": "1"}
         await getattr(judge, how)("source", with_module, on_stage=print, **rest)
-    usual, eager, mine = (one["against"] for one in heard)
+    usual, eager, mine = (options["against"] for options in heard)
     assert usual == USUAL
     assert (eager.baseline.name, module in eager.baseline.source) == ("eager", True)
     assert (mine.baseline.name, mine.baseline.source) == ("mine.py", "x = 1")
-    assert {one.get("on", "") for one in heard} == ({"1"} if how == "measure" else {""})
+    assert {options.get("on", "") for options in heard} == ({"1"} if how == "measure" else {""})
 
 
 async def test_a_commit_names_what_its_speedup_is_against(tmp_path: Path) -> None:

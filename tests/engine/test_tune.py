@@ -215,8 +215,8 @@ async def test_resumed_at_any_line_it_meets_the_same_attempts_and_sweeps_no_atte
             await run(shared(recorder, TUNE, NoModel(), judge, Decisions()))
             recorder.record(SessionFinished())
             state = recorder.state
-            assert [each.source for each in only(state)] == [each.source for each in only(undisturbed)]
-            assert [each.strategy for each in only(state)] == [each.strategy for each in only(undisturbed)]
+            assert [attempt.source for attempt in only(state)] == [attempt.source for attempt in only(undisturbed)]
+            assert [attempt.strategy for attempt in only(state)] == [attempt.strategy for attempt in only(undisturbed)]
             swept = [
                 event.attempt
                 for event in read_journal(live.journal).events
@@ -240,7 +240,7 @@ class Level(Judging):
 
     async def estimate(self, source: str, task: Task, **rest: object) -> Evaluation:
         said = await super().estimate(source, task, **rest)  # type: ignore[arg-type]
-        rough = tuple(msgspec.structs.replace(one, ratio=self._estimate) for one in said.rough)
+        rough = tuple(msgspec.structs.replace(estimate, ratio=self._estimate) for estimate in said.rough)
         return msgspec.structs.replace(said, rough=rough)
 
 
@@ -268,7 +268,7 @@ async def test_where_the_first_half_brings_nothing_better_the_second_is_of_the_v
     assert [rung for _, rung, _ in rungs] == [1, 2, 1, 2]
     judged = {attempt.strategy.partition(".")[0] for attempt in only(undisturbed)[1:5]}
     assert not judged & {"; ".join(changes) for changes in rungs[2][2]}, "of others than were judged"
-    assert [(each.attempt, each.rung) for each in first.rungs] == [
+    assert [(rung.attempt, rung.rung) for rung in first.rungs] == [
         (attempt, rung) for attempt, rung, _ in rungs
     ]
     lines = whole.live(NINE.session).journal.read_bytes().splitlines(keepends=True)
@@ -282,7 +282,7 @@ async def test_where_the_first_half_brings_nothing_better_the_second_is_of_the_v
             await run(shared(recorder, NINE, NoModel(), Level(1.0), Decisions()))
             recorder.record(SessionFinished())
             again = recorder.state
-        assert [each.strategy for each in only(again)] == [each.strategy for each in only(undisturbed)]
+        assert [attempt.strategy for attempt in only(again)] == [attempt.strategy for attempt in only(undisturbed)]
         assert rungs_of(read_journal(live.journal).events) == rungs, "none is climbed twice"
 
 

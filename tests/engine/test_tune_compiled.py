@@ -42,7 +42,7 @@ async def test_what_spills_or_does_not_fit_is_known_before_anything_runs(pool: D
     knobs = {knob.name: knob for knob in knobs_of(source, GFX942)}
 
     def changed(name: str, value: str) -> str:
-        return edited(source, next(one for one in knobs[name].choices if one.shown == value).edits)
+        return edited(source, next(choice for choice in knobs[name].choices if choice.shown == value).edits)
 
     start, again, deep, large, packed = await Survey(pool, task, GFX942).compile(
         [

@@ -131,7 +131,7 @@ def test_sweeps_leave_geak_its_iterations(
             assert (following.base, passed(attempt)) == (attempt.name, True)
         if following.origin is Origin.REPAIR:
             assert following.base is not None
-            repaired = next(each for each in context.attempts if each.name == following.base)
+            repaired = next(attempt for attempt in context.attempts if attempt.name == following.base)
             assert repaired.origin is not Origin.TUNE, "a variant that failed is nobody's line"
 
 

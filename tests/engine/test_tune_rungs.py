@@ -82,7 +82,7 @@ def test_what_has_no_estimate_goes_on_behind_what_has_one_in_its_order(known: li
     ]
     told = decided(entries, most)
     estimates = [entry.estimate for entry in told]
-    with_one = [one for one in estimates if one is not None]
+    with_one = [estimate for estimate in estimates if estimate is not None]
     assert with_one == sorted(with_one, reverse=True)
     assert estimates[len(with_one) :] == [None] * (len(known) - len(with_one))
     without = [int(entry.changes[0]) for entry in told if entry.estimate is None]

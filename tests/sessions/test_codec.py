@@ -21,7 +21,7 @@ def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
     arguments = typing.get_args(kind)
     match typing.get_origin(kind):
         case types.UnionType:
-            return st.one_of([values(each) for each in arguments])
+            return st.one_of([values(argument) for argument in arguments])
         case origin if origin is tuple and arguments[-1] is ...:
             return st.lists(values(arguments[0]), max_size=2).map(tuple)
         case origin if origin is tuple:

@@ -53,7 +53,7 @@ def test_a_whole_session() -> None:
     )
     first = state.attempt("softmax#1/1")
     assert first.verdict is Verdict.WRONG
-    assert [each.call for each in first.calls] == ["softmax#1/1/generator/1", "softmax#1/1/reflector/1"]
+    assert [call.call for call in first.calls] == ["softmax#1/1/generator/1", "softmax#1/1/reflector/1"]
     assert first.calls[0].text.startswith("```python")
     assert first.calls[0].retries == 1
     assert first.source in first.calls[0].text

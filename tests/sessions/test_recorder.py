@@ -88,7 +88,7 @@ async def test_parents_are_the_base_and_the_attempt_before(home: Home) -> None:
         await story.play(recorder, story.attempt("softmax#1/2", Verdict.CORRECT))
         await story.play(recorder, story.attempt("softmax#1/3", Verdict.CORRECT, base="softmax#1/1"))
         await story.play(recorder, story.attempt("softmax#2/1", Verdict.CORRECT, base="softmax#1/3"))
-        commits = {each.attempt: each.commit for each in recorder.state.attempts()}
+        commits = {attempt.attempt: attempt.commit for attempt in recorder.state.attempts()}
         parents = {
             name: git(home.store, "log", "-1", "--format=%P", str(commit)).split()
             for name, commit in commits.items()

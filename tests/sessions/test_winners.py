@@ -36,7 +36,7 @@ def test_the_exams_order_is_by_rank_without_failed_and_rejected_ones() -> None:
         (Verdict.CORRECT, 2.0),
     )
     apply(state, ev.DecisionMade(attempt="softmax#1/5", accepted=False))
-    names = [each.attempt for each in contenders(state.attempts())]
+    names = [attempt.attempt for attempt in contenders(state.attempts())]
     assert names == ["softmax#1/3", "softmax#1/4", "softmax#1/1"]
 
 

@@ -83,16 +83,16 @@ def excess(task: Task, case: Case, expected: Outputs, got: Outputs) -> float:
 
 def degenerate(inputs: dict[str, Any], expected: Outputs, got: Outputs) -> Iterator[tuple[str, Outputs]]:
     """Answers that need no kernel, in the dtypes of the right one."""
-    yield "zeros", tuple(torch.zeros_like(one) for one in got)
-    yield "ones", tuple(torch.ones_like(one) for one in got)
-    means = [one.double().mean() for one in expected]
+    yield "zeros", tuple(torch.zeros_like(output) for output in got)
+    yield "ones", tuple(torch.ones_like(output) for output in got)
+    means = [output.double().mean() for output in expected]
     yield "mean", tuple(torch.full_like(one, float(mean)) for one, mean in zip(got, means, strict=True))
-    if all(one.dim() > 1 for one in got):
-        rows = [one.double().mean(dim=-1, keepdim=True) for one in expected]
+    if all(output.dim() > 1 for output in got):
+        rows = [output.double().mean(dim=-1, keepdim=True) for output in expected]
         yield "row means", tuple(row.expand_as(one).to(one.dtype) for one, row in zip(got, rows, strict=True))
     for name, value in inputs.items():
-        if all(value.shape == one.shape for one in got):
-            yield f"copy of {name}", tuple(value.to(one.dtype) for one in got)
+        if all(value.shape == output.shape for output in got):
+            yield f"copy of {name}", tuple(value.to(output.dtype) for output in got)
 
 
 def baseline_report(task: Task) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def main() -> None:
             "baseline": {name: baseline_report(task) for name, task in tasks.items()},
             "documented": baseline_report(write_documented_task(Path(folder))),
             "shapes": {name: shapes_report(task) for name, task in tasks.items()},
-            "variants": {one.id: variant_report(tasks[one.task], one, Path(folder)) for one in WRONG},
+            "variants": {variant.id: variant_report(tasks[variant.task], variant, Path(folder)) for variant in WRONG},
         }
     json.dump(report, sys.stdout)
 

@@ -92,7 +92,7 @@ def test_adding_again_changes_nothing_and_another_folder_is_refused(tmp_path: Pa
     with pytest.raises(BadSuite, match="suite 'mine' is already"):
         add_suite("mine", second, registry)
     assert registry.read_bytes() == before
-    assert [one.name for one in registry.parent.iterdir()] == ["suites.toml"]
+    assert [path.name for path in registry.parent.iterdir()] == ["suites.toml"]
 
 
 def test_a_relative_folder_is_kept_absolute(

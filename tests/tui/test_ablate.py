@@ -113,7 +113,7 @@ def test_what_a_module_adds_is_resolved_only_where_the_interval_says_so(
     shell: Shell, whole: dict[int, str]
 ) -> None:
     told = json.loads(shell("ablate", *ASKED, "--json").out)
-    by_rows = {(each["row_on"], each["row_off"]): each for each in told["contributions"]}
+    by_rows = {(contribution["row_on"], contribution["row_off"]): contribution for contribution in told["contributions"]}
     assert (by_rows[4, 3]["module"], by_rows[4, 3]["difference"], by_rows[4, 3]["resolved"]) == (
         "optimizer",
         0,
@@ -129,7 +129,7 @@ def test_what_a_module_adds_is_resolved_only_where_the_interval_says_so(
 def test_every_format_tells_the_same_rows(shell: Shell, whole: dict[int, str]) -> None:
     table = list(csv.DictReader(io.StringIO(shell("ablate", *ASKED, "--format", "csv").out)))
     assert [row["session"] for row in table] == list(whole.values())
-    assert [row["correct"] for row in table] == [str(each.count("C")) for each in OUTCOMES.values()]
+    assert [row["correct"] for row in table] == [str(outcomes.count("C")) for outcomes in OUTCOMES.values()]
     assert table[0]["speedup_mean"] == "", "what was not measured is empty"
     assert (table[0]["input_tokens"], table[0]["output_tokens"]) == ("2000", "200")
     markdown = shell("ablate", *ASKED, "--format", "md").out
@@ -163,7 +163,7 @@ def test_what_is_off_is_said_wherever_a_session_is(shell: Shell, whole: dict[int
     listed = {line.split()[0]: line for line in shell("sessions").out.splitlines()}
     assert listed[whole[3]].endswith(said)
     assert "without" not in listed[whole[4]]
-    infos = {each.name: each for each in list_sessions(home)}
+    infos = {info.name: info for info in list_sessions(home)}
     assert said in [cell.text for cell in session_row(infos[whole[3]]).cells]
     assert f"geak ({said}) with anthropic:test, k = 2" in shell("report", whole[3], whole[4]).out
     reported = json.loads(shell("report", whole[3], whole[4], "--format", "json").out)

@@ -99,7 +99,7 @@ def test_picture_of_attempts_at_once(size: tuple[int, int], snap_compare: Callab
     app, _ = live(at_once())
     assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1"))
     assert app.feed is not None
-    assert [each.word for each in app.feed.state.instances["softmax#1"].attempts] == [
+    assert [attempt.word for attempt in app.feed.state.instances["softmax#1"].attempts] == [
         "generate",
         "call",
         "generate",
@@ -333,7 +333,7 @@ async def test_a_refused_decision_is_told_and_nothing_changes() -> None:
     async with opened("softmax#1", decider=notebook) as (pilot, screen, _):
         await pilot.press("a", "enter")
         await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
-        assert any("node18" in each.message for each in pilot.app._notifications)
+        assert any("node18" in notification.message for notification in pilot.app._notifications)
         assert "3C+" not in screen.strip.text
 
 
@@ -379,8 +379,8 @@ def test_a_mismatch_is_told_whole() -> None:
 
 def test_measured_latencies_say_faster_only_where_the_interval_excludes_one() -> None:
     shown = lines_of("speed", correct(speed=latencies())).splitlines()
-    assert any("fp32" in each and "faster" in each and "1.390-1.470" in each for each in shown)
-    assert any("fp16 outliers" in each and "not resolved" in each for each in shown)
+    assert any("fp32" in line and "faster" in line and "1.390-1.470" in line for line in shown)
+    assert any("fp16 outliers" in line and "not resolved" in line for line in shown)
 
 
 def test_what_a_ratio_is_worth_stands_beside_it() -> None:
@@ -402,7 +402,7 @@ def test_picture_of_a_winner_that_was_timed_again(
     assert app.feed is not None
     attempt = app.feed.state.attempt("vector_add#1/1")
     assert attempt.speedup == 1.14
-    shown = "\n".join(plain(each) for each in details.told("speed", attempt, None, "gfx942", 100).lines)
+    shown = "\n".join(plain(line) for line in details.told("speed", attempt, None, "gfx942", 100).lines)
     assert shown.index("timed again for the exam") < shown.index("mean 1.14x")
 
 

@@ -54,7 +54,7 @@ def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: H
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)
     listed = json.loads(shell("sessions", "list", "--json").out)
-    assert [(each["name"], each["state"]) for each in listed] == [
+    assert [(row["name"], row["state"]) for row in listed] == [
         (stored.SECOND, "stopped"),
         (stored.FIRST, "finished"),
     ]
@@ -85,7 +85,7 @@ def test_a_session_is_shown_by_any_prefix_that_fits_it_alone(shell: Shell, home:
         }
     ]
     assert "softmax#1  wrong correct        softmax#1/2  not examined  iterations" in done.out
-    assert [each["verdict"] for each in shown["attempts"]] == ["wrong", "correct"]
+    assert [attempt["verdict"] for attempt in shown["attempts"]] == ["wrong", "correct"]
 
 
 def test_unknown_and_ambiguous_sessions_are_told_with_what_fits(shell: Shell, home: Home) -> None:
@@ -222,8 +222,8 @@ def test_the_exam_is_told_wherever_the_best_is(shell: Shell, home: Home) -> None
     (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
     assert (row["best_attempt"], row["best_exam"], row["confirmed"]) == ("softmax#1/2", "confirmed", 1)
     shown = json.loads(shell("sessions", "show", stored.FIRST, "--json").out)
-    assert [each["confirmation"] for each in shown["attempts"]] == ["not confirmed", "confirmed"]
-    assert [each["exam"] for each in shown["attempts"]] == ["wrong", "correct"]
+    assert [attempt["confirmation"] for attempt in shown["attempts"]] == ["not confirmed", "confirmed"]
+    assert [attempt["exam"] for attempt in shown["attempts"]] == ["wrong", "correct"]
     (listed,) = json.loads(shell("sessions", "list", "--json").out)
     assert listed["confirmed"] == ["starter/softmax"]
     assert shell("sessions").out.splitlines()[1].split()[:4] == [stored.FIRST, "finished", "1/1", "1/1"]
@@ -248,7 +248,7 @@ def test_a_report_of_measured_attempts_has_their_mean_speedup(shell: Shell, home
 
 def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp_path: Path) -> None:
     listed = json.loads(shell("suites", "--json").out)
-    assert {"starter/softmax", "starter/matmul"} <= {each["task"] for each in listed}
+    assert {"starter/softmax", "starter/matmul"} <= {row["task"] for row in listed}
     assert "def softmax(x)" in shell("suites", "show", "softmax").out
     broken = tmp_path / "mine" / "thing"
     broken.mkdir(parents=True)
@@ -257,7 +257,7 @@ def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp
     checked = shell("suites", "check", "mine", "--json")
     assert checked.code == ExitCode.NO
     problems = json.loads(checked.out)["problems"]
-    assert {Path(each["file"]).parent for each in problems} == {broken}
+    assert {Path(problem["file"]).parent for problem in problems} == {broken}
     assert "did you mean 'softmax'" in one_line(shell("suites", "show", "sofmax"))
     assert shell("suites", "add", "none", str(tmp_path / "nowhere")).code == ExitCode.USAGE
 

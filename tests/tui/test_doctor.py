@@ -20,7 +20,7 @@ from tui.doctor.findings import Finding, Section, State, page, tally
 
 
 def found(findings: Iterable[Finding], subject: str) -> Finding:
-    return next(each for each in findings if each.subject == subject)
+    return next(finding for finding in findings if finding.subject == subject)
 
 
 @pytest.mark.judge
@@ -31,12 +31,12 @@ def test_doctor_says_what_this_machine_has_and_tells_no_key(
     monkeypatch.setenv("WAVEDECK_MODLE", "x")
     done = shell("doctor", "--json")
     assert (done.code, done.err) == (0, "")
-    sections = {each["name"]: each["findings"] for each in json.loads(done.out)["sections"]}
+    sections = {section["name"]: section["findings"] for section in json.loads(done.out)["sections"]}
     assert list(sections) == [
         "machine", "GPUs", "judge", "sandbox", "models", "configuration", "store", "detached engine", "terminal",
     ]  # fmt: skip
-    assert {each["subject"] for each in sections["judge"]} == {"torch", "triton", "judging"}
-    assert {each["state"] for each in sections["judge"]} == {"ok"}
+    assert {finding["subject"] for finding in sections["judge"]} == {"torch", "triton", "judging"}
+    assert {finding["state"] for finding in sections["judge"]} == {"ok"}
     assert sections["sandbox"]
     assert sections["models"][0] == {
         "subject": "ANTHROPIC_API_KEY",
@@ -55,7 +55,7 @@ def test_doctor_tells_what_leads_to_a_gateway_by_name_alone() -> None:
         "AZURE_OPENAI_API_KEY": "azure-5ecret",
         "SSL_CERT_FILE": "/nowhere/authority.pem",
     }
-    found = {each.subject: each for each in outside.models(environ)}
+    found = {finding.subject: finding for finding in outside.models(environ)}
     assert found["WAVEDECK_MODEL_HEADERS"].found == "sets X-Team, X-Token"
     assert "needs OPENAI_API_VERSION" in found["AZURE_OPENAI_ENDPOINT"].follows
     assert found["SSL_CERT_FILE"].found == "names nothing that exists"
@@ -78,7 +78,7 @@ def test_what_cannot_be_looked_into_is_a_finding() -> None:
         raise PermissionError(13, "Permission denied", "/sys/thing")
 
     told = section(Examination("GPUs", look))
-    assert [each.subject for each in told.findings] == ["first", "GPUs"]
+    assert [finding.subject for finding in told.findings] == ["first", "GPUs"]
     assert told.findings[1].state is State.WARNING
     assert "PermissionError" in told.findings[1].found
     assert tally([told]) == "1 ok, 0 note, 1 warning"
@@ -204,11 +204,11 @@ def test_keys_and_redirections_are_told_by_name() -> None:
     )
     assert found(findings, "OPENAI_BASE_URL").state is State.WARNING
     assert found(findings, "proxy").found == "HTTPS_PROXY set"
-    assert not any("pass" in each.found + each.follows for each in findings)
+    assert not any("pass" in finding.found + finding.follows for finding in findings)
 
 
 def test_a_terminal_that_is_none_is_told_with_what_happens_then() -> None:
-    (told,) = [each for each in outside.terminal({"TERM": "xterm"}) if each.subject == "cockpit"]
+    (told,) = [finding for finding in outside.terminal({"TERM": "xterm"}) if finding.subject == "cockpit"]
     assert told.follows == "runs are headless, replay and attach print plain text"
 
 
@@ -230,7 +230,7 @@ async def test_who_is_on_a_gpu_and_what_idle_means_is_told(
     monkeypatch.setattr("harness.selection.discover_devices", lambda: tuple(gpus))
     monkeypatch.setenv("WAVEDECK_LEASES", str(tmp_path / "leases"))
     async with lease(gpus[0], exclusive=True, session="20261121-100000-geak-00aa"):
-        told = {each.subject: each for each in machine.use(os.environ)}
+        told = {finding.subject: finding for finding in machine.use(os.environ)}
     assert "session 20261121-100000-geak-00aa" in told["GPU 0 is"].found
     assert (told["GPU 1 is"].found, told["GPU 1 is"].follows) == (
         "idle",

@@ -214,7 +214,7 @@ def test_on_a_gpu_it_is_compiled_for_what_that_is_unless_targets_are_named(
     asked: list[str] = []
 
     async def judging(*_: object, targets: Sequence[Target], **__: object) -> Evaluation:
-        asked.extend(one.name for one in targets)
+        asked.extend(target.name for target in targets)
         return judged(Verdict.CORRECT)
 
     monkeypatch.setattr(evaluate, "select_devices", lambda _: gpus)

@@ -91,7 +91,7 @@ def test_rows_stand_in_the_order_of_the_tasks_whoever_came_first() -> None:
     teller.open()
     for task, number in (("starter/vector_add", 1), ("starter/softmax", 2), ("starter/softmax", 1)):
         teller.tell(InstanceStarted(task=task, instance=number))
-    keys = [each.key for each in views.ordered_instances(fold(teller.told))]
+    keys = [instance.key for instance in views.ordered_instances(fold(teller.told))]
     assert keys == ["softmax#1", "softmax#2", "vector_add#1"]
 
 
@@ -104,7 +104,7 @@ def test_what_a_device_does_not_tell_is_not_zero() -> None:
 
 def test_the_best_of_a_task_come_first_and_measured_before_estimated() -> None:
     rows = views.Leaders().rows(fold(finished()))
-    assert [each.key for each in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
+    assert [row.key for row in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
     assert [cell(rows[0], "exam"), cell(rows[1], "exam"), cell(rows[2], "exam")] == [
         "confirmed",
         "-",
@@ -117,7 +117,7 @@ def test_the_best_of_a_task_come_first_and_measured_before_estimated() -> None:
 def test_what_failed_its_exam_comes_after_every_other_correct_one() -> None:
     state = fold([*finished(), WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.WRONG))])
     rows = views.Leaders().rows(state)
-    assert [each.key for each in rows][:2] == ["softmax#1/2", "softmax#1/3"]
+    assert [row.key for row in rows][:2] == ["softmax#1/2", "softmax#1/3"]
     assert state.instances["softmax#1"].best == "softmax#1/2"
 
 
@@ -131,7 +131,7 @@ def test_the_best_of_an_ended_agent_says_what_the_exam_said() -> None:
 
 
 def cell(row: Row, title: str) -> str:
-    return dict(zip([each.title for each in views.LEADER_COLUMNS], row.cells, strict=True))[title].text
+    return dict(zip([column.title for column in views.LEADER_COLUMNS], row.cells, strict=True))[title].text
 
 
 def test_what_a_person_rejected_is_not_held_up_as_the_best() -> None:
@@ -139,8 +139,8 @@ def test_what_a_person_rejected_is_not_held_up_as_the_best() -> None:
     first = views.Leaders().rows(state)[0].key
     attempt = state.attempt(first)
     attempt.decision = Decision(accepted=False, why="too clever", by="ada", wall=0.0)
-    rows = [each for each in views.Leaders().rows(state) if each.key.startswith("softmax")]
-    assert [each.key for each in rows][-1] == first
+    rows = [row for row in views.Leaders().rows(state) if row.key.startswith("softmax")]
+    assert [row.key for row in rows][-1] == first
     assert cell(rows[-1], "decision") == "! rejected"
 
 

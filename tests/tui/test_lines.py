@@ -43,7 +43,7 @@ def test_code_keeps_its_indentation_where_it_fits() -> None:
 @pytest.mark.parametrize("hostile", ["\x1b[2J", "\x9b31m", "a\rb\x07", "\u202eright to left", "\u2066x"])
 def test_text_of_a_candidate_cannot_steer_the_terminal(hostile: str) -> None:
     shown = clean(hostile)
-    assert not any(ord(each) < 32 and each != "\n" for each in shown)
+    assert not any(ord(line) < 32 and line != "\n" for line in shown)
     assert "\x9b" not in shown
     assert "\u202e" not in shown
     assert "\u2066" not in shown

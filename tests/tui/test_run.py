@@ -110,7 +110,7 @@ def test_a_run_with_json_prints_one_event_a_line_and_nothing_else(
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert events[0]["type"] == "session_started"
     assert events[-1]["type"] == "session_finished"
-    verdicts = [each["evaluation"]["verdict"] for each in events if each["type"] == "attempt_judged"]
+    verdicts = [event["evaluation"]["verdict"] for event in events if event["type"] == "attempt_judged"]
     assert verdicts == ["wrong", "correct"]
     assert f"wavedeck replay {events[0]['session']}" in one_line(done)
 

@@ -38,5 +38,5 @@ def test_a_suite_is_judged_task_by_task(shell: Shell, tmp_path: Path) -> None:
     assert document["problems"] == []
     (report,) = document["oracles"]
     assert report["baseline"] == "wrong"
-    assert {each["control"] for each in report["weaknesses"]} >= {"zeros", "input x"}
+    assert {weakness["control"] for weakness in report["weaknesses"]} >= {"zeros", "input x"}
     assert "did you mean 'mine/double'" in one_line(shell("suites", "check", "mine/doubl"))
