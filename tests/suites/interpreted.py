@@ -163,7 +163,9 @@ def main() -> None:
             "baseline": {name: baseline_report(task) for name, task in tasks.items()},
             "documented": baseline_report(write_documented_task(Path(folder))),
             "shapes": {name: shapes_report(task) for name, task in tasks.items()},
-            "variants": {variant.id: variant_report(tasks[variant.task], variant, Path(folder)) for variant in WRONG},
+            "variants": {
+                variant.id: variant_report(tasks[variant.task], variant, Path(folder)) for variant in WRONG
+            },
         }
     json.dump(report, sys.stdout)
 

@@ -158,10 +158,16 @@ def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> Sessi
 
 
 def shared(
-    recorder: Recorder, session_plan: SessionPlan, client: Client, judge: Judge, decisions: Decisions | None = None
+    recorder: Recorder,
+    session_plan: SessionPlan,
+    client: Client,
+    judge: Judge,
+    decisions: Decisions | None = None,
 ) -> Shared:
     """Build the state that all instances of an engine share; earlier spending counts in the budget."""
-    budget = Budget(usd=session_plan.budget_usd, tokens=session_plan.budget_tokens, prices=session_plan.prices)
+    budget = Budget(
+        usd=session_plan.budget_usd, tokens=session_plan.budget_tokens, prices=session_plan.prices
+    )
     budget.restore(recorder.state)
     return Shared(
         plan=session_plan,
@@ -192,12 +198,12 @@ async def play(
     home: Home,
     client: Client,
     *,
-    of: SessionPlan | None = None,
+    session_plan: SessionPlan | None = None,
     judge: Judge | None = None,
     before: Callable[[Recorder, Decisions], object] | None = None,
 ) -> list[Event]:
     """Run a new session and return its events; the session's files stay in `home`."""
-    session_plan = of or plan()
+    session_plan = session_plan or plan()
     decisions = Decisions()
     with Recorder.begin(home, session_started(session_plan)) as recorder:
         recorder.record(EngineStarted(host="here", pid=1))

@@ -50,7 +50,11 @@ def failed(verdict: Verdict = Verdict.WRONG, message: str = "output 0 is wrong a
     """Return the evaluation of a failed candidate with this verdict and message."""
     failing_index = STAGES.index(FAILING_STAGE[verdict])
     stages = tuple(
-        Stage(name, True if index < failing_index else False if index == failing_index else None, 0.1 if index <= failing_index else 0.0)
+        Stage(
+            name,
+            True if index < failing_index else False if index == failing_index else None,
+            0.1 if index <= failing_index else 0.0,
+        )
         for index, name in enumerate(STAGES)
     )
     return Evaluation(

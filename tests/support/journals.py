@@ -453,9 +453,7 @@ class EventLog:
                 self.add(ev.StageFinished(attempt=name, stage=stage), after_s=stage.seconds)
         self.add(ev.AttemptJudged(attempt=name, evaluation=evaluation), after_s=0.1)
         commit = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
-        self.add(
-            ev.AttemptCommitted(attempt=name, commit=commit, branch=f"{SESSION}/starter/x"), after_s=0.1
-        )
+        self.add(ev.AttemptCommitted(attempt=name, commit=commit, branch=f"{SESSION}/starter/x"), after_s=0.1)
 
     def exam(self, name: str, evaluation: Evaluation) -> None:
         """Append the exam of a winner."""
@@ -471,9 +469,7 @@ def running() -> list[ev.AnyEvent]:
         log.add(ev.InstanceStarted(task=task, instance=instance), after_s=0.1)
     log.device("cpu", share=0.12)
     log.attempt("softmax#1/1", WRONG_SOURCE, wrong())
-    log.attempt(
-        "softmax#1/2", RIGHT_SOURCE, correct(waste=2.1), origin=ev.Origin.REPAIR, base="softmax#1/1"
-    )
+    log.attempt("softmax#1/2", RIGHT_SOURCE, correct(waste=2.1), origin=ev.Origin.REPAIR, base="softmax#1/1")
     log.attempt("softmax#2/1", BROKEN_SOURCE, call_error())
     log.attempt(
         "softmax#1/3",
@@ -499,7 +495,7 @@ def running() -> list[ev.AnyEvent]:
 
 
 def at_once() -> list[ev.AnyEvent]:
-    """Return the events of one instance with four attempts: two stream, the second is in the judge, the fourth is wrong."""
+    """Return the events of one instance with four attempts: 1 and 3 stream, 2 is in the judge, 4 is wrong."""
     log = EventLog()
     log.open(method="kernelagent")
     log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)

@@ -37,7 +37,9 @@ def stages(failed: str | None) -> tuple[Stage, ...]:
     With `None` all stages passed except performance, which was not reached.
     """
     failing_index = STAGES.index(failed) if failed else len(STAGES) - 1
-    outcomes: list[bool | None] = [True] * failing_index + [False if failed else None] + [None] * (len(STAGES) - failing_index - 1)
+    outcomes: list[bool | None] = (
+        [True] * failing_index + [False if failed else None] + [None] * (len(STAGES) - failing_index - 1)
+    )
     return tuple(Stage(name, ok, 0.1) for name, ok in zip(STAGES, outcomes, strict=True))
 
 

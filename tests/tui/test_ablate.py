@@ -113,7 +113,10 @@ def test_what_a_module_adds_is_resolved_only_where_the_interval_says_so(
     shell: Shell, whole: dict[int, str]
 ) -> None:
     told = json.loads(shell("ablate", *ASKED, "--json").out)
-    by_rows = {(contribution["row_on"], contribution["row_off"]): contribution for contribution in told["contributions"]}
+    by_rows = {
+        (contribution["row_on"], contribution["row_off"]): contribution
+        for contribution in told["contributions"]
+    }
     assert (by_rows[4, 3]["module"], by_rows[4, 3]["difference"], by_rows[4, 3]["resolved"]) == (
         "optimizer",
         0,

@@ -175,7 +175,10 @@ async def test_a_session_that_does_not_exist_is_told_and_the_list_stays(home: Ho
     async with app.run_test(size=NARROW) as pilot:
         await until(
             pilot,
-            lambda: any(SESSION in notification.message and notification.severity == "error" for notification in app._notifications),
+            lambda: any(
+                SESSION in notification.message and notification.severity == "error"
+                for notification in app._notifications
+            ),
             "the error",
         )
         assert app.feed is None

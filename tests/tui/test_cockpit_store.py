@@ -114,7 +114,9 @@ async def test_an_engine_that_does_not_answer_is_told_in_one_line(home: Home) ->
         assert lock.acquire()
         await pilot.press("a", "enter")
         await until(
-            pilot, lambda: any(notification.severity == "error" for notification in app._notifications), "the refusal"
+            pilot,
+            lambda: any(notification.severity == "error" for notification in app._notifications),
+            "the refusal",
         )
         (told,) = [notification for notification in app._notifications if notification.severity == "error"]
         assert "\n" not in told.message

@@ -100,7 +100,9 @@ async def test_single_events_and_both_ends() -> None:
         await pilot.press("comma", "comma", "full_stop")
         assert replay.position == len(EVENTS) - 1
         await pilot.press("n")
-        assert any("no verdict after this" in notification.message for notification in pilot.app._notifications)
+        assert any(
+            "no verdict after this" in notification.message for notification in pilot.app._notifications
+        )
         await pilot.press("space")
         assert replay.playing
         await pilot.press("0")
