@@ -123,7 +123,7 @@ async def test_worker_without_a_model_does_not_stop_the_others(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("session_plan", [ROUNDS, WORKERS], ids=["rounds", "workers"])
-async def test_instance_ends_with_the_first_lane_s_reason_if_all_lanes_fail(
+async def test_instance_ends_with_the_reason_of_the_first_lane_if_all_fail(
     tmp_path: Path, session_plan: SessionPlan
 ) -> None:
     events = await play(Home(tmp_path), HeldBackClient("-", "wrong", lacking=1), session_plan=session_plan)
