@@ -49,11 +49,6 @@ from tests.support.evaluations import correct, failed
 Exam = Callable[[str], Evaluation]
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def judge_with(exam: Exam) -> ScriptedJudge:
     judge = ScriptedJudge()
     judge.exam = exam

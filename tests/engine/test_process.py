@@ -50,11 +50,6 @@ from tests.support.model_server import Answer, Seen, hangs, model_server, refuse
 pytestmark = pytest.mark.judge
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def command(home: Home, session: str, name: str, **arguments: str) -> object:
     return asyncio.run(send(home, session, name, **arguments))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -33,11 +32,6 @@ from sessions.events import (
 )
 from sessions.journal import read_journal
 from tests.support.engines import PRICE, ScriptedJudge, answer_of, plan, play, scripted_model
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict]:

@@ -15,7 +15,7 @@ from sessions import Home, Recorder, resume
 from sessions import events as ev
 from sessions.codec import tag_of
 from sessions.errors import NoSuchSession, NothingToResume
-from tests.sessions import story
+from tests.support import story
 
 INSTANCES = 3
 PLAN = (

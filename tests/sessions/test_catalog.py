@@ -24,8 +24,8 @@ from sessions import (
 from sessions import events as ev
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.reconcile import take_up
-from tests.sessions import story
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support import story
+from tests.support.story import SESSION, assert_sound, git
 
 OTHER = "20250102-030406-geak-ffff"
 

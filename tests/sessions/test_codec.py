@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sessions import events as ev
 from sessions.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
 from sessions.errors import EventNotKeepable
-from tests.sessions import story
+from tests.support import story
 
 
 def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:

@@ -13,7 +13,7 @@ from harness import Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.codec import BadLine, UnknownEvent
-from tests.sessions import story
+from tests.support import story
 
 WHOLE = story.whole()
 

@@ -14,7 +14,7 @@ from sessions import events as ev
 from sessions.codec import BadLine, UnknownEvent
 from sessions.errors import JournalDamaged, JournalNotWritable
 from sessions.journal import Clock, JournalTail, open_journal, read_journal
-from tests.sessions.story import Ticking, started
+from tests.support.story import Ticking, started
 
 
 def note(words: str) -> ev.Notice:

@@ -16,7 +16,7 @@ from sessions import Home, Store, fold, list_sessions
 from sessions import events as ev
 from sessions.codec import tag_of
 from sessions.journal import read_journal
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support.story import SESSION, assert_sound, git
 
 ROUNDS = 40 if os.environ.get("WAVEDECK_SOAK") == "1" else 6
 """Number of sessions; each is killed several times."""

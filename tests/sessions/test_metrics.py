@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness import Estimate, Evaluation, Verdict
 from sessions import metrics
 from sessions.metrics import rank
-from tests.sessions.story import evaluation
+from tests.support.story import evaluation
 
 CORRECT = evaluation(Verdict.CORRECT)
 MIXED = [

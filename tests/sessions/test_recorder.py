@@ -19,8 +19,8 @@ from sessions.errors import (
     SessionBusy,
     SessionExists,
 )
-from tests.sessions import story
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support import story
+from tests.support.story import SESSION, assert_sound, git
 
 
 def begin(home: Home) -> Recorder:

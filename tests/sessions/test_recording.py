@@ -10,7 +10,7 @@ from sessions import SessionState, fold, load_recording, write_recording
 from sessions import events as ev
 from sessions.errors import BadRecording
 from sessions.recording import record_sessions
-from tests.sessions import story
+from tests.support import story
 
 TASK = "starter/softmax"
 

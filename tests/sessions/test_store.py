@@ -13,8 +13,8 @@ from harness import Verdict
 from sessions import Home, Store, fold
 from sessions.errors import NoSuchAttempt, NoSuchSession, StoreBroken
 from sessions.store import AcceptedKernel
-from tests.sessions import story
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support import story
+from tests.support.story import SESSION, assert_sound, git
 
 BRANCH = f"{SESSION}/starter/softmax/1"
 

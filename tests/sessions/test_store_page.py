@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from sessions import Home, decide
-from tests.sessions.story import SESSION
+from tests.support.story import SESSION
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 

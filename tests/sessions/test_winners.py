@@ -11,7 +11,7 @@ from sessions import events as ev
 from sessions.description import summarise
 from sessions.state import Confirmation
 from sessions.winners import best_of, contenders, place
-from tests.sessions import story
+from tests.support import story
 
 
 def state_of(*verdicts: tuple[Verdict, float | None]) -> SessionState:
