@@ -46,12 +46,12 @@ def test_geak_keeps_its_rules_for_any_verdicts(verdicts: list[str]) -> None:
         # An ancestor is always an earlier attempt, so no attempt is its own ancestor.
         assert attempt.base is None or attempts.index(by_name[attempt.base]) < index
         if attempt.origin is Origin.REPAIR:
-            assert 0 < failures < TRAP, "a line is repaired at most until the trap"
+            assert 0 < failures < TRAP, "a line has at most TRAP failures"
         if attempt.origin is Origin.OPTIMIZE:
             assert best is not None
-            assert attempt.base == best.name, "the best is never lost"
+            assert attempt.base == best.name, "the base is the best attempt"
         if attempt.origin is Origin.FRESH:
-            assert best is None, "nothing starts anew once something works"
+            assert best is None, "no fresh attempt after a correct attempt"
         failures = 0 if failures >= TRAP else failures
         passed = verdict.startswith("correct")
         failures = 0 if passed else failures + 1

@@ -151,27 +151,27 @@ async def test_resume_after_any_event_gives_the_same_verdicts(
     tmp_path: Path, session_plan: SessionPlan, script: tuple[str, ...]
 ) -> None:
     whole = Home(tmp_path / "whole")
-    undisturbed = await play(whole, scripted_model(*script), session_plan=session_plan)
+    uninterrupted = await play(whole, scripted_model(*script), session_plan=session_plan)
     lines = whole.live(session_plan.session).journal.read_bytes().splitlines(keepends=True)
     for count in range(2, len(lines), STRIDE):
         home = Home(tmp_path / f"cut-{count}")
         live = home.live(session_plan.session)
         live.folder.mkdir(parents=True)
         live.journal.write_bytes(b"".join(lines[:count]))
-        held = list(read_journal(live.journal).events)
+        first_events = list(read_journal(live.journal).events)
         client = scripted_model(*script)
         events = await resume_to_end(home, session_plan, client)
         state = fold(events)
         expected = {
             attempt.attempt: attempt.verdict
-            for attempt in fold(undisturbed).attempts()
+            for attempt in fold(uninterrupted).attempts()
             if attempt.verdict != "cancelled"
         }
         verdicts = {
             attempt.attempt: attempt.verdict for attempt in state.attempts() if attempt.verdict != "cancelled"
         }
         assert verdicts == expected, f"after {count} lines"
-        paid = {event.call for event in held if isinstance(event, CallFinished)}
+        paid = {event.call for event in first_events if isinstance(event, CallFinished)}
         calls = {f"vector_add#1/{key.attempt}/{key.role}/{key.n}" for key in (r.key for r in client.requests)}
         assert not paid & calls, f"called again after {count} lines"
         with Store.read_only(home.store) as store:

@@ -208,7 +208,7 @@ def test_recording_equals_the_one_written_from_the_journal(method: str, tmp_path
 def test_kept_replies_match_the_current_templates(method: str) -> None:
     changed = changed_templates(kept_session(method).started.templates, template_hashes())
     assert changed == (), (
-        "the prompts changed: make these sessions anew, as tests/fixtures/methods/README.md says"
+        "the prompts changed: run these sessions again, as tests/fixtures/methods/README.md says"
     )
 
 

@@ -99,7 +99,7 @@ def test_every_method_keeps_its_rules_for_any_verdicts(
             assert attempt.base is not None
             lines[attempt.name] = lines.get(attempt.base, 1) + 1
             if method in ("geak", "geak-evolve"):
-                assert lines[attempt.name] <= TRAP, "a line is repaired at most until the trap"
+                assert lines[attempt.name] <= TRAP, "a line has at most TRAP attempts"
 
 
 @given(st.lists(VERDICTS, min_size=1, max_size=24), st.integers(min_value=1, max_value=5))
@@ -113,7 +113,7 @@ def test_geak_evolve_keeps_the_best_attempt_and_ranks_it_last(verdicts: list[str
             history = attempt.prompt.split("# Correct kernels so far", 1)[1]
             speeds = [float(speedup) for speedup in re.findall(r"# judge: correct (\d+\.\d+)", history)]
             assert speeds == sorted(speeds), "ascending, best last"
-            assert max(speeds, default=best) == best, "the best is never lost"
+            assert max(speeds, default=best) == best, "the prompt contains the best attempt"
         for index, attempt in enumerate(attempts[start : start + parallel], start):
             if passed(verdicts[index]) and attempt.evaluation is not None:
                 best = max(best, attempt.evaluation.speedup or 0.0)

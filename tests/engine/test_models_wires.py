@@ -66,8 +66,8 @@ async def test_calls_of_an_instance_share_a_cache_key_without_the_task_name() ->
         for key in keys:
             await client.reply(msgspec.structs.replace(request(), key=key), ignore)
         await client.close()
-    first, second, other = (seen.body["prompt_cache_key"] for seen in server.requests)
-    assert first == second != other
+    first, second, third = (seen.body["prompt_cache_key"] for seen in server.requests)
+    assert first == second != third
     assert "secret_kernel" not in repr([seen.body for seen in server.requests])
 
 

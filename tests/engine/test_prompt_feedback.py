@@ -121,8 +121,8 @@ def test_measured_latency_is_shown_with_its_bound() -> None:
     assert f"| 3.949 | {measured_us / low_us:.4g} | memory / memory |" in prompt
     assert "| measured / at least |" in prompt
     assert achieved(judged.evaluation).endswith("; 1.58 times the roofline's estimated bound")
-    other = Estimate("sm_90", "fp32", SIZES, 1.0, 2.0, "memory", "memory", "H100")
-    both = changed(judged, estimate=(*judged.evaluation.estimate, other))
+    nvidia = Estimate("sm_90", "fp32", SIZES, 1.0, 2.0, "memory", "memory", "H100")
+    both = changed(judged, estimate=(*judged.evaluation.estimate, nvidia))
     assert "| sm_90 | fp32 | rows=8192, columns=8192 | 1 | - | 2 | 2 | - | memory / memory |" in text(
         optimize_prompt(SETTING, history=[both])
     ), "a measurement of one device is not shown for another target"
@@ -136,8 +136,8 @@ def test_measurement_is_compared_only_with_peaks_of_the_same_device() -> None:
     assert "roofline" not in achieved(reference.evaluation)
     judged = passing(speedup=1.25)
     (row,) = judged.evaluation.latency
-    other = msgspec.structs.replace(row, device="1", candidate_ms=0.001)
-    spread = changed(judged, latency=(row, other))
+    second_device = msgspec.structs.replace(row, device="1", candidate_ms=0.001)
+    spread = changed(judged, latency=(row, second_device))
     assert [row.measured_us for row in measurements(spread.evaluation).roofline] == [160.0]
 
 

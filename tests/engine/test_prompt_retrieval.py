@@ -184,8 +184,8 @@ def test_search_by_code_finds_the_most_similar_kernel(starter: tuple[Task, ...])
 def test_starter_kernels_are_not_copies_of_each_other(starter: tuple[Task, ...]) -> None:
     forms = [kernel_forms(baseline_source(task)) for task in starter]
     assert all(forms)
-    for place, form in enumerate(forms):
-        for later_form in forms[place + 1 :]:
+    for index, form in enumerate(forms):
+        for later_form in forms[index + 1 :]:
             assert not overlaps(form, later_form)
 
 

@@ -98,14 +98,14 @@ async def whole(tmp_path: Path) -> Home:
 
 
 async def test_resume_after_any_line_gives_the_same_result(whole: Home, tmp_path: Path) -> None:
-    undisturbed = read_journal(whole.live(PLAN.session).journal).events
-    lines = len(undisturbed) - 1
+    uninterrupted = read_journal(whole.live(PLAN.session).journal).events
+    lines = len(uninterrupted) - 1
     for count in range(2, lines + 1, STRIDE):
         home = Home(tmp_path / f"cut-{count}")
         first_events = cut(whole, home, count)
         resumed = await resume_to_end(home, scripted_model(*VERDICTS))
-        assert verdicts(resumed.events) == verdicts(undisturbed), f"after {count} lines"
-        assert confirmations(resumed.events) == confirmations(undisturbed), f"after {count} lines"
+        assert verdicts(resumed.events) == verdicts(uninterrupted), f"after {count} lines"
+        assert confirmations(resumed.events) == confirmations(uninterrupted), f"after {count} lines"
         paid = {event.call for event in first_events if isinstance(event, CallFinished)}
         assert not paid & set(resumed.calls), f"called again after {count} lines"
         assert len(paid) + len(resumed.calls) == CALLS
@@ -142,8 +142,8 @@ async def test_resume_repeats_the_work_of_a_torn_last_line(whole: Home, tmp_path
 
 async def test_resume_uses_old_replies_after_a_change_of_prompts(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "changed")
-    undisturbed = read_journal(whole.live(PLAN.session).journal).events
-    cut(whole, home, len(undisturbed) - 2)
+    uninterrupted = read_journal(whole.live(PLAN.session).journal).events
+    cut(whole, home, len(uninterrupted) - 2)
     journal = home.live(PLAN.session).journal
     journal.write_bytes(journal.read_bytes().replace(b"# Request", b"# Older wording"))
     resumed = await resume_to_end(home, scripted_model(*VERDICTS))

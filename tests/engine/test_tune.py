@@ -210,7 +210,7 @@ async def test_tune_resumed_at_any_line_makes_the_same_attempts_without_a_second
     tmp_path: Path,
 ) -> None:
     whole = Home(tmp_path / "whole")
-    undisturbed, events = await tuned(whole.root, TuningJudge(timed=True))
+    uninterrupted, events = await tuned(whole.root, TuningJudge(timed=True))
     lines = whole.live(TUNE.session).journal.read_bytes().splitlines(keepends=True)
     for count in range(2, len(events), 4):
         home = Home(tmp_path / f"cut-{count}")
@@ -227,10 +227,10 @@ async def test_tune_resumed_at_any_line_makes_the_same_attempts_without_a_second
             recorder.record(SessionFinished())
             state = recorder.state
             assert [attempt.source for attempt in attempts_of(state)] == [
-                attempt.source for attempt in attempts_of(undisturbed)
+                attempt.source for attempt in attempts_of(uninterrupted)
             ]
             assert [attempt.strategy for attempt in attempts_of(state)] == [
-                attempt.strategy for attempt in attempts_of(undisturbed)
+                attempt.strategy for attempt in attempts_of(uninterrupted)
             ]
             swept = [
                 event.attempt
@@ -239,7 +239,7 @@ async def test_tune_resumed_at_any_line_makes_the_same_attempts_without_a_second
             ]
         assert len(swept) == len({*swept}), "answered from the journal"
         assert bool(judge.scripted_survey.compiles) == (len(swept) > len(swept_before))
-        assert {words for _, words in state.notices} == {words for _, words in undisturbed.notices}
+        assert {words for _, words in state.notices} == {words for _, words in uninterrupted.notices}
 
 
 class EqualSpeedJudge(TuningJudge):
@@ -276,14 +276,14 @@ async def test_second_half_uses_the_remaining_variants_if_the_first_half_gains_n
     tmp_path: Path,
 ) -> None:
     whole = Home(tmp_path / "whole")
-    undisturbed, events = await tuned(whole.root, EqualSpeedJudge(1.0), NINE)
-    first = attempts_of(undisturbed)[0]
-    assert [attempt.base for attempt in attempts_of(undisturbed)[1:]] == [first.attempt] * 8
-    assert len({attempt.source for attempt in attempts_of(undisturbed)}) == 9
-    assert undisturbed.instances["vector_add#1"].finished == EndReason.ITERATIONS
+    uninterrupted, events = await tuned(whole.root, EqualSpeedJudge(1.0), NINE)
+    first = attempts_of(uninterrupted)[0]
+    assert [attempt.base for attempt in attempts_of(uninterrupted)[1:]] == [first.attempt] * 8
+    assert len({attempt.source for attempt in attempts_of(uninterrupted)}) == 9
+    assert uninterrupted.instances["vector_add#1"].finished == EndReason.ITERATIONS
     rungs = rungs_of(events)
     assert [rung for _, rung, _ in rungs] == [1, 2, 1, 2]
-    judged = {attempt.strategy.partition(".")[0] for attempt in attempts_of(undisturbed)[1:5]}
+    judged = {attempt.strategy.partition(".")[0] for attempt in attempts_of(uninterrupted)[1:5]}
     assert not judged & {"; ".join(changes) for changes in rungs[2][2]}, (
         "the second half has only unjudged variants"
     )
@@ -302,7 +302,7 @@ async def test_second_half_uses_the_remaining_variants_if_the_first_half_gains_n
             recorder.record(SessionFinished())
             again = recorder.state
         assert [attempt.strategy for attempt in attempts_of(again)] == [
-            attempt.strategy for attempt in attempts_of(undisturbed)
+            attempt.strategy for attempt in attempts_of(uninterrupted)
         ]
         assert rungs_of(read_journal(live.journal).events) == rungs, "no rung is repeated"
 

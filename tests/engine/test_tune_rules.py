@@ -47,8 +47,8 @@ class SweepContext(ScriptedContext):
             number = len(self._swept)
             entries = self._sweeps[number % len(self._sweeps)] if self._sweeps else []
             variants = [
-                SweptVariant(tuple(sorted(changes)), candidate(verdict, f"{number}.{place}"), better)
-                for place, (verdict, better, changes) in enumerate(entries)
+                SweptVariant(tuple(sorted(changes)), candidate(verdict, f"{number}.{index}"), better)
+                for index, (verdict, better, changes) in enumerate(entries)
             ]
             self._words |= {
                 variant.source: verdict for variant, (verdict, _, _) in zip(variants, entries, strict=True)

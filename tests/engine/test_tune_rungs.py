@@ -45,13 +45,13 @@ def test_best_correct_variant_survives_noise_below_the_gaps(
     data: st.DataObject, count: int, most: int
 ) -> None:
     order = data.draw(st.permutations(range(count)))
-    speeds = [(1 + GAP) ** place for place in order]
+    speeds = [(1 + GAP) ** index for index in order]
     wrong = data.draw(st.frozensets(st.integers(min_value=0, max_value=count - 1), max_size=count - 1))
     world = NoisyRungs(speeds, wrong, data)
     variants = [SweptVariant((str(number),), f"source {number}", better=False) for number in range(count)]
     recorded: list[SweepRung] = []
-    left = asyncio.run(finalists(cast(Any, world), "a#1/1", variants, most, recorded))
-    names = [int(variant.changes[0]) for variant in left]
+    survivors = asyncio.run(finalists(cast(Any, world), "a#1/1", variants, most, recorded))
+    names = [int(variant.changes[0]) for variant in survivors]
     assert len(names) <= most
     assert len(set(names)) == len(names)
     if recorded:

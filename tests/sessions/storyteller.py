@@ -61,9 +61,9 @@ async def play_attempt(
 
 async def play_exams(recorder: Recorder, key: str) -> None:
     """The winner fails its exam and the next best attempt passes; a recorded exam is not repeated."""
-    for place, verdict in ((3, Verdict.WRONG), (2, Verdict.CORRECT)):
-        if recorder.state.attempt(f"{key}/{place}").exam is None:
-            for event in story.exam(f"{key}/{place}", verdict):
+    for index, verdict in ((3, Verdict.WRONG), (2, Verdict.CORRECT)):
+        if recorder.state.attempt(f"{key}/{index}").exam is None:
+            for event in story.exam(f"{key}/{index}", verdict):
                 await record(recorder, event)
 
 
@@ -74,8 +74,8 @@ async def play_instance(recorder: Recorder, number: int) -> None:
         await record(recorder, ev.InstanceStarted(task="starter/softmax", instance=number))
     elif recorded.finished:
         return
-    for place, (verdict, origin, base) in enumerate(PLAN, start=1):
-        await play_attempt(recorder, f"{key}/{place}", verdict, origin, f"{key}/{base}" if base else None)
+    for index, (verdict, origin, base) in enumerate(PLAN, start=1):
+        await play_attempt(recorder, f"{key}/{index}", verdict, origin, f"{key}/{base}" if base else None)
     await play_exams(recorder, key)
     decided = {attempt.attempt for attempt in recorder.state.attempts() if attempt.decision}
     if f"{key}/3" not in decided:

@@ -29,7 +29,7 @@ def test_fold_in_two_parts_equals_fold_of_the_whole(cut: int) -> None:
 
 @given(st.randoms(use_true_random=False), st.sets(st.integers(0, len(WHOLE) - 1)))
 def test_fold_of_lost_or_shuffled_events_keeps_every_attempt(chance: random.Random, lost: set[int]) -> None:
-    remaining = [event for place, event in enumerate(WHOLE) if place not in lost]
+    remaining = [event for index, event in enumerate(WHOLE) if index not in lost]
     chance.shuffle(remaining)
     state = fold(remaining)
     judged = {event.attempt for event in remaining if isinstance(event, ev.AttemptJudged)}
@@ -203,12 +203,12 @@ def test_retry_drops_the_streamed_text() -> None:
 
 def test_resume_drops_unfinished_work_of_the_crashed_engine() -> None:
     events = list(story.attempt("softmax#1/1", Verdict.WRONG))
-    place = next(place for place, event in enumerate(events) if isinstance(event, ev.StageFinished))
+    index = next(index for index, event in enumerate(events) if isinstance(event, ev.StageFinished))
     again = ev.EngineStarted(host="node", pid=2, resumed=True)
     in_call = fold([*events[:4], again])
     assert in_call.attempt("softmax#1/1").calls == []
     assert in_call.instances["softmax#1"].word == "wait"
-    judging = fold([*events[:place], again]).attempt("softmax#1/1")
+    judging = fold([*events[:index], again]).attempt("softmax#1/1")
     assert (judging.stage, judging.stages) == (None, [])
     assert [call.finished for call in judging.calls] == [True]
     assert judging.source is not None

@@ -107,11 +107,11 @@ def test_session_killed_at_any_moment_loses_no_acknowledged_event(
     for number in (1, 2, 3):
         branch = f"{SESSION}/starter/softmax/{number}"
         subjects = git(home.store, "log", "--format=%s %H", branch).splitlines()
-        assert [line.split()[0] for line in subjects] == [f"softmax#{number}/{place}" for place in (3, 2, 1)]
+        assert [line.split()[0] for line in subjects] == [f"softmax#{number}/{index}" for index in (3, 2, 1)]
         commits = [attempt.commit for attempt in state.instances[f"softmax#{number}"].attempts]
         assert [line.split()[-1] for line in subjects] == commits[::-1]
-        for place, verdict in ((3, "wrong"), (2, "correct")):
-            exam = git(home.store, "show", f"{SESSION}/_journal:exams/starter/softmax/{number}/{place}.json")
+        for index, verdict in ((3, "wrong"), (2, "correct")):
+            exam = git(home.store, "show", f"{SESSION}/_journal:exams/starter/softmax/{number}/{index}.json")
             assert f'"verdict": "{verdict}"' in exam
     accepted = git(home.store, "log", "--format=%s", "accepted").splitlines()
     assert sorted(accepted) == [f"accept softmax#{number}/3" for number in (1, 2, 3)]

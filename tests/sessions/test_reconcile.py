@@ -45,7 +45,7 @@ def without_last_commit_event(home: Home) -> None:
     """State after a kill between the update of the git ref and its event."""
     journal = home.live(SESSION).journal
     lines = journal.read_bytes().splitlines(keepends=True)
-    last = max(place for place, line in enumerate(lines) if b"attempt_committed" in line)
+    last = max(index for index, line in enumerate(lines) if b"attempt_committed" in line)
     journal.write_bytes(b"".join(lines[:last]))
     git(home.store, "update-ref", "-d", JOURNAL_BRANCH)
 
@@ -172,10 +172,10 @@ def test_bad_line_in_the_middle_is_refused_and_the_lock_released(crashed: Home) 
 def test_session_in_a_cloned_store_can_be_resumed(crashed: Home, tmp_path: Path) -> None:
     """Same as a resume on another node from a clone."""
     git(tmp_path, "clone", "--quiet", "--mirror", str(crashed.store), "elsewhere")
-    other = Home(tmp_path / "other")
-    other.ensure()
-    (tmp_path / "elsewhere").rename(other.store)
-    with resume(other, SESSION) as recorder:
+    clone = Home(tmp_path / "other")
+    clone.ensure()
+    (tmp_path / "elsewhere").rename(clone.store)
+    with resume(clone, SESSION) as recorder:
         assert recorder.state == fold(journal_of(crashed, SESSION).events)
 
 

@@ -68,10 +68,10 @@ async def test_late_reflection_is_added_to_the_commit_until_a_child_exists(
 ) -> None:
     with begin(home) as recorder:
         events = list(story.attempt("softmax#1/1", Verdict.WRONG))
-        place = next(n for n, event in enumerate(events) if isinstance(event, ev.AttemptJudged))
-        await story.play(recorder, events[: place + 1])
+        index = next(n for n, event in enumerate(events) if isinstance(event, ev.AttemptJudged))
+        await story.play(recorder, events[: index + 1])
         early = await recorder.commit_attempt("softmax#1/1")
-        await story.play(recorder, events[place + 1 :])
+        await story.play(recorder, events[index + 1 :])
         late = recorder.state.attempt("softmax#1/1").commit
         assert late not in (None, early)
         branch = f"{SESSION}/starter/softmax/1"

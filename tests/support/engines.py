@@ -58,7 +58,7 @@ class ScriptedJudge:
         self.measured: list[tuple[str, str]] = []
         """Source and device of each call of `measure`."""
         self.failing = 0
-        """Number of coming evaluations that end with `infra_error`."""
+        """Number of next evaluations that end with `infra_error`."""
         self.exam: Callable[[str], Evaluation] = _scripted_evaluation
         """Returns the exam's evaluation of a source."""
         self.surveying: Surveying = ScriptedSurvey()
@@ -136,7 +136,7 @@ def scripted_answer(*verdicts: str, usage: Usage = USED) -> Callable[[Request], 
 
 
 def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> SessionPlan:
-    """A small session on `vector_add`."""
+    """Return the plan of a small session on `vector_add`."""
     fields: dict[str, object] = {
         "session": session,
         "method": "geak",
@@ -183,7 +183,7 @@ def shared(
 
 
 async def run(shared_state: Shared) -> tuple[str, ...]:
-    """Run the instances as an engine does."""
+    """Run the instances of the plan as an engine does."""
     tasks = [load_task(name) for name in shared_state.plan.tasks]
     return await run_instances(shared_state, open_method(shared_state.plan.method), tasks)
 

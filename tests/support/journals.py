@@ -99,10 +99,10 @@ def stages(passed: int, *, failed: bool, detail: str = "") -> tuple[Stage, ...]:
         "",
     )
     result = []
-    for place, name in enumerate(STAGES):
-        if place < passed:
-            result.append(Stage(name, True, 0.012 * 6**place % 9, details[place]))
-        elif place == passed and failed:
+    for index, name in enumerate(STAGES):
+        if index < passed:
+            result.append(Stage(name, True, 0.012 * 6**index % 9, details[index]))
+        elif index == passed and failed:
             result.append(Stage(name, False, 1.31, detail))
         else:
             result.append(

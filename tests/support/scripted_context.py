@@ -87,8 +87,8 @@ class ScriptedContext:
         """See `Context`."""
         last = max(self.world.attempts, default=0)
         lanes = tuple(copy.copy(self) for _ in range(count))
-        for place, lane in enumerate(lanes):
-            lane._number, lane._step = last + place + 1 - count, count
+        for index, lane in enumerate(lanes):
+            lane._number, lane._step = last + index + 1 - count, count
         return lanes
 
     async def settle(self) -> None:

@@ -25,8 +25,8 @@ def evaluation(
         verdict, 0
     )
     stages = tuple(
-        Stage(name, True if place < passed else (False if place == passed and place < 5 else None), 0.25)
-        for place, name in enumerate(STAGES)
+        Stage(name, True if index < passed else (False if index == passed and index < 5 else None), 0.25)
+        for index, name in enumerate(STAGES)
     )
     error = None
     if verdict is not Verdict.CORRECT:
@@ -159,8 +159,8 @@ def after_start() -> list[ev.Event]:
 def numbered(events: list[ev.Event]) -> list[ev.Event]:
     """Return the events with numbers and times, as a journal sets them."""
     return [
-        msgspec.structs.replace(event, seq=place, wall=1.7e9 + place, mono=float(place))
-        for place, event in enumerate(events, start=1)
+        msgspec.structs.replace(event, seq=index, wall=1.7e9 + index, mono=float(index))
+        for index, event in enumerate(events, start=1)
     ]
 
 

@@ -49,7 +49,7 @@ class TuningJudge(ScriptedJudge):
         self.had_passed: list[bool] = []
         """For each estimate: True if the call carried an earlier passed evaluation."""
         self.unable = 0
-        """Number of coming estimates that end with `infra_error`."""
+        """Number of next estimates that end with `infra_error`."""
 
     async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
         if rest.get("exam"):

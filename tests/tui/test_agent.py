@@ -420,12 +420,14 @@ def test_target_with_a_compile_error_is_named_with_its_message() -> None:
 
 def test_cases_with_equal_code_share_a_row_and_each_launch_is_listed() -> None:
     (kernel, *_) = correct().resources["gfx942"]
-    like = [
+    equal = [
         msgspec.structs.replace(kernel, case=f"case-{number}", binary_sha256=str(number))
         for number in range(24)
     ]
-    other = msgspec.structs.replace(kernel, case="tail", vgprs=256, vgpr_spills=12, config={"BLOCK": "4096"})
-    evaluation = msgspec.structs.replace(correct(), resources={"gfx942": (*like, other)})
+    different = msgspec.structs.replace(
+        kernel, case="tail", vgprs=256, vgpr_spills=12, config={"BLOCK": "4096"}
+    )
+    evaluation = msgspec.structs.replace(correct(), resources={"gfx942": (*equal, different)})
     shown = lines_of("resources", evaluation, width=76)
     table, _, launches = shown.partition("launched as")
     rows = [row for row in table.splitlines() if row.startswith(kernel.kernel[:10])]

@@ -50,8 +50,8 @@ def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
         screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
         screen.press("q")
         assert screen.ends() == 0
-        before, left, _ = screen.received.rpartition(b"\x1b[?1049l")
-        assert left, "the alternate screen is left"
+        before, leave, _ = screen.received.rpartition(b"\x1b[?1049l")
+        assert leave, "the alternate screen is closed"
         assert b"\x1b[H\x1b[2J" in before[-200:], (
             "cleared: tmux keeps text that is too long for a larger screen"
         )
