@@ -34,7 +34,7 @@ def loaded_by(code: str) -> set[str]:
     [
         ("suites", ("harness", "sessions", "engine", "tui", *TORCH)),
         ("harness", ("sessions", "engine", "tui", *TORCH, "numpy", "git")),
-        ("sessions", ("engine", "tui", *TORCH, "git")),
+        ("sessions", ("engine", "tui", *TORCH, "git", "textual")),
         ("sessions.catalog", ("engine", "tui", *TORCH)),
         ("engine.models", ("tui", *TORCH, *SDKS, "git")),
         ("engine.plan", ("tui", *TORCH, *SDKS, "git")),
@@ -46,7 +46,7 @@ def loaded_by(code: str) -> set[str]:
         ("tui.config", ("textual", "git", *TORCH, *SDKS)),
         ("tui.commands.run", ("textual", *TORCH, *SDKS)),
         ("tui.commands.cockpit", (*TORCH, *SDKS, "git")),
-        ("tui.cockpit.app", (*TORCH, *SDKS, "git")),
+        ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx")),
     ],
 )
 def test_import_loads_no_heavy_module(module: str, unwanted: tuple[str, ...]) -> None:

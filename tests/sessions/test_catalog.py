@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+import sessions
 from sessions import (
     Home,
     Recorder,
@@ -156,19 +154,9 @@ def test_running_session_is_not_deleted(home: Home) -> None:
     assert find_session(home, OTHER) == OTHER
 
 
-def test_session_modules_of_the_cockpit_load_no_git() -> None:
-    code = "import sessions, sessions.events, sessions.state, sessions.journal, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"git", "gitdb", "torch", "triton", "textual"} & set(done.stdout.split())
-
-
-def test_every_public_name_exists(tmp_path: Path) -> None:
-    import sessions
-
+def test_every_public_name_exists() -> None:
     for name in sessions.__all__:
         assert getattr(sessions, name) is not None
-    for name in ("decide", "undo", "resume"):
-        assert callable(getattr(sessions, name))
 
 
 async def test_session_restored_from_the_store_has_its_start_facts(copied_home: Home) -> None:
