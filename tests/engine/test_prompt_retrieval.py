@@ -222,7 +222,7 @@ def test_score_is_positive_exactly_if_words_are_shared(query: list[str], texts: 
     assert all(score >= 0 for score in scores)
 
 
-def test_an_empty_corpus_has_no_example() -> None:
+def test_empty_corpus_has_no_example() -> None:
     assert Corpus([]).by_code("x = 1") is None
 
 

@@ -21,7 +21,7 @@ def lines_of(source: str) -> list[str]:
 
 
 @given(SOURCES, SOURCES)
-def test_the_new_source_follows_from_the_old_one_and_the_diff(old: str, new: str) -> None:
+def test_new_source_follows_from_the_old_source_and_the_diff(old: str, new: str) -> None:
     comparison = compare(old, new)
     assert comparison is not None
     before, after = lines_of(old), lines_of(new)

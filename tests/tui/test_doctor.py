@@ -106,7 +106,7 @@ def test_unwritable_home_is_a_warning(tmp_path: Path) -> None:
     assert "set WAVEDECK_HOME" in warned.follows
 
 
-def test_the_store_section_counts_sessions_by_state(home: Home) -> None:
+def test_store_section_counts_sessions_by_state(home: Home) -> None:
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)
     finding = finding_of(store.store(os.environ), "sessions")

@@ -58,7 +58,7 @@ def test_exit_restores_the_screen_and_names_replay(home: Home) -> None:
         assert f"wavedeck replay {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
 
 
-def test_an_idle_session_sends_nothing(home: Home) -> None:
+def test_idle_session_sends_nothing(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(120, 40)) as screen:
         screen.until(lambda seen: b"softmax#2" in seen and b"finished" in seen, "the fleet")
