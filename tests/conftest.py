@@ -1,4 +1,4 @@
-"""What every test gets: an empty home of its own, no keys, and property tests at the profile the person asked for."""
+"""Fixtures of every test: an empty home without API keys, and the profile of the property tests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 SOAK = os.environ.get("WAVEDECK_SOAK") == "1"
-"""Whether the full counts run (`make soak`)."""
+"""True if property tests run with the full number of examples (`make soak`)."""
 
 settings.register_profile(
     "default",
     max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    # the same examples on each run, so that a change is judged by its own faults; soak looks for new ones
+    # The same examples on each run: a failure then comes from the change under test. Soak searches for new examples.
     derandomize=True,
     database=None,
 )
@@ -39,7 +39,7 @@ KEYS = (
 
 
 def isolate(patch: pytest.MonkeyPatch, home: Path) -> None:
-    """Point every place that Wavedeck, git or Triton writes to below `home`, and take keys and settings away."""
+    """Redirect all paths that Wavedeck, git or Triton writes to into `home`, and remove keys and settings."""
     for name in tuple(os.environ):
         if name in KEYS or (name.startswith("WAVEDECK_") and name not in KEPT):
             patch.delenv(name)
@@ -55,9 +55,9 @@ def isolate(patch: pytest.MonkeyPatch, home: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Isolate what starts before a test does: pools and servers of module and session scope.
+    """Isolate fixtures of module and session scope (pools, servers): they start before any test.
 
-    The run-time folder holds unix sockets, whose paths end at 107 bytes, so it lies in a short place.
+    The run-time folder has a short path: it holds unix sockets, and a socket path has at most 107 bytes.
     """
     runtime = Path(tempfile.mkdtemp(prefix="wd-"))
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,7 @@
-"""What an import loads, in fresh interpreters: a static graph cannot tell a lazy import from an eager one."""
+"""Imports stay light: each test imports a module in a new interpreter and lists the loaded modules.
+
+A static import graph cannot separate lazy imports from eager imports.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ TORCH = ("torch", "triton")
 
 
 def loaded_by(code: str) -> set[str]:
-    """Names of all modules that are loaded when `code` has run."""
+    """Names of all modules that are loaded after `code` ran."""
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint('\\0', *sys.modules)"],
         capture_output=True,
@@ -31,7 +34,7 @@ def loaded_by(code: str) -> set[str]:
     [
         ("suites", ("harness", "sessions", "engine", "tui", *TORCH)),
         ("harness", ("sessions", "engine", "tui", *TORCH, "numpy", "git")),
-        ("sessions", ("engine", "tui", *TORCH, "git")),
+        ("sessions", ("engine", "tui", *TORCH, "git", "textual")),
         ("sessions.catalog", ("engine", "tui", *TORCH)),
         ("engine.models", ("tui", *TORCH, *SDKS, "git")),
         ("engine.plan", ("tui", *TORCH, *SDKS, "git")),
@@ -43,28 +46,28 @@ def loaded_by(code: str) -> set[str]:
         ("tui.config", ("textual", "git", *TORCH, *SDKS)),
         ("tui.commands.run", ("textual", *TORCH, *SDKS)),
         ("tui.commands.cockpit", (*TORCH, *SDKS, "git")),
-        ("tui.cockpit.app", (*TORCH, *SDKS, "git")),
+        ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx")),
     ],
 )
-def test_import_stays_light(module: str, unwanted: tuple[str, ...]) -> None:
+def test_import_loads_no_heavy_module(module: str, unwanted: tuple[str, ...]) -> None:
     assert loaded_by(f"import {module}").isdisjoint(unwanted)
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_help_and_version_load_click_alone(flag: str) -> None:
+def test_help_and_version_load_only_click(flag: str) -> None:
     loaded = loaded_by(f"from tui.cli import main; main(['{flag}'])")
     assert "click" in loaded
     assert loaded.isdisjoint(("rich", "textual", "git", "msgspec", *TORCH, *SDKS))
 
 
 TAMING = ("engine.models.sdk", "sessions.repository")
-"""Modules that keep a library from what it would do with the environment while it is imported."""
+"""Modules that may read the environment at import: they prevent side effects of a library."""
 
 
-def test_no_module_of_ours_reads_the_environment_at_import() -> None:
+def test_no_project_module_reads_the_environment_at_import() -> None:
     code = """
 import collections.abc, importlib, os, pkgutil, sys
-asked = []
+reads = []
 class Listening(type(os.environ)):
     def __getitem__(self, key):
         frame = sys._getframe(1)
@@ -72,7 +75,7 @@ class Listening(type(os.environ)):
             frame = frame.f_back
         name = frame.f_globals["__name__"]
         if name.partition(".")[0] in ROOMS and name not in TAMING:
-            asked.append((name, key))
+            reads.append((name, key))
         return super().__getitem__(key)
 os.environ.__class__ = Listening
 ROOMS = ("suites", "harness", "sessions", "engine", "tui")
@@ -80,6 +83,6 @@ for room in ROOMS:
     for module in pkgutil.walk_packages([room], room + "."):
         if not any(part in module.name for part in (".worker", "__main__", ".starter")):
             importlib.import_module(module.name)
-assert not asked, asked
+assert not reads, reads
 """
     assert "tui.commands.run" in loaded_by(f"TAMING = {TAMING}\n{code}")

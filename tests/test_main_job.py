@@ -1,4 +1,4 @@
-"""The main job as a newcomer runs it: the shipped recording through the real engine, judge and store."""
+"""A first run works: the shipped recording through the real engine, judge and store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.prompting import template_hashes
 from sessions.events import Role
 from sessions.home import home_from
 from sessions.recording import Recording, load_recording
-from tests.tui.running import Done, run_script
+from tests.support.command_line import Done, run_script
 
 ATTEMPT_FILES = {
     "kernel.py", "attempt.json", "evaluation.json", "trace.txt", "prompt.md", "reply.md", "calls.jsonl", "reasoning.jsonl",
@@ -28,7 +28,7 @@ def starter(isolated_home: Path) -> Recording:
     return load_recording(find_recording("starter", home_from(os.environ).recordings))
 
 
-def test_the_shipped_recording_holds_what_it_promises(starter: Recording) -> None:
+def test_shipped_recording_has_three_tasks_with_two_chains_each(starter: Recording) -> None:
     assert len(starter.tasks()) == 3
     assert {starter.chain_count(task) for task in starter.tasks()} == {2}
     assert 3 <= starter.longest_chain() <= 5
@@ -38,13 +38,13 @@ def test_the_shipped_recording_holds_what_it_promises(starter: Recording) -> Non
     }
 
 
-def test_the_shipped_recording_was_made_with_these_templates(starter: Recording) -> None:
+def test_shipped_recording_matches_the_current_templates(starter: Recording) -> None:
     assert changed_templates(starter.facts.templates, template_hashes()) == ()
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
-    """The run that the first user of the store would make, and its home."""
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+    """Result and store of one run in an empty home."""
     home = tmp_path_factory.mktemp("home")
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "dumb", "LANG": "C.UTF-8"}
     command = ("run", "softmax", "--model", "recorded:starter", "--instances", "2", "--headless", "--json")
@@ -57,8 +57,8 @@ def git(store: Path, *arguments: str) -> str:
 
 
 @pytest.mark.judge
-def test_a_run_prints_one_event_a_line(played: tuple[Done, Path]) -> None:
-    done, _ = played
+def test_run_prints_one_event_per_line(first_run: tuple[Done, Path]) -> None:
+    done, _ = first_run
     events: list[dict[str, Any]] = [json.loads(line) for line in done.out.splitlines()]
     assert done.code == 0
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
@@ -68,8 +68,8 @@ def test_a_run_prints_one_event_a_line(played: tuple[Done, Path]) -> None:
 
 
 @pytest.mark.judge
-def test_each_instance_is_a_branch_and_each_attempt_a_commit(played: tuple[Done, Path]) -> None:
-    done, store = played
+def test_run_stores_a_branch_per_instance_and_a_commit_per_attempt(first_run: tuple[Done, Path]) -> None:
+    done, store = first_run
     session = json.loads(done.out.splitlines()[0])["session"]
     judged = [json.loads(line) for line in done.out.splitlines() if '"type":"attempt_judged"' in line]
     branches = [

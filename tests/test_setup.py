@@ -1,4 +1,4 @@
-"""The set-up beside a vendor's torch: it is seen, held at its version, and never shadowed."""
+"""Set-up next to a vendor's torch: the script detects this torch, pins its version and never shadows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def setup() -> ModuleType:
 
 
 def distribution(site: Path, name: str, module: str, source: str, version: str, requires: str = "") -> None:
-    """An installed distribution as pip leaves it: the module and its metadata."""
+    """Write an installed distribution as pip does: the module and its metadata."""
     (site / module).mkdir()
     (site / module / "__init__.py").write_text(source)
     info = site / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -37,7 +37,7 @@ def distribution(site: Path, name: str, module: str, source: str, version: str, 
 
 @pytest.fixture
 def vendor(tmp_path: Path) -> Path:
-    """A Python in an environment of the vendor's, with a ROCm torch and ROCm's name for triton."""
+    """Python of a vendor's environment with a ROCm torch and triton under its ROCm name."""
     home = tmp_path / "vendor"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
     torch = "class version:\n    hip = '6.4'\n    cuda = None\n"
@@ -57,18 +57,18 @@ def vendor(tmp_path: Path) -> Path:
 
 def inspect(setup: ModuleType, python: Path) -> dict[str, object]:
     done = subprocess.run([str(python), "-c", setup.INSPECT], capture_output=True, text=True, check=True)
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    facts: dict[str, object] = json.loads(done.stdout)
+    return facts
 
 
-def test_a_vendors_torch_is_seen_with_all_it_depends_on(setup: ModuleType, vendor: Path) -> None:
-    found = inspect(setup, vendor)
+def test_inspect_finds_the_vendors_torch_and_its_dependencies(setup: ModuleType, vendor: Path) -> None:
+    facts = inspect(setup, vendor)
 
-    assert found["backend"] == "rocm"
-    assert found["closure"] == {"torch": "2.9.0+rocm6.4", "pytorch-triton-rocm": "3.5.0", "jinja2": "3.1.5"}
+    assert facts["backend"] == "rocm"
+    assert facts["closure"] == {"torch": "2.9.0+rocm6.4", "pytorch-triton-rocm": "3.5.0", "jinja2": "3.1.5"}
 
 
-def test_the_environment_imports_the_vendors_torch_and_pins_it(
+def test_environment_imports_the_vendors_torch_and_pins_it(
     setup: ModuleType, vendor: Path, tmp_path: Path
 ) -> None:
     venv = tmp_path / "venv"
@@ -79,7 +79,7 @@ def test_the_environment_imports_the_vendors_torch_and_pins_it(
     assert "pytorch-triton-rocm==3.5.0\n" in (venv / setup.CONSTRAINTS).read_text()
 
 
-def test_a_shadowed_torch_is_an_error(setup: ModuleType, vendor: Path, tmp_path: Path) -> None:
+def test_shadowed_torch_is_an_error(setup: ModuleType, vendor: Path, tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     setup.make_environment(venv, inspect(setup, vendor))
     distribution(venv / SITE, "torch", "torch", "", "2.13.0")
@@ -88,8 +88,8 @@ def test_a_shadowed_torch_is_an_error(setup: ModuleType, vendor: Path, tmp_path:
         setup.check_not_shadowed(venv)
 
 
-def test_reusing_the_vendors_build_never_asks_pip_for_torch_or_triton(setup: ModuleType) -> None:
-    asked = setup.judge_requirements(with_torch=False)
+def test_reuse_of_the_vendors_build_requires_no_torch_or_triton_from_pip(setup: ModuleType) -> None:
+    requirements = setup.judge_requirements(with_torch=False)
 
-    assert asked
-    assert not [r for r in asked if r.startswith(("torch", "triton"))]
+    assert requirements
+    assert not [name for name in requirements if name.startswith(("torch", "triton"))]

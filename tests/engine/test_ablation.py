@@ -1,4 +1,4 @@
-"""What an ablation runs, which chains its rows play, and by what an interrupted one is found again."""
+"""Ablations: the sessions of each row, the chains of a recording per row, and how to find an interrupted ablation."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ KEY = {"ANTHROPIC_API_KEY": "key"}
 MODULES = {"knowledge", "one-shot", "optimizer", "reflection"}
 
 
-def asked(**fields: object) -> RunPlan:
-    known = {"model": "anthropic:test", "tasks": ("vector_add",), "instances": 2, "iterations": 3}
-    return RunPlan(**(known | fields))  # type: ignore[arg-type]
+def run_plan(**fields: object) -> RunPlan:
+    defaults = {"model": "anthropic:test", "tasks": ("vector_add",), "instances": 2, "iterations": 3}
+    return RunPlan(**(defaults | fields))  # type: ignore[arg-type]
 
 
 def settled(home: Home, *, anew: bool = False, **fields: object) -> Ablation:
-    return settle(asked(**fields), home=home, environ=KEY, anew=anew)
+    return settle(run_plan(**fields), home=home, environ=KEY, anew=anew)
 
 
 def record(home: Home, ablation: Ablation, number: int, *, finished: bool = True) -> SessionPlan:
-    """A session of a row, as its engine leaves it."""
+    """Record the session of a row and return its plan."""
     plan = resolve(ablation.row_plan(ROWS[number - 1]), home=home, environ=KEY)
     with Recorder.begin(home, session_started(plan)) as recorder:
         recorder.record(EngineStarted(host="here", pid=1))
@@ -56,7 +56,7 @@ def record(home: Home, ablation: Ablation, number: int, *, finished: bool = True
 
 
 def write_chains(home: Home, count: int, task: str = "vector_add") -> None:
-    """`recorded:small` with so many chains of a task."""
+    """Write `recorded:small` with `count` chains of a task."""
     folder = home.recordings / "small"
     lines = ['schema = 1\nname = "small"\nmodel = "anthropic:test"\ndate = "2026-01-01"\nsession = "s"']
     for chain in range(1, count + 1):
@@ -74,64 +74,65 @@ def home(isolated_home: Path) -> Home:
     return home
 
 
-def test_rows_add_one_module_at_a_time_and_leave_each_out_once() -> None:
-    on = {row.number: MODULES - set(row.without) for row in ROWS}
-    assert len({frozenset(each) for each in on.values()}) == len(ROWS)
-    assert [len(on[number]) for number in (1, 2, 3, 4)] == [1, 2, 3, 4]
-    assert on[1] < on[2] < on[3] < on[4]
-    assert {frozenset(MODULES - on[number]) for number in (3, 5, 6, 7)} == {
+def test_rows_add_one_module_at_a_time_and_leave_each_module_out_once() -> None:
+    modules_by_row = {row.number: MODULES - set(row.without) for row in ROWS}
+    assert len({frozenset(modules) for modules in modules_by_row.values()}) == len(ROWS)
+    assert [len(modules_by_row[number]) for number in (1, 2, 3, 4)] == [1, 2, 3, 4]
+    assert modules_by_row[1] < modules_by_row[2] < modules_by_row[3] < modules_by_row[4]
+    assert {frozenset(MODULES - modules_by_row[number]) for number in (3, 5, 6, 7)} == {
         frozenset({module}) for module in MODULES
     }
-    for each in CONTRIBUTIONS:
-        assert on[each.on] - on[each.off] == {each.module}
-        assert on[each.off] < on[each.on]
+    for contribution in CONTRIBUTIONS:
+        with_module, without_module = modules_by_row[contribution.on], modules_by_row[contribution.off]
+        assert with_module - without_module == {contribution.module}
+        assert without_module < with_module
 
 
-def test_all_rows_share_everything_but_the_modules(home: Home) -> None:
+def test_rows_differ_only_in_their_modules(home: Home) -> None:
     ablation = settled(
         home, review="manual", suite="starter", method="tune", options=MethodOptions(without=("reflection",))
     )
     plans = [resolve(ablation.row_plan(row), home=home, environ=KEY) for row in ROWS]
-    assert [set(each.options.without) for each in plans] == [set(row.without) for row in ROWS]
-    assert {each.series for each in plans} == {ablation.name}
-    assert {(each.method, each.review, each.instances, each.iterations) for each in plans} == {
+    assert [set(plan.options.without) for plan in plans] == [set(row.without) for row in ROWS]
+    assert {plan.series for plan in plans} == {ablation.name}
+    assert {(plan.method, plan.review, plan.instances, plan.iterations) for plan in plans} == {
         ("geak", "auto", 2, 3)
     }
-    assert len({(each.seed, each.tasks, each.devices, each.targets) for each in plans}) == 1
+    assert len({(plan.seed, plan.tasks, plan.devices, plan.targets) for plan in plans}) == 1
 
 
-def test_rows_play_one_stretch_of_chains_after_the_other(home: Home) -> None:
+def test_rows_play_consecutive_chains(home: Home) -> None:
     write_chains(home, 15)
     ablation = settled(home, model="recorded:small", instances=2)
     plans = [resolve(ablation.row_plan(row), home=home, environ={}) for row in ROWS]
-    assert [each.first_chain for each in plans] == [1, 3, 5, 7, 9, 11, 13]
+    assert [plan.first_chain for plan in plans] == [1, 3, 5, 7, 9, 11, 13]
     assert settled(home, model="recorded:small", instances=None).checked.instances == 2
     assert plan_of(session_started(plans[3])).first_chain == 7, (
-        "a resume from the events alone finds the same chains"
+        "a resume that reads only the events finds the same chains"
     )
 
 
 @pytest.mark.parametrize(("instances", "needed"), [(2, 14), (None, 7)])
-def test_too_few_chains_say_how_many_are_needed(home: Home, instances: int | None, needed: int) -> None:
+def test_too_few_chains_name_the_needed_number(home: Home, instances: int | None, needed: int) -> None:
     write_chains(home, needed - 1)
     with pytest.raises(UsageProblem, match=rf"needs {needed} chains of vector_add, .* holds {needed - 1}"):
         settled(home, model="recorded:small", instances=instances)
 
 
-def test_a_recording_without_the_task_says_what_it_holds(home: Home) -> None:
+def test_recording_without_the_task_names_its_tasks(home: Home) -> None:
     write_chains(home, 7, task="softmax")
     with pytest.raises(UsageProblem, match="has no reply for vector_add; its tasks are softmax"):
         settled(home, model="recorded:small")
 
 
-def test_an_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
+def test_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
     first = settled(home)
     record(home, first, 1)
     record(home, first, 2, finished=False)
     again = settled(home)
     assert again.name == first.name
-    assert again.plan.seed == first.plan.seed, "the judge's inputs stay those of the rows that are done"
-    assert {number: str(each.state) for number, each in again.sessions.items()} == {
+    assert again.plan.seed == first.plan.seed, "the remaining rows get the same inputs as the finished rows"
+    assert {number: str(info.state) for number, info in again.sessions.items()} == {
         1: "finished",
         2: "crashed",
     }
@@ -139,7 +140,7 @@ def test_an_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changes",
     [
         {"model": "anthropic:other"},
         {"instances": 3},
@@ -151,15 +152,13 @@ def test_an_interrupted_ablation_is_found_by_its_settings(home: Home) -> None:
         {"against": "eager"},
     ],
 )
-def test_other_settings_are_another_ablation(home: Home, other: dict[str, object]) -> None:
+def test_changed_settings_start_a_new_ablation(home: Home, changes: dict[str, object]) -> None:
     first = settled(home)
     record(home, first, 1)
-    assert settled(home, **other).sessions == {}
+    assert settled(home, **changes).sessions == {}
 
 
-def test_sessions_made_with_other_prompts_are_not_gone_on_with(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ablation_with_old_prompts_is_not_continued(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     first = settled(home)
     plan = resolve(first.row_plan(ROWS[0]), home=home, environ=KEY)
     old = msgspec.structs.replace(session_started(plan), templates={"first.j2": "0" * 64})
@@ -168,7 +167,7 @@ def test_sessions_made_with_other_prompts_are_not_gone_on_with(
     assert (fresh.sessions, fresh.outdated) == ({}, first.name)
 
 
-def test_anew_leaves_what_is_there_alone(home: Home) -> None:
+def test_anew_starts_a_new_ablation(home: Home) -> None:
     first = settled(home)
     record(home, first, 1)
     fresh = settled(home, anew=True)
@@ -176,7 +175,7 @@ def test_anew_leaves_what_is_there_alone(home: Home) -> None:
     assert fresh.sessions == {}
 
 
-def test_the_newest_session_of_a_row_counts(home: Home) -> None:
+def test_newest_session_of_a_row_counts(home: Home) -> None:
     ablation = settled(home)
     for second in (1, 2):
         plan = resolve(
@@ -189,7 +188,7 @@ def test_the_newest_session_of_a_row_counts(home: Home) -> None:
     assert row_sessions(home, ablation.name)[1].name == plan.session
 
 
-def test_a_plan_on_disk_keeps_series_and_chains(home: Home) -> None:
+def test_plan_on_disk_keeps_series_and_chains(home: Home) -> None:
     write_chains(home, 7)
     plan = resolve(
         settled(home, model="recorded:small", instances=1).row_plan(ROWS[6]), home=home, environ={}
@@ -204,7 +203,7 @@ EXAMPLE = "A correct kernel for another task"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"row {row.number}")
-def test_what_a_row_switches_off_is_off_and_nothing_else(row: AblationRow) -> None:
+def test_row_switches_off_only_its_modules(row: AblationRow) -> None:
     context = ScriptedContext("wrong", "correct", "correct")
     context.options = MethodOptions(without=row.without)
     context.corpus = build_corpus(load_suite("starter"), [context.task])

@@ -1,4 +1,4 @@
-"""What a session may spend."""
+"""Budgets: cost of a call, and when a session may spend no more."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def test_cached_tokens_cost_their_own_price() -> None:
     assert cost == pytest.approx(0.6 * 2.0 + 0.4 * 0.5 + 0.1 * 10.0)
 
 
-def test_without_a_price_for_them_cached_tokens_cost_the_full_one() -> None:
+def test_cached_tokens_without_their_own_price_cost_the_input_price() -> None:
     budget = Budget(usd=None, tokens=None, prices={MODEL: Price(input=2.0, output=10.0)})
     assert budget.cost(MODEL, Usage(1_000_000, 0, 1_000_000)) == pytest.approx(2.0)
 
 
-def test_tokens_written_to_the_cache_cost_their_own_price_or_a_quarter_more() -> None:
+def test_cache_writes_cost_their_own_price_or_a_quarter_more() -> None:
     used = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=300_000, cache_write_tokens=200_000)
     own = Price(input=2.0, cached_input=0.5, cache_write=3.0, output=10.0)
     budget = Budget(usd=None, tokens=None, prices={MODEL: own, "anthropic:other": PRICE})
@@ -33,7 +33,7 @@ def test_tokens_written_to_the_cache_cost_their_own_price_or_a_quarter_more() ->
     assert budget.cost("anthropic:other", used) == pytest.approx(0.5 * 2.0 + 0.3 * 0.5 + 0.2 * 2.5)
 
 
-def test_each_model_has_its_price_and_one_without_ends_a_budget_in_usd() -> None:
+def test_call_without_a_price_ends_a_budget_in_usd() -> None:
     budget = Budget(
         usd=100.0, tokens=None, prices={MODEL: PRICE, "openai:dear": Price(input=20.0, output=1.0)}
     )
@@ -45,12 +45,12 @@ def test_each_model_has_its_price_and_one_without_ends_a_budget_in_usd() -> None
         budget.check()
 
 
-def test_an_unknown_price_or_count_is_an_unknown_cost() -> None:
+def test_unknown_price_or_count_gives_unknown_cost() -> None:
     assert Budget(usd=None, tokens=None, prices={}).cost(MODEL, Usage(1, 1, 0)) is None
     assert Budget(usd=None, tokens=None, prices=PRICES).cost(MODEL, Usage(None, 1, 0)) is None
 
 
-def test_money_is_spent_at_the_limit_and_not_before() -> None:
+def test_usd_budget_ends_exactly_at_its_limit() -> None:
     budget = Budget(usd=1.0, tokens=None, prices=PRICES)
     budget.spend(MODEL, Usage(input_tokens=499_999, output_tokens=0))
     budget.check()
@@ -59,7 +59,7 @@ def test_money_is_spent_at_the_limit_and_not_before() -> None:
         budget.check()
 
 
-def test_tokens_are_spent_at_the_limit() -> None:
+def test_token_budget_ends_exactly_at_its_limit() -> None:
     budget = Budget(usd=None, tokens=100, prices={})
     budget.spend(MODEL, Usage(input_tokens=90, output_tokens=9))
     budget.check()
@@ -68,14 +68,14 @@ def test_tokens_are_spent_at_the_limit() -> None:
         budget.check()
 
 
-def test_a_server_that_counts_nothing_cannot_be_held_to_a_budget() -> None:
+def test_budget_ends_if_the_server_counts_no_tokens() -> None:
     budget = Budget(usd=None, tokens=100, prices={})
     budget.spend(MODEL, Usage())
     with pytest.raises(BudgetSpent, match="no token counts"):
         budget.check()
 
 
-def test_without_a_budget_nothing_is_refused() -> None:
+def test_session_without_a_budget_has_no_limit() -> None:
     budget = Budget(usd=None, tokens=None, prices={})
     budget.spend(MODEL, Usage())
     budget.spend(MODEL, Usage(10**9, 10**9, 0))

@@ -1,4 +1,4 @@
-"""Which module of a reply is judged, and which replies are sent back."""
+"""Replies: which code block becomes the candidate, and which replies are unusable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.candidate import Candidate, Unusable, fenced_blocks, read_reply
 
 MODULE = "import triton\n\n\ndef softmax(x):\n    return x\n"
-OTHER = "def softmax(x):\n    return -x\n"
+SECOND_MODULE = "def softmax(x):\n    return -x\n"
 PART = "@triton.jit\ndef kernel(x_ptr):\n    pass\n"
 
 
@@ -40,17 +40,17 @@ def reason_of(reply: str, stop_reason: str = "end") -> str:
         fenced(MODULE, "Python"),
         fenced(MODULE, fence="~~~~"),
         "text\r\n" + fenced(MODULE).replace("\n", "\r\n"),
-        "<think>maybe\n" + fenced(OTHER) + "no</think>\n" + fenced(MODULE),
-        "maybe " + fenced(OTHER) + "\n</think>\n" + fenced(MODULE),
+        "<think>maybe\n" + fenced(SECOND_MODULE) + "no</think>\n" + fenced(MODULE),
+        "maybe " + fenced(SECOND_MODULE) + "\n</think>\n" + fenced(MODULE),
         fenced("pip install triton\n", "bash") + fenced(MODULE) + fenced("out\n", "text"),
         fenced(PART) + "and whole:\n" + fenced(MODULE),
         fenced(MODULE) + "The kernel alone:\n" + fenced(PART),
-        fenced(OTHER) + "Better:\n" + fenced(MODULE),
+        fenced(SECOND_MODULE) + "Better:\n" + fenced(MODULE),
         "```python\n" + MODULE,
         "A `softmax` in ```python``` now:\n" + fenced(MODULE),
     ],
 )
-def test_the_module_is_found(reply: str) -> None:
+def test_reply_gives_its_module(reply: str) -> None:
     assert source_of(reply) == MODULE
 
 
@@ -69,24 +69,24 @@ def test_the_module_is_found(reply: str) -> None:
         ("I would use", "truncated", "truncated"),
         ("```python\n" + MODULE + "    y = (", "end", "truncated"),
         ("```python\n" + MODULE, "truncated", "truncated"),
-        (fenced(OTHER) + "Better:\n```python\n" + MODULE[:30], "truncated", "truncated"),
+        (fenced(SECOND_MODULE) + "Better:\n```python\n" + MODULE[:30], "truncated", "truncated"),
         (fenced(PART) + "and the wrapper\n" + fenced("def run(x):\n    pass\n"), "end", "several_modules"),
     ],
 )
-def test_an_unusable_reply_says_why(reply: str, stop_reason: str, reason: str) -> None:
+def test_unusable_reply_has_a_reason(reply: str, stop_reason: str, reason: str) -> None:
     assert reason_of(reply, stop_reason) == reason
 
 
-def test_a_whole_module_in_a_truncated_reply_counts() -> None:
+def test_whole_module_in_a_truncated_reply_counts() -> None:
     assert source_of(fenced(MODULE) + "In conclusion, thi", "truncated") == MODULE
 
 
-def test_a_single_block_is_left_to_the_judge_whatever_it_defines() -> None:
+def test_single_block_goes_to_the_judge_unchecked() -> None:
     assert source_of(fenced("def softmx(x):\n    return x\n")) == "def softmx(x):\n    return x\n"
     assert source_of(fenced("def softmax(x:\n")) == "def softmax(x:\n"
 
 
-def test_every_entry_point_must_be_there() -> None:
+def test_module_must_define_every_entry_point() -> None:
     both = "def forward(x): ...\n\n\ndef backward(x): ...\n"
     reply = fenced(both) + fenced("def forward(x): ...\n")
     answer = read_reply(reply, ["forward", "backward"])
@@ -97,17 +97,17 @@ def test_every_entry_point_must_be_there() -> None:
 @pytest.mark.parametrize(
     "heading", ["## Strategy", "**Strategy**", "# My strategy: tiles", "### Strategy ###"]
 )
-def test_the_strategy_is_what_stands_under_its_heading(heading: str) -> None:
+def test_strategy_is_the_text_under_its_heading(heading: str) -> None:
     reply = f"Hello.\n\n{heading}\n\nOne pass,\nthen another.\n\n## Code\n\n{fenced(MODULE)}"
     assert read_reply(reply, ["softmax"]) == Candidate(MODULE, "One pass,\nthen another.")
 
 
-def test_no_strategy_section_is_no_strategy() -> None:
+def test_reply_without_strategy_section_has_empty_strategy() -> None:
     assert read_reply("My strategy is tiles.\n" + fenced(MODULE), ["softmax"]) == Candidate(MODULE, "")
 
 
 @given(st.text(max_size=300), st.sampled_from(["end", "truncated", "refusal"]))
-def test_no_reply_breaks_it(text: str, stop_reason: str) -> None:
+def test_read_reply_accepts_any_text(text: str, stop_reason: str) -> None:
     answer = read_reply(text, ["softmax"], stop_reason=stop_reason)
     assert isinstance(answer, Candidate | Unusable)
 
@@ -122,7 +122,7 @@ LINES = st.lists(
 
 
 @given(LINES)
-def test_no_arrangement_of_fences_breaks_it(lines: list[str]) -> None:
+def test_read_reply_accepts_any_arrangement_of_fences(lines: list[str]) -> None:
     answer = read_reply("\n".join(lines), ["softmax"])
     if isinstance(answer, Candidate):
         assert answer.source.strip()
@@ -137,16 +137,16 @@ CODE = st.lists(
 
 
 @given(PROSE, CODE, PROSE, st.sampled_from(["```", "````", "~~~"]))
-def test_code_comes_out_as_it_went_in(before: str, code: str, after: str, fence: str) -> None:
-    module = code + OTHER
+def test_code_between_fences_is_unchanged(before: str, code: str, after: str, fence: str) -> None:
+    module = code + SECOND_MODULE
     assert source_of(f"{before}\n{fenced(module, fence=fence)}{after}") == module
 
 
-def test_odd_separators_inside_code_stay() -> None:
-    module = "x = '\u2028'  # \x0c\n" + OTHER
+def test_unusual_line_separators_inside_code_stay() -> None:
+    module = "x = '\u2028'  # \x0c\n" + SECOND_MODULE
     assert source_of(fenced(module)) == module
 
 
-def test_a_fence_is_closed_by_its_own_kind_alone() -> None:
+def test_fence_is_closed_only_by_its_own_kind() -> None:
     blocks = list(fenced_blocks("````python\n```\nx\n```\n````\n"))
     assert [block.source for block in blocks] == ["```\nx\n```\n"]

@@ -1,4 +1,4 @@
-"""Commands over the socket: what is answered, and what is said when nothing answers."""
+"""Commands over the engine's socket: answers, refusals, and errors if no engine answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKEN = "secret"
 
 @asynccontextmanager
 async def running(root: Path, handled: list[Request], **changes: object) -> AsyncIterator[ControlServer]:
-    """A server that listens for a session whose lock is held, found by its `engine.json`."""
+    """Run a control server for a locked session; clients find it by its `engine.json`."""
 
     async def handle(request: Request) -> int:
         handled.append(request)
@@ -52,7 +52,7 @@ async def running(root: Path, handled: list[Request], **changes: object) -> Asyn
     lock.release()
 
 
-async def test_a_command_is_done_and_acknowledged(tmp_path: Path) -> None:
+async def test_command_is_executed_and_acknowledged(tmp_path: Path) -> None:
     handled: list[Request] = []
     async with running(tmp_path, handled):
         answer = await send(Home(tmp_path), SESSION, "accept", attempt="softmax#1/2", why="fast", by="me")
@@ -66,14 +66,14 @@ async def test_a_command_is_done_and_acknowledged(tmp_path: Path) -> None:
     )
 
 
-async def test_a_refusal_is_one_line(tmp_path: Path) -> None:
+async def test_refusal_is_one_line(tmp_path: Path) -> None:
     async with running(tmp_path, []):
         answer = await send(Home(tmp_path), SESSION, "accept", attempt="refuse")
     assert answer.ok is False
     assert answer.error == "not now; later"
 
 
-async def test_an_unknown_command_names_the_known_ones(tmp_path: Path) -> None:
+async def test_unknown_command_lists_all_commands(tmp_path: Path) -> None:
     handled: list[Request] = []
     async with running(tmp_path, handled):
         answer = await send(Home(tmp_path), SESSION, "explode")
@@ -81,7 +81,7 @@ async def test_an_unknown_command_names_the_known_ones(tmp_path: Path) -> None:
     assert handled == []
 
 
-async def test_without_the_token_nothing_is_done(tmp_path: Path) -> None:
+async def test_wrong_token_is_refused(tmp_path: Path) -> None:
     handled: list[Request] = []
     async with running(tmp_path, handled):
         Home(tmp_path).live(SESSION).token.write_text("guess\n")
@@ -90,7 +90,7 @@ async def test_without_the_token_nothing_is_done(tmp_path: Path) -> None:
     assert handled == []
 
 
-async def test_several_lines_on_one_connection_are_answered_in_order(tmp_path: Path) -> None:
+async def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> None:
     async with running(tmp_path, []) as server:
         reader, writer = await asyncio.open_unix_connection(server.path)
         ping = msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n"
@@ -100,7 +100,7 @@ async def test_several_lines_on_one_connection_are_answered_in_order(tmp_path: P
     assert oks == [True, False, True]
 
 
-async def test_a_line_that_is_too_long_closes_the_connection(tmp_path: Path) -> None:
+async def test_too_long_line_closes_the_connection(tmp_path: Path) -> None:
     async with running(tmp_path, []) as server:
         reader, writer = await asyncio.open_unix_connection(server.path)
         writer.write(b"x" * (LINE_BYTES + 2))
@@ -108,7 +108,7 @@ async def test_a_line_that_is_too_long_closes_the_connection(tmp_path: Path) -> 
         writer.close()
 
 
-async def test_a_talker_who_hangs_on_does_not_keep_the_server_open(tmp_path: Path) -> None:
+async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with running(tmp_path, []) as server:
             reader, writer = await asyncio.open_unix_connection(server.path)
@@ -118,7 +118,7 @@ async def test_a_talker_who_hangs_on_does_not_keep_the_server_open(tmp_path: Pat
         writer.close()
 
 
-async def test_a_socket_that_was_cleaned_away_is_made_again(tmp_path: Path) -> None:
+async def test_deleted_socket_is_created_again(tmp_path: Path) -> None:
     async with running(tmp_path, []) as server:
         first = server.path
         assert first is not None
@@ -142,7 +142,7 @@ async def test_a_socket_that_was_cleaned_away_is_made_again(tmp_path: Path) -> N
         ({"token_file": "/nonexistent/token"}, "cannot be read"),
     ],
 )
-async def test_an_engine_that_cannot_be_reached_is_told_why(
+async def test_unreachable_engine_error_says_why(
     tmp_path: Path, changes: dict[str, object], words: str
 ) -> None:
     async with running(tmp_path, [], **changes):
@@ -151,19 +151,19 @@ async def test_an_engine_that_cannot_be_reached_is_told_why(
     assert "\n" not in str(caught.value)
 
 
-async def test_a_session_that_nothing_runs_names_the_next_step(tmp_path: Path) -> None:
+async def test_command_to_a_stopped_session_names_resume(tmp_path: Path) -> None:
     with pytest.raises(EngineUnreachable, match=f"not running; go on with: wavedeck resume {SESSION}"):
         await send(Home(tmp_path), SESSION, "ping")
 
 
-async def test_a_stale_engine_file_is_not_believed(tmp_path: Path) -> None:
+async def test_stale_engine_file_is_ignored(tmp_path: Path) -> None:
     async with running(tmp_path, []):
         pass
     with pytest.raises(EngineUnreachable, match="not running"):
         await send(Home(tmp_path), SESSION, "ping")
 
 
-def test_the_sockets_folder_is_this_users_alone(tmp_path: Path) -> None:
+def test_socket_folder_is_private_to_the_user(tmp_path: Path) -> None:
     folder = socket_folder({"XDG_RUNTIME_DIR": str(tmp_path)})
     assert folder == tmp_path / "wavedeck"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -172,7 +172,7 @@ def test_the_sockets_folder_is_this_users_alone(tmp_path: Path) -> None:
         socket_folder({"XDG_RUNTIME_DIR": str(tmp_path)})
 
 
-def test_a_run_time_folder_that_is_too_deep_is_not_used(tmp_path: Path) -> None:
+def test_too_long_runtime_path_is_not_used(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100)
     deep.mkdir()
     assert socket_folder({"XDG_RUNTIME_DIR": str(deep)}) == Path(f"/tmp/wavedeck-{os.getuid()}")

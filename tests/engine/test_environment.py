@@ -1,4 +1,4 @@
-"""What ends a detached engine, read from file trees as such machines have them."""
+"""Risks for a detached engine: batch jobs, containers, logind and file systems, read from sample file trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOCAL = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 
 
 def machine(root: Path, **files: str) -> Path:
-    """A root folder with these files; `__` in a name is a slash."""
+    """Write these files below `root`; `__` in a name is a slash."""
     for name, text in {"proc__self__mountinfo": LOCAL, **files}.items():
         path = root / name.replace("__", "/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -25,12 +25,12 @@ def risks(root: Path, **environ: str) -> list[str]:
     return detach_risks(Path("/home/person/wavedeck"), environ=environ, root=root)
 
 
-def test_an_ordinary_login_is_no_risk(tmp_path: Path) -> None:
+def test_ordinary_login_is_no_risk(tmp_path: Path) -> None:
     root = machine(tmp_path, proc__self__cgroup="0::/user.slice/session-3.scope\n")
     assert risks(root, XDG_SESSION_ID="3") == []
 
 
-def test_a_logind_that_kills_is_a_risk_until_the_user_lingers(tmp_path: Path) -> None:
+def test_logind_that_kills_is_a_risk_until_the_user_lingers(tmp_path: Path) -> None:
     root = machine(
         tmp_path, **{"etc__systemd__logind.conf.d__10-site.conf": "[Login]\nKillUserProcesses=yes\n"}
     )
@@ -42,7 +42,7 @@ def test_a_logind_that_kills_is_a_risk_until_the_user_lingers(tmp_path: Path) ->
     assert risks(root, XDG_SESSION_ID="3") == []
 
 
-def test_a_later_logind_file_has_the_last_word(tmp_path: Path) -> None:
+def test_later_logind_file_overrides_earlier_files(tmp_path: Path) -> None:
     root = machine(
         tmp_path,
         **{
@@ -53,18 +53,18 @@ def test_a_later_logind_file_has_the_last_word(tmp_path: Path) -> None:
     assert risks(root, XDG_SESSION_ID="3") == []
 
 
-def test_a_batch_job_is_named(tmp_path: Path) -> None:
+def test_batch_job_is_named_by_its_id(tmp_path: Path) -> None:
     [risk] = risks(machine(tmp_path), SLURM_JOB_ID="4711")
     assert "Slurm job 4711" in risk
 
 
-def test_a_batch_job_is_known_by_its_cgroup(tmp_path: Path) -> None:
+def test_batch_job_is_detected_by_its_cgroup(tmp_path: Path) -> None:
     [risk] = risks(machine(tmp_path, proc__self__cgroup="0::/system.slice/slurmstepd.scope/job_12/step_0\n"))
     assert "batch job" in risk
 
 
 @pytest.mark.parametrize(("first", "count"), [("bash", 1), ("tini", 0)])
-def test_a_container_lives_as_long_as_its_first_process(tmp_path: Path, first: str, count: int) -> None:
+def test_container_without_an_init_process_is_a_risk(tmp_path: Path, first: str, count: int) -> None:
     root = machine(tmp_path, **{".dockerenv": "", "proc__1__comm": f"{first}\n"})
     assert len(risks(root)) == count
 
@@ -73,18 +73,18 @@ def test_a_container_lives_as_long_as_its_first_process(tmp_path: Path, first: s
     ("filesystem", "word"),
     [("tmpfs", "reboot"), ("overlay", "container"), ("nfs4", "network"), ("xfs", None)],
 )
-def test_the_homes_file_system_counts(tmp_path: Path, filesystem: str, word: str | None) -> None:
+def test_file_system_of_the_home_can_be_a_risk(tmp_path: Path, filesystem: str, word: str | None) -> None:
     mounts = f"{LOCAL}30 22 0:44 / /home/my\\040folder rw - {filesystem} source rw\n"
     risk = home_risk(Path("/home/my folder/wavedeck"), root=machine(tmp_path, proc__self__mountinfo=mounts))
     assert (word in risk) if word and risk else (risk is None and word is None)
 
 
-def test_the_nearest_mount_that_covers_the_path_counts(tmp_path: Path) -> None:
+def test_mount_of_a_path_is_the_nearest_mount(tmp_path: Path) -> None:
     mounts = f"{LOCAL}30 22 0:44 / /home rw - nfs4 a rw\n31 30 0:45 / /home/person rw - ext4 b rw\n"
     mount = mount_of(Path("/home/person/x"), root=machine(tmp_path, proc__self__mountinfo=mounts))
     assert mount is not None
     assert mount.filesystem == "ext4"
 
 
-def test_a_machine_that_tells_nothing_is_no_failure(tmp_path: Path) -> None:
+def test_machine_without_information_has_no_risks(tmp_path: Path) -> None:
     assert detach_risks(Path("/home/person"), environ={}, root=tmp_path) == []

@@ -1,4 +1,4 @@
-"""The exam at the end of an instance: who is examined, what is kept, and that no model ever hears of it."""
+"""Exams at the end of an instance: which attempts are examined, what is stored, and that no prompt contains exam facts."""
 
 from __future__ import annotations
 
@@ -33,19 +33,24 @@ from sessions.events import (
 from sessions.journal import read_journal
 from sessions.state import Confirmation
 from sessions.store import Store
-from tests.support.engines import ToldJudge, answer_of, answering, plan, play, run, shared, told, until
+from tests.support.engines import (
+    ScriptedJudge,
+    answer_of,
+    plan,
+    play,
+    run,
+    scripted_answer,
+    scripted_model,
+    shared,
+    until,
+)
 from tests.support.evaluations import correct, failed
 
 Exam = Callable[[str], Evaluation]
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
-def judging(exam: Exam) -> ToldJudge:
-    judge = ToldJudge()
+def judge_with(exam: Exam) -> ScriptedJudge:
+    judge = ScriptedJudge()
     judge.exam = exam
     return judge
 
@@ -59,18 +64,18 @@ def best(events: list[Event]) -> list[str | None]:
 
 
 def failing_at(*speedups: str) -> Exam:
-    """An exam that candidates of these speedups fail."""
+    """Return an exam that fails candidates of these speedups."""
 
     def exam(source: str) -> Evaluation:
-        wrong = any(source.startswith(f"# judge: correct {each}\n") for each in speedups)
+        wrong = any(source.startswith(f"# judge: correct {speedup}\n") for speedup in speedups)
         return failed(Verdict.WRONG, "an exam case is wrong") if wrong else correct()
 
     return exam
 
 
-async def test_the_winner_is_examined_when_the_instance_ends_and_called_confirmed(home: Home) -> None:
-    judge = ToldJudge()
-    events = await play(home, told("correct 1.0", "correct 3.0", "correct 2.0"), judge=judge)
+async def test_winner_that_passes_its_exam_is_confirmed(home: Home) -> None:
+    judge = ScriptedJudge()
+    events = await play(home, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge=judge)
     assert exams(events) == {"vector_add#1/2": Verdict.CORRECT}
     assert [source.splitlines()[0] for source in judge.examined] == ["# judge: correct 3.0"]
     state = fold(events)  # type: ignore[arg-type]
@@ -79,49 +84,53 @@ async def test_the_winner_is_examined_when_the_instance_ends_and_called_confirme
     assert best(events) == ["vector_add#1/2"]
 
 
-async def test_where_the_winner_fails_the_next_best_is_examined_and_held_up(home: Home) -> None:
+async def test_next_best_attempt_is_examined_if_the_winner_fails(home: Home) -> None:
     events = await play(
-        home, told("correct 1.0", "correct 3.0", "correct 2.0"), judge=judging(failing_at("3.0"))
+        home, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge=judge_with(failing_at("3.0"))
     )
     assert exams(events) == {"vector_add#1/2": Verdict.WRONG, "vector_add#1/3": Verdict.CORRECT}
     assert best(events) == ["vector_add#1/3"]
 
 
-async def test_at_most_three_are_examined_and_none_is_confirmed_by_default(home: Home) -> None:
-    of = plan(iterations=4)
-    client = told("correct 1.0", "correct 4.0", "correct 3.0", "correct 2.0")
-    events = await play(home, client, of=of, judge=judging(lambda _: failed(Verdict.WRONG)))
+async def test_at_most_three_attempts_are_examined(home: Home) -> None:
+    session_plan = plan(iterations=4)
+    client = scripted_model("correct 1.0", "correct 4.0", "correct 3.0", "correct 2.0")
+    events = await play(
+        home, client, session_plan=session_plan, judge=judge_with(lambda _: failed(Verdict.WRONG))
+    )
     assert list(exams(events)) == ["vector_add#1/2", "vector_add#1/3", "vector_add#1/4"]
-    confirmed = [each for each in fold(events).attempts() if each.confirmation is Confirmation.CONFIRMED]  # type: ignore[arg-type]
+    confirmed = [
+        attempt for attempt in fold(events).attempts() if attempt.confirmation is Confirmation.CONFIRMED
+    ]  # type: ignore[arg-type]
     assert confirmed == []
 
 
-async def test_an_instance_whose_every_winner_fails_ends_with_its_best_not_confirmed(home: Home) -> None:
-    client = told("wrong", "correct 1.0", "correct 2.0")
-    events = await play(home, client, judge=judging(lambda _: failed(Verdict.REJECTED)))
+async def test_best_attempt_is_not_confirmed_if_all_exams_fail(home: Home) -> None:
+    client = scripted_model("wrong", "correct 1.0", "correct 2.0")
+    events = await play(home, client, judge=judge_with(lambda _: failed(Verdict.REJECTED)))
     assert list(exams(events)) == ["vector_add#1/3", "vector_add#1/2"]
     assert best(events) == ["vector_add#1/3"]
     winner = fold(events).attempt("vector_add#1/3")  # type: ignore[arg-type]
     assert winner.confirmation is Confirmation.NOT_CONFIRMED
 
 
-async def test_a_copy_of_what_failed_is_not_examined_again(home: Home) -> None:
+async def test_copy_of_a_failed_source_is_not_examined_again(home: Home) -> None:
     same = ScriptedClient(answer=lambda _: Reply(text=answer_of("correct 1.0", "same")))
-    judge = judging(lambda _: failed(Verdict.WRONG))
+    judge = judge_with(lambda _: failed(Verdict.WRONG))
     events = await play(home, same, judge=judge)
     assert (len(judge.examined), len(exams(events))) == (1, 1)
 
 
-async def test_nothing_correct_is_nothing_to_examine(home: Home) -> None:
-    judge = ToldJudge()
-    await play(home, told("wrong", "prose", "timeout"), judge=judge)
+async def test_instance_without_a_correct_attempt_has_no_exam(home: Home) -> None:
+    judge = ScriptedJudge()
+    await play(home, scripted_model("wrong", "prose", "timeout"), judge=judge)
     assert judge.examined == []
 
 
-async def test_a_judge_that_fails_once_is_asked_again_and_twice_is_said(home: Home) -> None:
+async def test_exam_is_repeated_once_after_a_judge_failure(home: Home) -> None:
     answers = [failed(Verdict.INFRA_ERROR, "a worker died")]
-    once = judging(lambda _: answers.pop() if answers else correct())
-    events = await play(home, told("correct 1.0"), judge=once)
+    once = judge_with(lambda _: answers.pop() if answers else correct())
+    events = await play(home, scripted_model("correct 1.0"), judge=once)
     assert exams(events) == {"vector_add#1/1": Verdict.CORRECT}
     assert len(once.examined) == 2
     [notice] = [event.message for event in events if isinstance(event, Notice)]
@@ -129,16 +138,18 @@ async def test_a_judge_that_fails_once_is_asked_again_and_twice_is_said(home: Ho
 
 
 @pytest.mark.parametrize(
-    ("verdict", "asked"), [(Verdict.INFRA_ERROR, 2), (Verdict.CANCELLED, 2), (Verdict.UNSUPPORTED, 1)]
+    ("verdict", "exam_count"), [(Verdict.INFRA_ERROR, 2), (Verdict.CANCELLED, 2), (Verdict.UNSUPPORTED, 1)]
 )
-async def test_an_exam_that_says_nothing_of_the_winner_is_the_last_and_says_why(
-    home: Home, verdict: Verdict, asked: int
+async def test_exam_without_a_verdict_ends_the_exams_with_a_reason(
+    home: Home, verdict: Verdict, exam_count: int
 ) -> None:
     silent = failed(Verdict.INFRA_ERROR, "no room for a guest")
-    judge = judging(lambda _: msgspec.structs.replace(silent, verdict=verdict))
-    events = await play(home, told("correct 1.0", "correct 2.0"), of=plan(iterations=2), judge=judge)
+    judge = judge_with(lambda _: msgspec.structs.replace(silent, verdict=verdict))
+    events = await play(
+        home, scripted_model("correct 1.0", "correct 2.0"), session_plan=plan(iterations=2), judge=judge
+    )
     assert exams(events) == {"vector_add#1/2": verdict}
-    assert len(judge.examined) == asked
+    assert len(judge.examined) == exam_count
     winner = fold(events).attempt("vector_add#1/2")  # type: ignore[arg-type]
     assert (winner.confirmation, winner.unexamined_because) == (
         Confirmation.NOT_EXAMINED,
@@ -147,14 +158,14 @@ async def test_an_exam_that_says_nothing_of_the_winner_is_the_last_and_says_why(
     assert [event.reason for event in events if isinstance(event, InstanceFinished)] == ["iterations"]
 
 
-async def test_an_instance_that_the_budget_ended_is_examined_for_it_asks_no_model(home: Home) -> None:
-    client = told("correct 1.0", usage=Usage(input_tokens=500, output_tokens=500))
-    events = await play(home, client, of=plan(iterations=9, budget_tokens=1500))
+async def test_exam_runs_after_the_budget_is_spent(home: Home) -> None:
+    client = scripted_model("correct 1.0", usage=Usage(input_tokens=500, output_tokens=500))
+    events = await play(home, client, session_plan=plan(iterations=9, budget_tokens=1500))
     assert [event.reason for event in events if isinstance(event, InstanceFinished)] == ["budget"]
     assert list(exams(events).values()) == [Verdict.CORRECT]
 
 
-async def test_what_a_person_rejected_is_not_examined(home: Home) -> None:
+async def test_rejected_attempt_is_not_examined(home: Home) -> None:
     def person(recorder: Recorder, decisions: Decisions) -> object:
         async def decide() -> None:
             for number, accepted in ((1, True), (2, False)):
@@ -165,59 +176,69 @@ async def test_what_a_person_rejected_is_not_examined(home: Home) -> None:
 
         return asyncio.get_running_loop().create_task(decide(), name="person")
 
-    judge = ToldJudge()
-    of = plan(review="manual", iterations=2)
-    events = await play(home, told("correct 1.0", "correct 2.0"), of=of, judge=judge, before=person)
+    judge = ScriptedJudge()
+    session_plan = plan(review="manual", iterations=2)
+    events = await play(
+        home,
+        scripted_model("correct 1.0", "correct 2.0"),
+        session_plan=session_plan,
+        judge=judge,
+        before=person,
+    )
     assert exams(events) == {"vector_add#1/1": Verdict.CORRECT}
 
 
 def waits(recorder: Recorder, name: str) -> bool:
-    return any(each.attempt == name and each.waiting for each in recorder.state.attempts())
+    return any(attempt.attempt == name and attempt.waiting for attempt in recorder.state.attempts())
 
 
-async def test_a_stop_in_the_exam_leaves_it_to_the_resume(home: Home) -> None:
-    class Slow(ToldJudge):
+async def test_interrupted_exam_runs_after_a_resume(home: Home) -> None:
+    class Slow(ScriptedJudge):
         async def evaluate(self, *arguments: object, exam: bool = False, **rest: object) -> Evaluation:  # type: ignore[override]
             if exam:
                 self.examined.append("")
                 await asyncio.Event().wait()
             return await super().evaluate(*arguments, exam=exam, **rest)  # type: ignore[arg-type]
 
-    of, slow = plan(iterations=1), Slow()
-    with Recorder.begin(home, session_started(of)) as recorder:
-        going = asyncio.create_task(run(shared(recorder, of, told("correct 1.0"), slow)))
+    session_plan, slow = plan(iterations=1), Slow()
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
+        engine_task = asyncio.create_task(
+            run(shared(recorder, session_plan, scripted_model("correct 1.0"), slow))
+        )
         await until(lambda: slow.examined)
-        going.cancel()
+        engine_task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await going
+            await engine_task
         assert recorder.state.attempt("vector_add#1/1").confirmation is Confirmation.NOT_EXAMINED
-    client, judge = told("correct 1.0"), ToldJudge()
-    with resume(home, of.session) as recorder:
+    client, judge = scripted_model("correct 1.0"), ScriptedJudge()
+    with resume(home, session_plan.session) as recorder:
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, of, client, judge))
+        await run(shared(recorder, session_plan, client, judge))
         assert recorder.state.attempt("vector_add#1/1").confirmation is Confirmation.CONFIRMED
     assert (client.requests, judge.evaluated, len(judge.examined)) == ([], [], 1)
 
 
-async def test_a_clone_holds_the_exams_and_shows_them(home: Home, tmp_path: Path) -> None:
-    of, judge = plan(), judging(failing_at("3.0"))
-    with Recorder.begin(home, session_started(of)) as recorder:
-        await run(shared(recorder, of, told("correct 1.0", "correct 3.0", "correct 2.0"), judge))
+async def test_clone_of_the_store_contains_the_exams(home: Home, tmp_path: Path) -> None:
+    session_plan, judge = plan(), judge_with(failing_at("3.0"))
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
+        await run(
+            shared(recorder, session_plan, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge)
+        )
         recorder.record(SessionFinished())
         await recorder.finish()
     with Store.read_only(cloned(home, tmp_path / "clone")) as store:
-        tree = store.session_tree(of.session)
+        tree = store.session_tree(session_plan.session)
         kept = {
             path: msgspec.json.decode(store.repository.read_file(sha), type=Evaluation)
             for path, sha in tree.items()
             if path.startswith("exams/")
         }
-        assert {path: each.verdict for path, each in kept.items()} == {
+        assert {path: evaluation.verdict for path, evaluation in kept.items()} == {
             "exams/starter/vector_add/1/2.json": Verdict.WRONG,
             "exams/starter/vector_add/1/3.json": Verdict.CORRECT,
         }
-        assert all(each.exam for each in kept.values())
-        state = fold(store.session_events(of.session))
+        assert all(evaluation.exam for evaluation in kept.values())
+        state = fold(store.session_events(session_plan.session))
     assert state.attempt("vector_add#1/3").confirmation is Confirmation.CONFIRMED
     assert state.attempt("vector_add#1/2").confirmation is Confirmation.NOT_CONFIRMED
 
@@ -227,11 +248,11 @@ def cloned(home: Home, clone: Path) -> Path:
     return clone
 
 
-# That nothing of it reaches a model
+# No prompt depends on an exam
 
 
-def telling(verdict: Verdict, words: str) -> Exam:
-    """An exam whose evaluation says `words` wherever an evaluation can say something."""
+def verbose_exam(verdict: Verdict, words: str) -> Exam:
+    """Return an exam whose evaluation holds `words` in every text field."""
 
     def exam(_: str) -> Evaluation:
         base = correct() if verdict is Verdict.CORRECT else failed(verdict)
@@ -239,7 +260,7 @@ def telling(verdict: Verdict, words: str) -> Exam:
         return msgspec.structs.replace(
             base,
             error=error,
-            stages=tuple(Stage(each.name, each.ok, each.seconds, words) for each in base.stages),
+            stages=tuple(Stage(stage.name, stage.ok, stage.seconds, words) for stage in base.stages),
             notes=(words,),
             printed=words,
             facts=(Fact(words, words, Basis.PROOF),),
@@ -261,36 +282,36 @@ WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_si
         st.sampled_from(["wrong", "correct 1.0", "correct 2.0", "prose"]), min_size=2, max_size=4
     ),
 )
-async def test_every_prompt_is_the_same_whatever_the_exam_said(
+async def test_prompts_do_not_depend_on_exams(
     tmp_path_factory: pytest.TempPathFactory, verdict: Verdict, words: str, verdicts: list[str]
 ) -> None:
-    """The first instance ends for want of a model, is examined, and goes on after a resume; the second comes later."""
-    asked = await prompts_with(tmp_path_factory.mktemp("told"), telling(verdict, words), verdicts)
+    """Instance 1 loses its model, is examined and continues after a resume; instance 2 follows later."""
+    prompts = await prompts_with(tmp_path_factory.mktemp("verbose"), verbose_exam(verdict, words), verdicts)
     silent = await prompts_with(tmp_path_factory.mktemp("silent"), lambda _: correct(), verdicts)
-    assert asked == silent
-    assert not any(words in text for text in asked)
+    assert prompts == silent
+    assert not any(words in text for text in prompts)
 
 
 async def prompts_with(folder: Path, exam: Exam, verdicts: list[str]) -> list[str]:
-    """Every message that two engines sent in a session whose exams go like this, by call."""
-    home, of = Home(folder), plan(instances=2, iterations=len(verdicts) + 1)
-    usual = answering(*verdicts, "wrong")
+    """Run a session with this exam in two engines and return the messages of all calls."""
+    home, session_plan = Home(folder), plan(instances=2, iterations=len(verdicts) + 1)
+    usual = scripted_answer(*verdicts, "wrong")
 
     def answer(request: Request) -> Reply | ModelError:
         if request.key.attempt > len(verdicts):
             return UselessToRetry("no_credit", "pay first")
         return usual(request)
 
-    with Recorder.begin(home, session_started(of)) as recorder:
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
         recorder.record(EngineStarted(host="here", pid=1))
-        await run(shared(recorder, of, ScriptedClient(answer=answer), judging(exam)))
-    with resume(home, of.session) as recorder:
+        await run(shared(recorder, session_plan, ScriptedClient(answer=answer), judge_with(exam)))
+    with resume(home, session_plan.session) as recorder:
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, of, told(*verdicts, "wrong"), judging(exam)))
+        await run(shared(recorder, session_plan, scripted_model(*verdicts, "wrong"), judge_with(exam)))
         events = read_journal(recorder.live.journal).events
-    if any(each.startswith("correct") for each in verdicts):
-        assert events.index(next(each for each in events if isinstance(each, WinnerExamined))) < max(
-            place for place, each in enumerate(events) if isinstance(each, CallStarted)
+    if any(verdict.startswith("correct") for verdict in verdicts):
+        assert events.index(next(event for event in events if isinstance(event, WinnerExamined))) < max(
+            index for index, event in enumerate(events) if isinstance(event, CallStarted)
         ), "an exam comes before the last calls"
     return sorted(messages_of(events))
 

@@ -1,4 +1,4 @@
-"""GEAK's loop: which prompt follows which verdict, for any sequence of verdicts."""
+"""Method `geak`: the prompt that follows each verdict, for any sequence of verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.methods.geak import Geak
 from engine.methods.progress import TRAP
 from harness import Verdict
 from sessions.events import Origin, Role
-from tests.support.scripted_context import ScriptedContext, Told
+from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 
 FAILING = ("wrong", "call_error", "compile_error", "rejected", "timeout", "crash", "unsupported")
 VERDICTS = st.one_of(
@@ -21,63 +21,63 @@ VERDICTS = st.one_of(
 )
 
 
-def run(*verdicts: str, why: str = "too clever") -> list[Told]:
+def run(*verdicts: str, why: str = "too clever") -> list[ScriptedAttempt]:
     context = ScriptedContext(*verdicts, why=why)
     asyncio.run(Geak().run(context))
     return context.attempts
 
 
-def roles(attempt: Told) -> list[Role]:
+def roles(attempt: ScriptedAttempt) -> list[Role]:
     return [role for role, _ in attempt.calls]
 
 
-def speed(attempt: Told) -> float:
+def speed(attempt: ScriptedAttempt) -> float:
     return attempt.evaluation.speedup or 0.0 if attempt.evaluation else 0.0
 
 
 @given(st.lists(VERDICTS, min_size=1, max_size=16))
-def test_the_rules_hold_for_any_verdicts(verdicts: list[str]) -> None:
+def test_geak_keeps_its_rules_for_any_verdicts(verdicts: list[str]) -> None:
     attempts = run(*verdicts)
     assert len(attempts) == len(verdicts)
     by_name = {attempt.name: attempt for attempt in attempts}
     failures = 0
-    best: Told | None = None
-    for place, (attempt, verdict) in enumerate(zip(attempts, verdicts, strict=True)):
-        # Only what came before can be an ancestor, so none is its own.
-        assert attempt.base is None or attempts.index(by_name[attempt.base]) < place
+    best: ScriptedAttempt | None = None
+    for index, (attempt, verdict) in enumerate(zip(attempts, verdicts, strict=True)):
+        # An ancestor is always an earlier attempt, so no attempt is its own ancestor.
+        assert attempt.base is None or attempts.index(by_name[attempt.base]) < index
         if attempt.origin is Origin.REPAIR:
-            assert 0 < failures < TRAP, "a line is repaired at most until the trap"
+            assert 0 < failures < TRAP, "a line has at most TRAP failures"
         if attempt.origin is Origin.OPTIMIZE:
             assert best is not None
-            assert attempt.base == best.name, "the best is never lost"
+            assert attempt.base == best.name, "the base is the best attempt"
         if attempt.origin is Origin.FRESH:
-            assert best is None, "nothing starts anew once something works"
+            assert best is None, "no fresh attempt after a correct attempt"
         failures = 0 if failures >= TRAP else failures
         passed = verdict.startswith("correct")
         failures = 0 if passed else failures + 1
         if passed and (best is None or speed(attempt) > speed(best)):
             best = attempt
         reflected = roles(attempt).count(Role.REFLECTOR)
-        last = place == len(attempts) - 1
+        last = index == len(attempts) - 1
         assert reflected == (0 if passed or verdict == "prose" or last else 1)
         assert len(attempt.calls) - reflected == (2 if verdict == "prose" else 1)
 
 
-def test_a_failure_is_reflected_on_and_repaired_with_code_error_and_reflection() -> None:
+def test_repair_prompt_contains_code_error_and_reflection() -> None:
     first, second = run("wrong", "correct")
     assert roles(first) == [Role.GENERATOR, Role.REFLECTOR]
     assert (second.origin, second.base) == (Origin.REPAIR, first.name)
     assert "# judge: wrong" in second.prompt
-    assert "told to be wrong" in second.prompt
+    assert "scripted verdict: wrong" in second.prompt
     assert "Cause 1.2." in second.prompt
 
 
-def test_the_last_failure_is_not_reflected_on() -> None:
-    [only] = run("wrong")
-    assert roles(only) == [Role.GENERATOR]
+def test_last_failure_gets_no_reflection() -> None:
+    [attempt] = run("wrong")
+    assert roles(attempt) == [Role.GENERATOR]
 
 
-def test_a_correct_candidate_is_optimized_against_the_best_so_far() -> None:
+def test_optimizer_starts_from_the_best_attempt() -> None:
     _, _, third = run("correct 2.0", "correct 1.5", "correct 3.0")
     assert roles(third) == [Role.OPTIMIZER]
     assert third.base == "vector_add#1/1"
@@ -87,7 +87,7 @@ def test_a_correct_candidate_is_optimized_against_the_best_so_far() -> None:
     assert worse < better, "the best comes last"
 
 
-def test_five_failures_in_a_row_drop_the_line_and_ask_for_another_approach() -> None:
+def test_five_failures_in_a_row_start_a_new_approach() -> None:
     attempts = run(*["wrong"] * 7)
     assert [attempt.origin for attempt in attempts] == [
         Origin.FRESH,
@@ -101,7 +101,7 @@ def test_five_failures_in_a_row_drop_the_line_and_ask_for_another_approach() -> 
     assert "Start anew with a different" in escape.prompt
 
 
-def test_after_a_trap_the_optimizer_goes_on_from_the_history() -> None:
+def test_optimizer_continues_from_the_history_after_five_failures() -> None:
     attempts = run("correct 1.2", *["wrong"] * 5, "correct 2.0")
     escape = attempts[6]
     assert (escape.origin, escape.base) == (Origin.OPTIMIZE, "vector_add#1/1")
@@ -109,7 +109,7 @@ def test_after_a_trap_the_optimizer_goes_on_from_the_history() -> None:
     assert "given up" in escape.prompt
 
 
-def test_replies_without_code_are_corrected_once_then_counted_as_failures() -> None:
+def test_reply_without_code_is_corrected_once_then_fails() -> None:
     attempts = run(*["prose"] * 6)
     assert [roles(attempt) for attempt in attempts] == [[Role.GENERATOR] * 2] * 6
     assert {attempt.evaluation.verdict for attempt in attempts if attempt.evaluation} == {Verdict.NO_CODE}
@@ -118,13 +118,13 @@ def test_replies_without_code_are_corrected_once_then_counted_as_failures() -> N
     assert "python" in corrective[-1].content
 
 
-def test_a_reply_without_code_leaves_the_line_as_it_was() -> None:
+def test_reply_without_code_keeps_the_current_line() -> None:
     first, _, third = run("wrong", "prose", "correct")
     assert (third.origin, third.base) == (Origin.REPAIR, first.name)
     assert "Cause 1.2." in third.prompt
 
 
-def test_a_person_who_turns_a_candidate_down_is_heard() -> None:
+def test_rejection_by_a_person_leads_to_a_repair() -> None:
     attempts = run("correct 1.1", "turned_down", "correct 1.3", why="it only works for powers of two")
     assert all(attempt.reviewed for attempt in attempts)
     assert roles(attempts[1]) == [Role.OPTIMIZER, Role.REFLECTOR]
@@ -134,12 +134,12 @@ def test_a_person_who_turns_a_candidate_down_is_heard() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_rounds_without_gain_ask_for_another_strategy(rounds: int) -> None:
+def test_two_rounds_without_gain_ask_for_a_different_strategy(rounds: int) -> None:
     attempts = run("correct 2.0", *["correct 1.0"] * rounds, "correct 1.5")
     assert ("choose a different strategy" in attempts[-1].prompt) == (rounds == 2)
 
 
-def test_without_timing_the_prompt_says_so() -> None:
+def test_prompt_says_that_nothing_was_timed() -> None:
     _, second = run("correct", "correct")
     assert "measured" in second.prompt
     assert "no latency" in second.prompt.lower() or "not measured" in second.prompt.lower()

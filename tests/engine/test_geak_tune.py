@@ -1,4 +1,4 @@
-"""`geak --tune`: which variant follows an attempt, and what the model sees of it."""
+"""`geak --tune`: the variant that follows a correct attempt, and its effect on prompts and recordings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sessions.state import SessionState
 from suites import Task
 from tests.support.engines import plan, play
 from tests.support.evaluations import failed
-from tests.support.tuning import BASELINE, Judging, block_of, only, warps_of
+from tests.support.tuning import BASELINE, TuningJudge, attempts_of, block_of, warps_of
 
 GEAK = plan(iterations=3, options=MethodOptions(tune=True))
 
 
-def writing(*verdicts: str) -> ScriptedClient:
-    """A model whose candidate number n is the baseline with a mark: its number, and the verdict it is to get."""
+def marking_model(*verdicts: str) -> ScriptedClient:
+    """Model whose candidate n is the baseline with a first line that names verdict n and n."""
 
     def answer(request: Request) -> Reply:
         key = request.key
@@ -35,8 +35,8 @@ def writing(*verdicts: str) -> ScriptedClient:
     return ScriptedClient(answer=answer)
 
 
-class Marked(Judging):
-    """As `Judging`, but of a source whose first line says `wrong`, and of a variant of one that says `fragile`."""
+class MarkingJudge(TuningJudge):
+    """`TuningJudge` that fails sources marked `wrong`, and changed variants of sources marked `fragile`."""
 
     async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
         word = source[2:].partition(" ")[0]
@@ -49,20 +49,21 @@ class Marked(Judging):
 
 
 async def geak(
-    home: Path, *verdicts: str, timed: bool = True, of: SessionPlan = GEAK
+    home: Path, *verdicts: str, timed: bool = True, session_plan: SessionPlan = GEAK
 ) -> tuple[SessionState, ScriptedClient]:
-    client = writing(*verdicts)
-    events = await play(Home(home), client, of=of, judge=Marked(timed=timed))
+    client = marking_model(*verdicts)
+    events = await play(Home(home), client, session_plan=session_plan, judge=MarkingJudge(timed=timed))
     return fold(events), client  # type: ignore[arg-type]
 
 
 def lineage(state: SessionState) -> list[tuple[str, str | None]]:
     return [
-        (str(attempt.origin), attempt.base and attempt.base.rpartition("/")[2]) for attempt in only(state)
+        (str(attempt.origin), attempt.base and attempt.base.rpartition("/")[2])
+        for attempt in attempts_of(state)
     ]
 
 
-async def test_a_variant_follows_each_correct_attempt_and_is_no_iteration(tmp_path: Path) -> None:
+async def test_variant_follows_each_correct_attempt_and_is_no_iteration(tmp_path: Path) -> None:
     state, client = await geak(tmp_path, "correct", "wrong", "correct")
     assert lineage(state) == [
         ("fresh", None),
@@ -70,36 +71,41 @@ async def test_a_variant_follows_each_correct_attempt_and_is_no_iteration(tmp_pa
         ("optimize", "2"),
         ("repair", "3"),
         ("tune", "4"),
-    ], "the model goes on from the variant, and writes as many candidates as it would have"
-    plain, client_alone = await geak(tmp_path / "plain", "correct", "wrong", "correct", of=plan(iterations=3))
-    assert len(only(plain)) == 3
-    assert len(client.requests) == len(client_alone.requests), "no call more"
-    variant = only(state)[1]
+    ], "the model continues from the variant and writes the same number of candidates"
+    plain, client_alone = await geak(
+        tmp_path / "plain", "correct", "wrong", "correct", session_plan=plan(iterations=3)
+    )
+    assert len(attempts_of(plain)) == 3
+    assert len(client.requests) == len(client_alone.requests), "no additional call"
+    variant = attempts_of(state)[1]
     assert not variant.calls
     assert "num_warps=16" in client.requests[1].messages[-1].content, "the optimizer sees the variant"
 
 
-async def test_a_variant_that_fails_is_not_repaired(tmp_path: Path) -> None:
+async def test_failed_variant_is_not_repaired(tmp_path: Path) -> None:
     state, client = await geak(
-        tmp_path, "fragile", "correct", of=plan(iterations=2, options=MethodOptions(tune=True))
+        tmp_path, "fragile", "correct", session_plan=plan(iterations=2, options=MethodOptions(tune=True))
     )
-    assert [attempt.verdict for attempt in only(state)][:2] == [Verdict.CORRECT, Verdict.WRONG]
+    assert [attempt.verdict for attempt in attempts_of(state)][:2] == [Verdict.CORRECT, Verdict.WRONG]
     assert lineage(state)[:3] == [("fresh", None), ("tune", "1"), ("optimize", "1")]
     assert {request.key.role for request in client.requests} == {Role.GENERATOR, Role.OPTIMIZER}
 
 
-async def test_a_recording_plays_whether_or_not_a_sweep_finds_something(tmp_path: Path) -> None:
+async def test_recording_plays_with_and_without_sweeps(tmp_path: Path) -> None:
     made, _ = await geak(tmp_path / "made", "correct", "wrong", "correct")
     folder = write_recording(made, "tuned", tmp_path / "recordings")
     recording = load_recording(folder)
-    assert recording.longest_chain() == 3, "attempts that asked a model"
+    assert recording.longest_chain() == 3, "only attempts with model calls count"
     for tune in (True, False):
-        of = plan(iterations=3, options=MethodOptions(tune=tune))
+        session_plan = plan(iterations=3, options=MethodOptions(tune=tune))
         events = await play(
-            Home(tmp_path / f"again-{tune}"), RecordedClient(recording), of=of, judge=Marked(timed=True)
+            Home(tmp_path / f"again-{tune}"),
+            RecordedClient(recording),
+            session_plan=session_plan,
+            judge=MarkingJudge(timed=True),
         )
         again = fold(events)  # type: ignore[arg-type]
         assert again.instances["vector_add#1"].finished == "iterations"
-        assert [attempt.source for attempt in only(again) if attempt.calls] == [
-            attempt.source for attempt in only(made) if attempt.calls
+        assert [attempt.source for attempt in attempts_of(again) if attempt.calls] == [
+            attempt.source for attempt in attempts_of(made) if attempt.calls
         ]

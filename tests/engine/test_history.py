@@ -1,4 +1,4 @@
-"""The history of an instance: ascending, five at most, the best never lost."""
+"""History of an instance: ascending order, limited size, the best attempt always kept."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def ancestor(number: int, speedup: float | None) -> Ancestor:
 
 
 def attempts(history: History) -> list[int]:
-    return [int(each.attempt.rpartition("/")[2]) for each in history]
+    return [int(ancestor.attempt.rpartition("/")[2]) for ancestor in history]
 
 
 @given(st.lists(st.floats(min_value=0.01, max_value=100), max_size=30))
-def test_it_holds_the_best_in_ascending_order_whatever_comes(speedups: list[float]) -> None:
+def test_history_keeps_the_best_in_ascending_order(speedups: list[float]) -> None:
     history = History(5)
     for number, speedup in enumerate(speedups):
         was_best = history.add(ancestor(number, speedup))
@@ -27,11 +27,11 @@ def test_it_holds_the_best_in_ascending_order_whatever_comes(speedups: list[floa
         assert best is not None
         assert best.evaluation.speedup == max(speedups[: number + 1])
         assert was_best == (speedup > max(speedups[:number], default=0.0))
-    kept = [each.evaluation.speedup for each in history]
+    kept = [ancestor.evaluation.speedup for ancestor in history]
     assert kept == sorted(speedups)[-5:]
 
 
-def test_a_newcomer_that_beats_the_worst_replaces_the_worst() -> None:
+def test_better_attempt_replaces_the_worst() -> None:
     history = History(3)
     for number, speedup in enumerate((1.0, 3.0, 2.0, 2.5), start=1):
         history.add(ancestor(number, speedup))
@@ -39,7 +39,7 @@ def test_a_newcomer_that_beats_the_worst_replaces_the_worst() -> None:
 
 
 @pytest.mark.parametrize("speedup", [0.9, 1.0])
-def test_a_newcomer_that_does_not_beat_the_worst_is_left_out(speedup: float) -> None:
+def test_attempt_that_does_not_beat_the_worst_is_not_added(speedup: float) -> None:
     history = History(2)
     history.add(ancestor(1, 1.0))
     history.add(ancestor(2, 2.0))
@@ -47,21 +47,21 @@ def test_a_newcomer_that_does_not_beat_the_worst_is_left_out(speedup: float) -> 
     assert attempts(history) == [1, 2]
 
 
-def test_of_equals_the_older_stays_the_best() -> None:
+def test_older_attempt_stays_best_at_equal_speed() -> None:
     history = History()
     assert history.add(ancestor(1, 1.5)) is True
     assert history.add(ancestor(2, 1.5)) is False
     assert attempts(history) == [2, 1]
 
 
-def test_the_same_source_is_kept_once() -> None:
+def test_same_source_is_kept_once() -> None:
     history = History()
     history.add(ancestor(1, 1.0))
     assert history.add(Ancestor("softmax#1/2", "source 1", "again", correct(speedup=1.1))) is False
     assert attempts(history) == [1]
 
 
-def test_without_timing_fewer_bytes_moved_rank_higher() -> None:
+def test_fewer_requested_bytes_rank_higher_without_timing() -> None:
     history = History()
     history.add(Ancestor("softmax#1/1", "a", "", correct(requested_bytes=4000)))
     assert history.add(Ancestor("softmax#1/2", "b", "", correct(requested_bytes=2000))) is True

@@ -1,4 +1,4 @@
-"""Attempts of one instance under way at once, in whole sessions: events, commits and resume."""
+"""Parallel attempts of one instance in whole sessions: events, commits and resume."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sessions.journal import read_journal
 from sessions.names import instance_key
 from sessions.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ToldJudge, answering, plan, play, run, shared, told
+from tests.support.engines import ScriptedJudge, plan, play, run, scripted_answer, scripted_model, shared
 
 WORKERS = plan(
     session="20260101-000000-kernelagent-0000",
@@ -48,7 +48,7 @@ STRIDE = 1 if SOAK else 5
 
 
 class SlowClient(ScriptedClient):
-    """Answers odd attempts at once and never any other."""
+    """Client that answers odd attempts at once and never answers even attempts."""
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """See `Client`."""
@@ -58,30 +58,30 @@ class SlowClient(ScriptedClient):
 
 
 def attempts_in(folder: Path, session: str) -> set[str]:
-    """What the commits of the only instance's branch are of."""
+    """Return the attempts whose commits are on the branch of instance 1."""
     branch = f"{session}/starter/vector_add/1"
-    told = subprocess.run(
+    log = subprocess.run(
         ["git", "-C", str(folder), "log", "--format=%s", branch], check=True, capture_output=True, text=True
     )
-    return {subject.split()[0] for subject in told.stdout.splitlines()}
+    return {subject.split()[0] for subject in log.stdout.splitlines()}
 
 
-async def go_on(home: Home, of: SessionPlan, client: ScriptedClient) -> list[Event]:
-    """Resume the session and run it to its end; its events."""
-    with resume(home, of.session) as recorder:
+async def resume_to_end(home: Home, session_plan: SessionPlan, client: ScriptedClient) -> list[Event]:
+    """Resume the session, run it to its end and return its events."""
+    with resume(home, session_plan.session) as recorder:
         before = read_journal(recorder.live.journal).events
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, of, client, ToldJudge(), Decisions(before)))
+        await run(shared(recorder, session_plan, client, ScriptedJudge(), Decisions(before)))
         recorder.record(SessionFinished())
         events = list(read_journal(recorder.live.journal).events)
         await recorder.finish()
     return events
 
 
-async def test_the_first_success_ends_what_is_under_way_elsewhere(tmp_path: Path) -> None:
+async def test_first_success_cancels_the_other_workers(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    client = SlowClient(answer=answering("wrong", "-", "correct 2.0"))
-    events = await play(home, client, of=WORKERS)
+    client = SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0"))
+    events = await play(home, client, session_plan=WORKERS)
     state = fold(events)
     verdicts = {attempt.attempt: attempt.verdict for attempt in state.attempts()}
     assert verdicts == {
@@ -96,10 +96,10 @@ async def test_the_first_success_ends_what_is_under_way_elsewhere(tmp_path: Path
 
 
 class HeldBackClient(ScriptedClient):
-    """Has no reply to one attempt, and one to the attempt after it only once that is known."""
+    """Client without a reply to attempt `lacking`; later attempts are answered only after that failure."""
 
     def __init__(self, *verdicts: str, lacking: int) -> None:
-        super().__init__(answer=answering(*verdicts))
+        super().__init__(answer=scripted_answer(*verdicts))
         self.lacking, self.exhausted = lacking, asyncio.Event()
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
@@ -112,79 +112,85 @@ class HeldBackClient(ScriptedClient):
         return await super().reply(request, on_piece)
 
 
-async def test_a_worker_whose_model_is_gone_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    events = await play(Home(tmp_path), HeldBackClient("-", "wrong", "-", "correct", lacking=1), of=WORKERS)
+async def test_worker_without_a_model_does_not_stop_the_others(tmp_path: Path) -> None:
+    events = await play(
+        Home(tmp_path), HeldBackClient("-", "wrong", "-", "correct", lacking=1), session_plan=WORKERS
+    )
     state = fold(events)
     [ended] = [event for event in events if isinstance(event, InstanceFinished)]
     assert (ended.reason, ended.best) == ("solved", "vector_add#1/4")
     assert state.attempt("vector_add#1/1").verdict is Verdict.CANCELLED
 
 
-@pytest.mark.parametrize("of", [ROUNDS, WORKERS], ids=["rounds", "workers"])
-async def test_when_no_lane_succeeds_the_reason_of_the_first_ends_the_instance(
-    tmp_path: Path, of: SessionPlan
+@pytest.mark.parametrize("session_plan", [ROUNDS, WORKERS], ids=["rounds", "workers"])
+async def test_instance_ends_with_the_reason_of_the_first_lane_if_all_fail(
+    tmp_path: Path, session_plan: SessionPlan
 ) -> None:
-    events = await play(Home(tmp_path), HeldBackClient("-", "wrong", lacking=1), of=of)
+    events = await play(Home(tmp_path), HeldBackClient("-", "wrong", lacking=1), session_plan=session_plan)
     [ended] = [event for event in events if isinstance(event, InstanceFinished)]
     assert ended.reason == "recording_exhausted"
-    judged = {one.attempt for one in fold(events).attempts() if one.evaluation is not None}
-    assert "vector_add#1/2" in judged, "what the other lane was at is judged"
+    judged = {attempt.attempt for attempt in fold(events).attempts() if attempt.evaluation is not None}
+    assert "vector_add#1/2" in judged, "the attempt of the other lane is judged"
 
 
-async def test_the_branch_holds_every_attempt_whichever_was_committed_first(tmp_path: Path) -> None:
+async def test_branch_contains_every_attempt_in_any_commit_order(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    await play(home, told(*VERDICTS), of=ROUNDS)
+    await play(home, scripted_model(*VERDICTS), session_plan=ROUNDS)
     assert attempts_in(home.store, ROUNDS.session) == {f"vector_add#1/{number}" for number in range(1, 6)}
 
 
 @pytest.mark.parametrize(
-    ("of", "script"),
+    ("session_plan", "script"),
     [
         (ROUNDS, VERDICTS),
         (WORKERS, ("wrong", "prose", "wrong", "call_error", "wrong", "timeout")),
     ],
     ids=["rounds", "workers"],
 )
-async def test_from_every_moment_the_session_ends_as_it_would_have(
-    tmp_path: Path, of: SessionPlan, script: tuple[str, ...]
+async def test_resume_after_any_event_gives_the_same_verdicts(
+    tmp_path: Path, session_plan: SessionPlan, script: tuple[str, ...]
 ) -> None:
     whole = Home(tmp_path / "whole")
-    undisturbed = await play(whole, told(*script), of=of)
-    kept = whole.live(of.session).journal.read_bytes().splitlines(keepends=True)
-    for count in range(2, len(kept), STRIDE):
+    uninterrupted = await play(whole, scripted_model(*script), session_plan=session_plan)
+    lines = whole.live(session_plan.session).journal.read_bytes().splitlines(keepends=True)
+    for count in range(2, len(lines), STRIDE):
         home = Home(tmp_path / f"cut-{count}")
-        live = home.live(of.session)
+        live = home.live(session_plan.session)
         live.folder.mkdir(parents=True)
-        live.journal.write_bytes(b"".join(kept[:count]))
-        held = list(read_journal(live.journal).events)
-        client = told(*script)
-        events = await go_on(home, of, client)
+        live.journal.write_bytes(b"".join(lines[:count]))
+        first_events = list(read_journal(live.journal).events)
+        client = scripted_model(*script)
+        events = await resume_to_end(home, session_plan, client)
         state = fold(events)
-        wanted = {
-            one.attempt: one.verdict for one in fold(undisturbed).attempts() if one.verdict != "cancelled"
+        expected = {
+            attempt.attempt: attempt.verdict
+            for attempt in fold(uninterrupted).attempts()
+            if attempt.verdict != "cancelled"
         }
-        found = {one.attempt: one.verdict for one in state.attempts() if one.verdict != "cancelled"}
-        assert found == wanted, f"after {count} lines"
-        paid = {event.call for event in held if isinstance(event, CallFinished)}
-        asked = {f"vector_add#1/{key.attempt}/{key.role}/{key.n}" for key in (r.key for r in client.requests)}
-        assert not paid & asked, f"asked again after {count} lines"
+        verdicts = {
+            attempt.attempt: attempt.verdict for attempt in state.attempts() if attempt.verdict != "cancelled"
+        }
+        assert verdicts == expected, f"after {count} lines"
+        paid = {event.call for event in first_events if isinstance(event, CallFinished)}
+        calls = {f"vector_add#1/{key.attempt}/{key.role}/{key.n}" for key in (r.key for r in client.requests)}
+        assert not paid & calls, f"called again after {count} lines"
         with Store.read_only(home.store) as store:
-            assert store.session_events(of.session) == events
-        assert attempts_in(home.store, of.session) >= set(wanted), f"after {count} lines"
+            assert store.session_events(session_plan.session) == events
+        assert attempts_in(home.store, session_plan.session) >= set(expected), f"after {count} lines"
         shutil.rmtree(home.root)
 
 
-async def test_after_a_success_a_resume_leaves_nothing_open(tmp_path: Path) -> None:
+async def test_resume_after_a_success_leaves_no_open_call(tmp_path: Path) -> None:
     whole = Home(tmp_path / "whole")
-    await play(whole, SlowClient(answer=answering("wrong", "-", "correct 2.0")), of=WORKERS)
-    kept = whole.live(WORKERS.session).journal.read_bytes().splitlines(keepends=True)
-    for count in range(2, len(kept)):
+    await play(whole, SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0")), session_plan=WORKERS)
+    lines = whole.live(WORKERS.session).journal.read_bytes().splitlines(keepends=True)
+    for count in range(2, len(lines)):
         home = Home(tmp_path / f"cut-{count}")
         live = home.live(WORKERS.session)
         live.folder.mkdir(parents=True)
-        live.journal.write_bytes(b"".join(kept[:count]))
-        client = SlowClient(answer=answering("wrong", "-", "correct 2.0"))
-        state = fold(await go_on(home, WORKERS, client))
+        live.journal.write_bytes(b"".join(lines[:count]))
+        client = SlowClient(answer=scripted_answer("wrong", "-", "correct 2.0"))
+        state = fold(await resume_to_end(home, WORKERS, client))
         verdicts = {attempt.attempt: str(attempt.verdict) for attempt in state.attempts()}
         assert verdicts == {
             "vector_add#1/1": "wrong",

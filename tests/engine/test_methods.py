@@ -1,4 +1,4 @@
-"""The other loops: which prompt follows which verdict, for any sequence of verdicts, and how their attempts run at once."""
+"""All methods: the prompt that follows each verdict, the reason of the end, and parallel attempts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.methods import METHODS, open_method
 from engine.methods.progress import TRAP
 from harness import Verdict
 from sessions.events import EndReason, MethodOptions, Origin, Role
-from tests.support.scripted_context import ScriptedContext, Told
+from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 
 FAILING = ("wrong", "call_error", "compile_error", "rejected", "timeout", "crash", "unsupported", "prose")
 VERDICTS = st.one_of(
@@ -47,14 +47,14 @@ def run(method: str, *verdicts: str, **options: object) -> ScriptedContext:
         ("geak-evolve", ("correct", "correct"), (), EndReason.ITERATIONS),
     ],
 )
-def test_why_a_method_makes_no_more_attempts(
+def test_method_ends_with_its_reason(
     method: str, verdicts: tuple[str, ...], without: tuple[str, ...], reason: EndReason
 ) -> None:
     context = ScriptedContext(*verdicts, options=MethodOptions(without=without))
     assert asyncio.run(open_method(method).run(context)) is reason
 
 
-def roles(attempt: Told) -> list[Role]:
+def roles(attempt: ScriptedAttempt) -> list[Role]:
     return [role for role, _ in attempt.calls]
 
 
@@ -65,10 +65,12 @@ def passed(verdict: str) -> bool:
 @given(
     method=st.sampled_from(LOOPS),
     verdicts=st.lists(VERDICTS, min_size=1, max_size=14),
-    many=st.integers(min_value=1, max_value=4),
+    parallel=st.integers(min_value=1, max_value=4),
 )
-def test_the_rules_of_every_loop_hold_for_any_verdicts(method: str, verdicts: list[str], many: int) -> None:
-    context = run(method, *verdicts, workers=many, descendants=many)
+def test_every_method_keeps_its_rules_for_any_verdicts(
+    method: str, verdicts: list[str], parallel: int
+) -> None:
+    context = run(method, *verdicts, workers=parallel, descendants=parallel)
     attempts = context.attempts
     by_name = {attempt.name: attempt for attempt in attempts}
     assert len(attempts) <= len(verdicts)
@@ -81,47 +83,50 @@ def test_the_rules_of_every_loop_hold_for_any_verdicts(method: str, verdicts: li
             assert base not in seen, "no attempt is its own ancestor"
             seen.add(base)
             base = by_name[base].base
-        for (_, messages), known in zip(attempt.calls, attempt.known, strict=True):
-            asked = "".join(message.content for message in messages)
-            named = {int(name.rpartition("/")[2]) for name in NAMED.findall(asked)}
-            assert named <= known, "a prompt names only what was judged before it"
-            judged = [by_name[f"vector_add#1/{number}"].evaluation for number in known]
-            figures = {f"{one.speedup:.3f}" for one in judged if one and one.speedup is not None}
-            assert set(SPEEDUP.findall(asked)) <= figures, "and no speedup that no judge said"
+        for (_, messages), judged_before in zip(attempt.calls, attempt.judged_before, strict=True):
+            prompt = "".join(message.content for message in messages)
+            named = {int(name.rpartition("/")[2]) for name in NAMED.findall(prompt)}
+            assert named <= judged_before, "a prompt names only attempts that were judged before it"
+            evaluations = [by_name[f"vector_add#1/{number}"].evaluation for number in judged_before]
+            speedups = [evaluation.speedup for evaluation in evaluations if evaluation]
+            figures = {f"{speedup:.3f}" for speedup in speedups if speedup is not None}
+            assert set(SPEEDUP.findall(prompt)) <= figures, (
+                "a prompt contains only speedups that the judge gave"
+            )
     lines: dict[str, int] = {}
     for attempt in attempts:
         if attempt.origin is Origin.REPAIR:
             assert attempt.base is not None
             lines[attempt.name] = lines.get(attempt.base, 1) + 1
             if method in ("geak", "geak-evolve"):
-                assert lines[attempt.name] <= TRAP, "a line is repaired at most until the trap"
+                assert lines[attempt.name] <= TRAP, "a line has at most TRAP attempts"
 
 
 @given(st.lists(VERDICTS, min_size=1, max_size=24), st.integers(min_value=1, max_value=5))
-def test_evolving_never_loses_the_best_and_ranks_it_last(verdicts: list[str], many: int) -> None:
-    context = run("geak-evolve", *verdicts, descendants=many)
+def test_geak_evolve_keeps_the_best_attempt_and_ranks_it_last(verdicts: list[str], parallel: int) -> None:
+    context = run("geak-evolve", *verdicts, descendants=parallel)
     attempts, best = context.attempts, 0.0
-    for start in range(0, len(attempts), many):
-        for attempt in attempts[start : start + many]:
+    for start in range(0, len(attempts), parallel):
+        for attempt in attempts[start : start + parallel]:
             if attempt.origin is not Origin.OPTIMIZE:
                 continue
             history = attempt.prompt.split("# Correct kernels so far", 1)[1]
-            speeds = [float(found) for found in re.findall(r"# judge: correct (\d+\.\d+)", history)]
+            speeds = [float(speedup) for speedup in re.findall(r"# judge: correct (\d+\.\d+)", history)]
             assert speeds == sorted(speeds), "ascending, best last"
-            assert max(speeds, default=best) == best, "the best is never lost"
-        for place, attempt in enumerate(attempts[start : start + many], start):
-            if passed(verdicts[place]) and attempt.evaluation is not None:
+            assert max(speeds, default=best) == best, "the prompt contains the best attempt"
+        for index, attempt in enumerate(attempts[start : start + parallel], start):
+            if passed(verdicts[index]) and attempt.evaluation is not None:
                 best = max(best, attempt.evaluation.speedup or 0.0)
 
 
-def test_direct_makes_one_attempt_and_reflects_on_nothing() -> None:
-    [only] = run("direct", "wrong").attempts
-    assert roles(only) == [Role.GENERATOR]
+def test_direct_makes_one_attempt_without_reflection() -> None:
+    [attempt] = run("direct", "wrong").attempts
+    assert roles(attempt) == [Role.GENERATOR]
     [corrected] = run("direct", "prose").attempts
     assert roles(corrected) == [Role.GENERATOR] * 2
 
 
-def test_reflexion_ends_with_the_first_correct_candidate() -> None:
+def test_reflexion_ends_at_the_first_correct_candidate() -> None:
     first, second = run("reflexion", "wrong", "correct", "correct").attempts
     assert roles(first) == [Role.GENERATOR, Role.REFLECTOR]
     assert "Cause 1.2." in second.prompt
@@ -134,33 +139,33 @@ def test_reflexion_never_drops_its_line() -> None:
 
 
 @pytest.mark.parametrize("method", ["geak", "reflexion", "geak-evolve"])
-def test_without_reflection_nobody_reflects(method: str) -> None:
+def test_without_reflection_no_reflector_is_called(method: str) -> None:
     attempts = run(method, "wrong", "wrong", "correct", without=("reflection",), descendants=1).attempts
     assert {role for attempt in attempts for role in roles(attempt)} == {Role.GENERATOR}
 
 
-def test_without_the_optimizer_the_first_correct_candidate_is_the_last() -> None:
+def test_without_the_optimizer_geak_ends_at_the_first_correct_candidate() -> None:
     assert len(run("geak", "wrong", "correct", "correct", without=("optimizer",)).attempts) == 2
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "tune"])
-def test_without_knowledge_the_system_message_holds_no_page(method: str) -> None:
-    with_it = run(method, "wrong").attempts[0].calls[0][1][0].content
-    without = run(method, "wrong", without=("knowledge",)).attempts[0].calls[0][1][0].content
-    assert "num_warps" in with_it
-    assert "num_warps" not in without
-    assert "## Strategy" in without
+def test_without_knowledge_the_system_message_contains_no_page(method: str) -> None:
+    with_knowledge = run(method, "wrong").attempts[0].calls[0][1][0].content
+    without_knowledge = run(method, "wrong", without=("knowledge",)).attempts[0].calls[0][1][0].content
+    assert "num_warps" in with_knowledge
+    assert "num_warps" not in without_knowledge
+    assert "## Strategy" in without_knowledge
 
 
-def test_workers_work_at_once_with_their_own_history_and_the_first_success_stops_the_others() -> None:
+def test_workers_run_in_parallel_with_their_own_history_until_the_first_success() -> None:
     context = run("kernelagent", "wrong", "call_error", "wrong", "correct", "wrong", "wrong", workers=2)
     assert context.world.most_at_once == 2
     by_number = context.world.attempts
     assert by_number[3].base == "vector_add#1/1"
     assert by_number[4].base == "vector_add#1/2"
-    assert "vector_add#1/2" not in by_number[3].prompt, "a worker knows its own attempts alone"
-    assert "told to be call_error" in by_number[4].prompt
-    assert not {6} & set(by_number), "nothing is begun after the success"
+    assert "vector_add#1/2" not in by_number[3].prompt, "a worker sees only its own attempts"
+    assert "scripted verdict: call_error" in by_number[4].prompt
+    assert not {6} & set(by_number), "no attempt starts after the success"
 
 
 def test_workers_share_the_iterations() -> None:
@@ -169,7 +174,7 @@ def test_workers_share_the_iterations() -> None:
     assert len(run("kernelagent", "wrong", workers=3).attempts) == 1
 
 
-def test_a_round_is_made_at_once_from_parents_by_rank() -> None:
+def test_round_of_geak_evolve_runs_in_parallel_from_parents_by_rank() -> None:
     verdicts = (
         "correct 1.5",
         "correct 3.0",
@@ -190,24 +195,24 @@ def test_a_round_is_made_at_once_from_parents_by_rank() -> None:
     ]
     assert len(attempts) == 7, "the last round is smaller"
     assert attempts[3].rival is not None
-    assert "# 2.1" in attempts[3].rival, "raced against the best of all"
+    assert "# 2.1" in attempts[3].rival, "compared with the best attempt of all"
 
 
-def test_a_failed_descendant_is_repaired_in_its_own_lineage() -> None:
+def test_failed_descendant_is_repaired_in_its_own_lineage() -> None:
     context = run("geak-evolve", "correct 2.0", "wrong", "correct 1.0", "correct 1.0", descendants=2)
     fourth = context.attempts[3]
     assert (fourth.origin, fourth.base) == (Origin.REPAIR, "vector_add#1/2")
     assert "Cause 2.2." in fourth.prompt
 
 
-def test_a_person_who_turns_a_workers_candidate_down_lets_the_others_go_on() -> None:
+def test_rejected_candidate_does_not_stop_the_other_workers() -> None:
     attempts = run("kernelagent", "turned_down", "wrong", "correct", "wrong", workers=2).attempts
     assert attempts[0].evaluation is not None
     assert attempts[0].evaluation.verdict is Verdict.CORRECT
     assert "too clever" in attempts[2].prompt
 
 
-def test_every_method_opens_by_its_name_and_an_unknown_one_lists_them() -> None:
+def test_open_method_knows_every_name_and_lists_them_for_unknown_names() -> None:
     for name in METHODS:
         assert open_method(name).name == name
     with pytest.raises(UsageProblem, match="there are: geak, geak-evolve"):

@@ -1,4 +1,4 @@
-"""The SDK clients against a server that speaks all wire formats: every reply and every fault, in each."""
+"""SDK clients against a model server: every reply and every fault in each wire format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from engine.errors import ContextTooLong, GaveUp, ModelError, TryAgain, UselessToRetry
 from engine.models import Client, Limits
 from sessions.events import Usage
-from tests.support.model_calls import BRISK, WIRES, Heard, client_of, ignore, request
+from tests.support.model_calls import BRISK, WIRES, Received, client_of, ignore, request
 from tests.support.model_server import (
     Answer,
     ModelServer,
@@ -34,7 +34,7 @@ LONG = (
 
 
 @asynccontextmanager
-async def asked(
+async def connected(
     wire: str,
     *script: Answer,
     answer: Callable[[Seen], Answer] | None = None,
@@ -48,33 +48,33 @@ async def asked(
 
 
 async def fails(wire: str, answer: Answer, limits: Limits = BRISK) -> ModelError:
-    """The error that one try ends with."""
-    async with asked(wire, answer, limits=limits) as (client, server):
+    """Return the error of one try."""
+    async with connected(wire, answer, limits=limits) as (client, server):
         with pytest.raises(ModelError) as caught:
             await client.reply(request(), ignore)
         assert len(server.requests) == 1
     return caught.value
 
 
-async def test_a_reply_streams_in_order_with_reasoning_and_usage(wire: str) -> None:
-    heard = Heard()
+async def test_reply_streams_in_order_with_reasoning_and_usage(wire: str) -> None:
+    received = Received()
     answer = says(
         LONG, reasoning="let me think about tiles " * 3, input_tokens=100, cached_tokens=40, output_tokens=70
     )
-    async with asked(wire, answer) as (client, _):
-        reply = await heard.ask(client, request())
-    assert reply.text == heard.said("text") == LONG
-    assert reply.reasoning == heard.said("reasoning") == "let me think about tiles " * 3
-    assert [piece.kind for piece in heard.pieces] == sorted(piece.kind for piece in heard.pieces)
+    async with connected(wire, answer) as (client, _):
+        reply = await received.ask(client, request())
+    assert reply.text == received.text_of("text") == LONG
+    assert reply.reasoning == received.text_of("reasoning") == "let me think about tiles " * 3
+    assert [piece.kind for piece in received.pieces] == sorted(piece.kind for piece in received.pieces)
     assert reply.stop_reason == "end"
     assert reply.usage == Usage(input_tokens=100, output_tokens=70, cached_tokens=40)
     assert reply.temperature == 1.0
     assert reply.seconds > 0
-    assert heard.retries == []
+    assert received.retries == []
 
 
-async def test_what_is_sent_is_what_was_asked(wire: str) -> None:
-    async with asked(wire, says("yes")) as (client, server):
+async def test_request_contains_the_messages_and_parameters(wire: str) -> None:
+    async with connected(wire, says("yes")) as (client, server):
         await client.reply(request("the question", system="the rules"), ignore)
     [seen] = server.requests
     assert seen.prompt == "the rules\n\nthe question"
@@ -84,29 +84,29 @@ async def test_what_is_sent_is_what_was_asked(wire: str) -> None:
     assert seen.body["max_output_tokens" if wire == "responses" else "max_tokens"] == 32_000
 
 
-async def test_a_truncated_reply_says_so(wire: str) -> None:
-    async with asked(wire, truncated("```python\nimport tri")) as (client, _):
+async def test_truncated_reply_has_its_stop_reason(wire: str) -> None:
+    async with connected(wire, truncated("```python\nimport tri")) as (client, _):
         reply = await client.reply(request(), ignore)
     assert (reply.text, reply.stop_reason) == ("```python\nimport tri", "truncated")
 
 
-async def test_a_reply_is_whole_when_the_server_falls_silent_after_its_end(
+async def test_reply_is_whole_if_the_server_hangs_after_the_stop_reason(
     wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.models.streams.LAST_WORDS_S", 0.2)
-    async with asked(wire, Answer(text=LONG, lingers=True)) as (client, server):
+    async with connected(wire, Answer(text=LONG, lingers=True)) as (client, server):
         reply = await client.reply(request(), ignore)
     assert (reply.text, reply.stop_reason, len(server.requests)) == (LONG, "end", 1)
 
 
-async def test_half_a_character_does_no_harm(wire: str) -> None:
-    async with asked(wire, says("ok \ud83d end")) as (client, _):
+async def test_lone_surrogate_in_a_reply_is_replaced(wire: str) -> None:
+    async with connected(wire, says("ok \ud83d end")) as (client, _):
         reply = await client.reply(request(), ignore)
     assert reply.text == "ok ? end"
 
 
-async def test_an_empty_reply_is_a_reply(wire: str) -> None:
-    async with asked(wire, says("")) as (client, _):
+async def test_empty_reply_is_accepted(wire: str) -> None:
+    async with connected(wire, says("")) as (client, _):
         reply = await client.reply(request(), ignore)
     assert (reply.text, reply.stop_reason) == ("", "end")
 
@@ -129,7 +129,7 @@ async def test_an_empty_reply_is_a_reply(wire: str) -> None:
         (413, "", ContextTooLong, "context_too_long"),
     ],
 )
-async def test_a_status_is_sorted(
+async def test_http_status_gives_its_error(
     wire: str, status: int, kind: str, error: type[ModelError], reason: str
 ) -> None:
     caught = await fails(wire, refuses(status, kind=kind, message="words of the server"))
@@ -140,13 +140,13 @@ async def test_a_status_is_sorted(
     assert "\n" not in caught.message
 
 
-async def test_a_prompt_that_does_not_fit_is_told_apart(wire: str) -> None:
+async def test_too_long_prompt_has_its_own_error(wire: str) -> None:
     message = {
         "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
         "openai": "This model's maximum context length is 8192 tokens, your messages resulted in 9000 tokens",
         "responses": "Your input exceeds the context window of this model. Please adjust your input.",
     }[wire]
-    async with asked(wire, answer=lambda _: refuses(400, message=message)) as (client, _):
+    async with connected(wire, answer=lambda _: refuses(400, message=message)) as (client, _):
         with pytest.raises(ContextTooLong, match=r"too long|maximum context|context window"):
             await client.reply(request(), ignore)
 
@@ -165,19 +165,19 @@ async def test_a_prompt_that_does_not_fit_is_told_apart(wire: str) -> None:
         (Answer(text=LONG, error_after=2, kind="api_error"), "server_error"),
     ],
 )
-async def test_a_broken_stream_is_worth_another_try(wire: str, answer: Answer, reason: str) -> None:
+async def test_broken_stream_is_retryable(wire: str, answer: Answer, reason: str) -> None:
     caught = await fails(wire, answer)
     assert type(caught) is TryAgain
     assert caught.reason == reason
     assert "\n" not in caught.message
 
 
-async def test_a_refusal_inside_the_stream_is_not_tried_again(wire: str) -> None:
+async def test_refusal_inside_the_stream_is_not_retryable(wire: str) -> None:
     caught = await fails(wire, Answer(text=LONG, error_after=2, kind="authentication_error"))
     assert (type(caught), caught.reason) == (UselessToRetry, "bad_key")
 
 
-async def test_each_time_limit_is_its_own(wire: str) -> None:
+async def test_each_time_limit_has_its_own_error(wire: str) -> None:
     first = await fails(wire, hangs(LONG, after=-1), Limits(first_token_s=0.3))
     assert (first.reason, first.message) == ("silent", "no text came in 0.3 s (limit first_token_s)")
     opened = await fails(wire, hangs(LONG, after=0), Limits(first_token_s=0.3))
@@ -189,7 +189,7 @@ async def test_each_time_limit_is_its_own(wire: str) -> None:
     assert whole.message == "the reply took more than 0.3 s (limit reply_s)"
 
 
-async def test_a_server_that_is_not_there(wire: str) -> None:
+async def test_missing_server_is_a_retryable_connection_error(wire: str) -> None:
     with model_server() as server:
         client = client_of(wire, server)
     with pytest.raises(TryAgain) as caught:
@@ -198,8 +198,8 @@ async def test_a_server_that_is_not_there(wire: str) -> None:
     await client.close()
 
 
-async def test_faults_are_tried_again_and_the_reply_is_the_last_tries_alone(wire: str) -> None:
-    heard = Heard()
+async def test_retries_after_faults_return_only_the_last_reply(wire: str) -> None:
+    received = Received()
     script = (
         refuses(529),
         cuts("half a rep" * 20, after=2),
@@ -207,38 +207,41 @@ async def test_faults_are_tried_again_and_the_reply_is_the_last_tries_alone(wire
         garbage(),
         says("whole"),
     )
-    async with asked(wire, *script) as (client, server):
-        reply = await heard.ask(client, request())
+    async with connected(wire, *script) as (client, server):
+        reply = await received.ask(client, request())
     assert reply.text == "whole"
-    assert [retry.reason for retry in heard.retries] == ["overloaded", "cut", "rate_limited", "garbage"]
-    assert [retry.n for retry in heard.retries] == [1, 2, 3, 4]
-    assert [retry.wait_s for retry in heard.retries] == heard.waits
-    assert heard.waits[2] >= 25
-    assert all(1 <= wait <= 60 for wait in heard.waits)
+    assert [retry.reason for retry in received.retries] == ["overloaded", "cut", "rate_limited", "garbage"]
+    assert [retry.n for retry in received.retries] == [1, 2, 3, 4]
+    assert [retry.wait_s for retry in received.retries] == received.waits
+    assert received.waits[2] >= 25
+    assert all(1 <= wait <= 60 for wait in received.waits)
     assert len(server.requests) == 5
 
 
-async def test_the_tries_end(wire: str) -> None:
-    heard = Heard()
-    async with asked(wire, answer=lambda _: refuses(503, message="down for the night")) as (client, server):
+async def test_retries_end_after_the_last_try(wire: str) -> None:
+    received = Received()
+    async with connected(wire, answer=lambda _: refuses(503, message="down for the night")) as (
+        client,
+        server,
+    ):
         with pytest.raises(GaveUp, match=r"no reply after 6 tries.*down for the night"):
-            await heard.ask(client, request())
+            await received.ask(client, request())
     assert len(server.requests) == 6
-    assert len(heard.retries) == 5
-    assert all(1 <= wait <= 60 for wait in heard.waits)
+    assert len(received.retries) == 5
+    assert all(1 <= wait <= 60 for wait in received.waits)
 
 
-async def test_a_wait_of_a_day_is_not_waited_for(wire: str) -> None:
-    heard = Heard()
-    async with asked(wire, refuses(429, retry_after="86400")) as (client, _):
+async def test_retry_after_of_a_day_gives_up(wire: str) -> None:
+    received = Received()
+    async with connected(wire, refuses(429, retry_after="86400")) as (client, _):
         with pytest.raises(GaveUp, match="asks to wait 86400 s"):
-            await heard.ask(client, request())
-    assert heard.retries == []
-    assert heard.waits == []
+            await received.ask(client, request())
+    assert received.retries == []
+    assert received.waits == []
 
 
 @pytest.mark.parametrize("status", [400, 422])
-async def test_a_model_that_refuses_temperature_gets_its_default(wire: str, status: int) -> None:
+async def test_refused_temperature_is_left_out(wire: str, status: int) -> None:
     def answer(seen: Seen) -> Answer:
         if "temperature" in seen.body:
             return refuses(
@@ -246,37 +249,37 @@ async def test_a_model_that_refuses_temperature_gets_its_default(wire: str, stat
             )
         return says("as you like")
 
-    async with asked(wire, answer=answer) as (client, server):
+    async with connected(wire, answer=answer) as (client, server):
         for _ in range(2):
             reply = await client.reply(request(), ignore)
             assert (reply.text, reply.temperature) == ("as you like", None)
     assert ["temperature" in seen.body for seen in server.requests] == [True, False, False]
 
 
-async def test_every_parameter_refused_at_once_still_ends(wire: str) -> None:
+async def test_call_ends_if_the_server_refuses_every_parameter(wire: str) -> None:
     message = (
         "temperature, thinking, cache_control, stream_options, max_tokens, "
         "reasoning, prompt_cache_key, max_output_tokens are all unknown here"
     )
-    async with asked(wire, answer=lambda _: refuses(400, message=message)) as (client, server):
+    async with connected(wire, answer=lambda _: refuses(400, message=message)) as (client, server):
         with pytest.raises(UselessToRetry, match="all unknown here"):
             await client.reply(request(), ignore)
     assert 2 <= len(server.requests) <= 6
 
 
-async def test_a_key_of_the_provider_never_travels_elsewhere(wire: str) -> None:
+async def test_provider_key_is_not_sent_to_another_server(wire: str) -> None:
     environ = {"ANTHROPIC_API_KEY": "sk-ant-provider", "OPENAI_API_KEY": "sk-openai-provider"}
-    async with asked(wire, says("yes"), **environ) as (client, server):
+    async with connected(wire, says("yes"), **environ) as (client, server):
         await client.reply(request(), ignore)
     sent = repr(server.requests[0].headers)
     assert "provider" not in sent
     assert "none" in sent
 
 
-async def test_the_model_key_travels_and_no_message_repeats_it(wire: str) -> None:
+async def test_model_key_is_sent_and_never_appears_in_messages(wire: str) -> None:
     key = "wd-secret-key-123"
     answer = refuses(401, message=f"the key {key} is not known")
-    async with asked(wire, answer, WAVEDECK_MODEL_KEY=key + "\n") as (client, server):
+    async with connected(wire, answer, WAVEDECK_MODEL_KEY=key + "\n") as (client, server):
         with pytest.raises(UselessToRetry) as caught:
             await client.reply(request(), ignore)
     assert key in repr(server.requests[0].headers)
@@ -286,7 +289,7 @@ async def test_the_model_key_travels_and_no_message_repeats_it(wire: str) -> Non
     assert caught.value.__suppress_context__
 
 
-async def test_the_sdks_own_variables_change_nothing(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sdk_environment_variables_have_no_effect(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     traps = {
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
         "OPENAI_BASE_URL": "http://127.0.0.1:1",
@@ -300,13 +303,13 @@ async def test_the_sdks_own_variables_change_nothing(wire: str, monkeypatch: pyt
     }
     for name, value in traps.items():
         monkeypatch.setenv(name, value)
-    async with asked(wire, says("yes")) as (client, server):
+    async with connected(wire, says("yes")) as (client, server):
         await client.reply(request(), ignore)
     assert "trap" not in repr(server.requests[0].headers)
     assert {name: os.environ[name] for name in traps} == traps
 
 
-async def test_a_redirect_is_not_followed(wire: str) -> None:
+async def test_redirect_is_not_followed(wire: str) -> None:
     with model_server(says("gotcha")) as elsewhere:
         caught = await fails(wire, refuses(307, location=f"{elsewhere.anthropic_url}/v1/messages"))
         assert caught.reason == "bad_request"
@@ -314,9 +317,9 @@ async def test_a_redirect_is_not_followed(wire: str) -> None:
         assert elsewhere.requests == []
 
 
-async def test_a_cancelled_call_ends_at_once(wire: str) -> None:
+async def test_cancelled_call_ends_at_once(wire: str) -> None:
     begun = asyncio.Event()
-    async with asked(wire, hangs(LONG, after=2)) as (client, _):
+    async with connected(wire, hangs(LONG, after=2)) as (client, _):
         task = asyncio.create_task(client.reply(request(), lambda _: begun.set()))
         await asyncio.wait_for(begun.wait(), 5)
         task.cancel()
@@ -324,19 +327,19 @@ async def test_a_cancelled_call_ends_at_once(wire: str) -> None:
             await asyncio.wait_for(task, 5)
 
 
-async def test_many_agents_share_a_client(wire: str) -> None:
+async def test_parallel_calls_share_a_client(wire: str) -> None:
     def answer(seen: Seen) -> Answer:
         if "temperature" in seen.body:
             return refuses(400, message="temperature is not supported")
         return says(seen.turns[-1])
 
     replies: dict[int, Any] = {}
-    async with asked(wire, answer=answer) as (client, _):
+    async with connected(wire, answer=answer) as (client, _):
 
-        async def one(number: int) -> None:
+        async def call(number: int) -> None:
             replies[number] = (await client.reply(request(f"number {number}"), ignore)).text
 
         async with asyncio.TaskGroup() as group:
             for number in range(8):
-                group.create_task(one(number))
+                group.create_task(call(number))
     assert replies == {number: f"number {number}" for number in range(8)}

@@ -1,4 +1,4 @@
-"""No exception of an SDK or of its HTTP library escapes: each becomes an error of ours, with no key in it."""
+"""Every exception of an SDK or its HTTP library becomes a `ModelError` without a key in its text."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def exceptions_of(module: ModuleType) -> Iterator[type[Exception]]:
             yield value
 
 
-def made(kind: type[Exception]) -> Exception:
-    """An exception of this class, with the key in its words, made without its constructor's ceremony."""
+def build_exception(kind: type[Exception]) -> Exception:
+    """Build an exception of this class without its constructor; its text contains the key."""
     error = kind.__new__(kind)
     error.args = (f"trouble with {KEY}",)
     response = httpx2.Response(500, request=REQUEST)
@@ -60,15 +60,15 @@ SDK_CASES = [
 @pytest.mark.parametrize(("client", "kind"), SDK_CASES)
 @pytest.mark.parametrize("began", [False, True])
 def test_every_sdk_exception_is_translated(client: ModuleType, kind: type[Exception], began: bool) -> None:  # noqa: FBT001
-    ours = client.translate(made(kind), began=began, secrets=[KEY], connect_s=1.0)
+    ours = client.translate(build_exception(kind), began=began, secrets=[KEY], connect_s=1.0)
     assert isinstance(ours, ModelError)
     assert ours.reason
     assert KEY not in ours.message
     assert "\n" not in ours.message
 
 
-def test_no_exception_of_a_request_is_outside_the_sdks_trees() -> None:
-    """What is not below the SDK's root belongs to another feature: say which, so that a new one is seen."""
+def test_request_exceptions_have_the_sdk_base_class() -> None:
+    """Exceptions outside the SDK's base class belong to other features; a new such class fails this test."""
     outside = {
         kind.__name__
         for client, module in ((anthropic_client, anthropic), (openai_wire, openai))
@@ -84,19 +84,19 @@ def test_no_exception_of_a_request_is_outside_the_sdks_trees() -> None:
 def test_every_transport_exception_is_caught_and_translated(kind: type[Exception]) -> None:
     assert issubclass(kind, TRANSPORT_ERRORS) or kind.__module__.endswith(("_sse", "websockets._exceptions"))
     for began in (False, True):
-        ours = from_transport(made(kind), began=began, secrets=[KEY], connect_s=1.0)
+        ours = from_transport(build_exception(kind), began=began, secrets=[KEY], connect_s=1.0)
         assert isinstance(ours, ModelError)
         assert KEY not in ours.message
 
 
-def test_every_status_is_sorted() -> None:
-    again = set()
+def test_every_http_status_gives_a_model_error() -> None:
+    retryable = set()
     for status in range(300, 600):
         ours = from_status(status, kind="", message=f"words {KEY}", headers={}, secrets=[KEY])
         assert KEY not in ours.message
         if isinstance(ours, TryAgain):
-            again.add(status)
-    assert again == {408, 409, 425, 429, 499, *range(500, 600)} - {501}
+            retryable.add(status)
+    assert retryable == {408, 409, 425, 429, 499, *range(500, 600)} - {501}
 
 
 @pytest.mark.parametrize(
@@ -112,17 +112,17 @@ def test_every_status_is_sorted() -> None:
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
     ],
 )
-def test_retry_after_in_each_of_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_as_a_date() -> None:
+def test_retry_after_is_read_as_a_date() -> None:
     wait = retry_after({"retry-after": formatdate(time.time() + 60, usegmt=True)})
     assert wait is not None
     assert 55 < wait <= 60
 
 
-def test_a_message_is_short_and_on_one_line() -> None:
+def test_message_is_short_and_on_one_line() -> None:
     words = one_line(f"a\n  b {KEY} " + "x" * 5000, [KEY])
     assert words.startswith("a b [key] xxx")
     assert len(words) == 500

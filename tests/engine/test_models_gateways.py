@@ -1,4 +1,4 @@
-"""Models behind gateways: headers, Azure, Gemini, private authorities and proxies, with the real SDKs on loopback."""
+"""Models behind gateways, with the real SDKs on loopback: headers, Azure, Gemini, private certificates, proxies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOWHERE = Path("none")
 
 @pytest.fixture(autouse=True)
 def direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy and no certificates of the machine's own."""
+    """Remove the machine's proxy and certificate settings."""
     for name in (*PROXIES, "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
 
@@ -38,8 +38,8 @@ def at(wire: str, server: ModelServer) -> str:
     return f"{wire}:test@{server.anthropic_url if wire == 'anthropic' else server.openai_url}"
 
 
-async def one(model: str, environ: dict[str, str]) -> Reply:
-    """One reply, of a client made for it."""
+async def reply_once(model: str, environ: dict[str, str]) -> Reply:
+    """Return one reply from a new client."""
     client = opened(model, environ)
     try:
         return await client.reply(request(), ignore)
@@ -49,13 +49,13 @@ async def one(model: str, environ: dict[str, str]) -> Reply:
 
 async def fails(model: str, environ: dict[str, str]) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await one(model, environ)
+        await reply_once(model, environ)
     return caught.value
 
 
 @contextmanager
 def private(*script: Answer) -> Iterator[tuple[ModelServer, trustme.CA]]:
-    """A model server whose certificate a throwaway authority signed."""
+    """Run a model server with a certificate of a temporary authority."""
     authority = trustme.CA()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(tls)
@@ -64,11 +64,11 @@ def private(*script: Answer) -> Iterator[tuple[ModelServer, trustme.CA]]:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_headers_of_a_gateway_travel_and_are_never_repeated(wire: str) -> None:
+async def test_gateway_headers_are_sent_and_never_appear_in_messages(wire: str) -> None:
     echo = "who is token-0123456789?"
     with model_server(says("yes"), refuses(403, message=echo)) as server:
         environ = {"WAVEDECK_MODEL_HEADERS": HEADERS, "WAVEDECK_MODEL_KEY": "wd-key-123"}
-        await one(at(wire, server), environ)
+        await reply_once(at(wire, server), environ)
         refused = await fails(at(wire, server), environ)
     for seen in server.requests:
         assert (seen.headers["x-team"], seen.headers["x-gateway-token"]) == ("kernels", "token-0123456789")
@@ -77,7 +77,7 @@ async def test_headers_of_a_gateway_travel_and_are_never_repeated(wire: str) -> 
 
 
 @pytest.mark.parametrize("model", ["anthropic:x", "openai:x", "gemini:x"])
-def test_a_providers_own_address_is_sent_no_gateway_headers(model: str) -> None:
+def test_provider_address_gets_no_gateway_headers(model: str) -> None:
     provider, _, name = model.partition(":")
     environ = {PROVIDERS[provider].key_variable: "k", "WAVEDECK_MODEL_HEADERS": HEADERS}
     reached = access(ModelSpec(provider, name), environ)
@@ -86,7 +86,7 @@ def test_a_providers_own_address_is_sent_no_gateway_headers(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("X-Team kernels-secret", "line 1 of WAVEDECK_MODEL_HEADERS is not a header"),
         ("\nX Team: secret", "line 2 of WAVEDECK_MODEL_HEADERS is not a header"),
@@ -96,10 +96,10 @@ def test_a_providers_own_address_is_sent_no_gateway_headers(model: str) -> None:
         ("Content-Length: 3", "Content-Length is set by the protocol"),
     ],
 )
-def test_a_wrong_header_is_told_without_its_value(text: str, told: str) -> None:
+def test_wrong_header_error_hides_its_value(text: str, message: str) -> None:
     with pytest.raises(UsageProblem) as caught:
         extra_headers({"WAVEDECK_MODEL_HEADERS": text})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "secret" not in str(caught.value)
     assert "sécret" not in str(caught.value)
 
@@ -111,7 +111,7 @@ def test_a_wrong_header_is_told_without_its_value(text: str, told: str) -> None:
         ("AZURE_OPENAI_AD_TOKEN", "authorization", "Bearer azure-key-1"),
     ],
 )
-async def test_a_deployment_on_azure(key: str, header: str, value: str) -> None:
+async def test_azure_deployment_gets_its_route_key_and_version(key: str, header: str, value: str) -> None:
     with model_server(says("from azure")) as server:
         environ = {
             "AZURE_OPENAI_ENDPOINT": server.anthropic_url,
@@ -119,7 +119,7 @@ async def test_a_deployment_on_azure(key: str, header: str, value: str) -> None:
             "WAVEDECK_MODEL_HEADERS": HEADERS,
             key: "azure-key-1",
         }
-        reply = await one("azure:my-gpt", environ)
+        reply = await reply_once("azure:my-gpt", environ)
     [seen] = server.requests
     assert reply.text == "from azure"
     assert seen.route == "/openai/deployments/my-gpt/chat/completions"
@@ -131,33 +131,33 @@ async def test_a_deployment_on_azure(key: str, header: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("missing", "message"),
     [
         ("AZURE_OPENAI_ENDPOINT", "needs AZURE_OPENAI_ENDPOINT, as https://"),
         ("OPENAI_API_VERSION", "needs OPENAI_API_VERSION, as 2024"),
         ("AZURE_OPENAI_API_KEY", "set AZURE_OPENAI_API_KEY, or a token in AZURE_OPENAI_AD_TOKEN"),
     ],
 )
-def test_what_azure_needs_is_named(missing: str, told: str) -> None:
-    whole = {
+def test_missing_azure_setting_is_named(missing: str, message: str) -> None:
+    environ = {
         "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com",
         "OPENAI_API_VERSION": "2024-10-21",
         "AZURE_OPENAI_API_KEY": "k",
     }
-    assert access(ModelSpec("azure", "x"), whole).version == "2024-10-21"
-    del whole[missing]
+    assert access(ModelSpec("azure", "x"), environ).version == "2024-10-21"
+    del environ[missing]
     with pytest.raises(UsageProblem) as caught:
-        access(ModelSpec("azure", "x"), whole)
-    assert told in str(caught.value)
+        access(ModelSpec("azure", "x"), environ)
+    assert message in str(caught.value)
 
 
-async def test_gemini_is_asked_by_its_compatible_endpoint_and_its_thoughts_are_paid_for(
+async def test_gemini_uses_its_openai_endpoint_and_counts_thought_tokens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert PROVIDERS["gemini"].url == "https://generativelanguage.googleapis.com/v1beta/openai/"
     with model_server(says("hi", input_tokens=100, output_tokens=10, thought_tokens=70)) as server:
         monkeypatch.setitem(PROVIDERS, "gemini", PROVIDERS["gemini"]._replace(url=server.openai_url))
-        reply = await one("gemini:pro", {"GEMINI_API_KEY": "gem-key-1", "OPENAI_API_KEY": "sk-other"})
+        reply = await reply_once("gemini:pro", {"GEMINI_API_KEY": "gem-key-1", "OPENAI_API_KEY": "sk-other"})
     [seen] = server.requests
     assert seen.headers["authorization"] == "Bearer gem-key-1"
     assert "sk-other" not in repr(seen.headers)
@@ -165,7 +165,7 @@ async def test_gemini_is_asked_by_its_compatible_endpoint_and_its_thoughts_are_p
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_private_authority_is_trusted_where_it_is_named(
+async def test_private_authority_is_trusted_if_ssl_cert_file_names_it(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with private(says("over TLS")) as (server, authority):
@@ -175,11 +175,11 @@ async def test_a_private_authority_is_trusted_where_it_is_named(
         assert server.requests == []
         authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-        assert (await one(at(wire, server), {})).text == "over TLS"
+        assert (await reply_once(at(wire, server), {})).text == "over TLS"
 
 
 @pytest.mark.parametrize("content", [None, "no certificate at all"])
-def test_certificates_that_cannot_be_used_are_named(
+def test_unusable_certificate_file_is_named(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "authority.pem"
@@ -191,42 +191,42 @@ def test_certificates_that_cannot_be_used_are_named(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_proxy_is_gone_through_unless_no_proxy_says_otherwise(
+async def test_proxy_is_used_unless_no_proxy_excludes_the_host(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
         private(says("tunnelled"), says("direct")) as (server, authority),
-        proxy("me:pass-word-1") as between,
+        proxy("me:pass-word-1") as tunnel,
     ):
         authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-        monkeypatch.setenv("HTTPS_PROXY", between.url("me:pass-word-1"))
-        assert (await one(at(wire, server), {})).text == "tunnelled"
-        assert between.asked == [f"127.0.0.1:{server.port}"]
+        monkeypatch.setenv("HTTPS_PROXY", tunnel.url("me:pass-word-1"))
+        assert (await reply_once(at(wire, server), {})).text == "tunnelled"
+        assert tunnel.targets == [f"127.0.0.1:{server.port}"]
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        assert (await one(at(wire, server), {})).text == "direct"
-        assert len(between.asked) == 1
+        assert (await reply_once(at(wire, server), {})).text == "direct"
+        assert len(tunnel.targets) == 1
 
 
-async def test_a_proxy_that_refuses_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    with proxy("me:right") as between:
-        monkeypatch.setenv("HTTPS_PROXY", between.url("me:pass-word-2"))
-        environ = {"HTTPS_PROXY": between.url("me:pass-word-2")}
+async def test_proxy_refusal_hides_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    with proxy("me:right") as tunnel:
+        monkeypatch.setenv("HTTPS_PROXY", tunnel.url("me:pass-word-2"))
+        environ = {"HTTPS_PROXY": tunnel.url("me:pass-word-2")}
         refused = await fails("openai:test@https://127.0.0.1:1/v1", environ)
     assert (type(refused), refused.reason) == (UselessToRetry, "proxy_refused")
     assert "check HTTPS_PROXY and NO_PROXY" in refused.message
     assert "pass-word-2" not in refused.message
 
 
-async def test_a_proxy_that_is_not_there_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    with proxy() as between:
-        gone = between.url()
+async def test_missing_proxy_is_a_retryable_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with proxy() as tunnel:
+        gone = tunnel.url()
     monkeypatch.setenv("HTTPS_PROXY", gone)
     refused = await fails("openai:test@https://127.0.0.1:1/v1", {})
     assert (type(refused), refused.reason) == (TryAgain, "connection")
 
 
-def test_a_proxy_that_cannot_be_one_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_proxy_error_hides_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "gopher://me:pass-word-3@proxy")
     with pytest.raises(UsageProblem) as caught:
         opened("openai:test@https://127.0.0.1:1/v1", {})

@@ -1,4 +1,4 @@
-"""How models are named, what a wrong name is told, and that nothing of an SDK is needed to find out."""
+"""Model names: parsing, errors for wrong names and keys, without loading an SDK."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NOWHERE = Path("nowhere")
         ("recorded:starter", ModelSpec("recorded", "starter")),
     ],
 )
-def test_a_name_is_taken_apart_and_put_together_again(text: str, spec: ModelSpec) -> None:
+def test_model_name_round_trips_through_its_parts(text: str, spec: ModelSpec) -> None:
     assert parse_model(text) == spec
     assert str(spec) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("claude", "write anthropic:NAME"),
         ("anthropic:", "write anthropic:NAME"),
@@ -50,15 +50,15 @@ def test_a_name_is_taken_apart_and_put_together_again(text: str, spec: ModelSpec
         ("recorded:x@http://host", "not the name of a recording"),
     ],
 )
-def test_a_wrong_name_is_told_what_is_right(text: str, told: str) -> None:
+def test_wrong_model_name_error_says_what_is_right(text: str, message: str) -> None:
     with pytest.raises(UsageProblem) as caught:
         parse_model(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "environ", "told"),
+    ("text", "environ", "message"),
     [
         ("anthropic:x", {}, "set ANTHROPIC_API_KEY"),
         ("openai:x", {"ANTHROPIC_API_KEY": "k"}, "set OPENAI_API_KEY"),
@@ -73,12 +73,12 @@ def test_a_wrong_name_is_told_what_is_right(text: str, told: str) -> None:
         ),
     ],
 )
-def test_a_key_or_address_that_cannot_be_used_is_named(text: str, environ: dict[str, str], told: str) -> None:
+def test_unusable_key_or_address_is_named(text: str, environ: dict[str, str], message: str) -> None:
     with pytest.raises(UsageProblem) as caught:
         check_models(text, environ=environ, home_recordings=NOWHERE)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "sk-" not in str(caught.value)
-    with pytest.raises(UsageProblem, match=re.escape(told)):
+    with pytest.raises(UsageProblem, match=re.escape(message)):
         open_client(text, environ=environ, home_recordings=NOWHERE)
 
 
@@ -90,22 +90,22 @@ def test_a_key_or_address_that_cannot_be_used_is_named(text: str, environ: dict[
         ("openai:x@http://localhost:1/v1", {}),
     ],
 )
-def test_what_is_there_is_accepted(text: str, environ: dict[str, str]) -> None:
-    found = check_models(text, environ=environ, home_recordings=NOWHERE)
-    assert {str(spec) for spec in found.values()} == {text}
+def test_usable_key_and_address_are_accepted(text: str, environ: dict[str, str]) -> None:
+    specs = check_models(text, environ=environ, home_recordings=NOWHERE)
+    assert {str(spec) for spec in specs.values()} == {text}
 
 
-def test_a_missing_recording_names_the_nearest(tmp_path: Path) -> None:
+def test_missing_recording_error_names_the_nearest(tmp_path: Path) -> None:
     for name in ("starter-mine", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "recording.toml").write_text("")
     with pytest.raises(UsageProblem, match="there is recorded:starter-mine"):
         check_models("recorded:starter-min", environ={}, home_recordings=tmp_path)
-    found = check_models("recorded:other", environ={}, home_recordings=tmp_path)
-    assert {spec.name for spec in found.values()} == {"other"}
+    specs = check_models("recorded:other", environ={}, home_recordings=tmp_path)
+    assert {spec.name for spec in specs.values()} == {"other"}
 
 
-def test_checking_a_name_loads_no_sdk() -> None:
+def test_check_of_a_model_name_loads_no_sdk() -> None:
     code = (
         "import sys; from pathlib import Path; from engine.models import check_models;"
         "check_models('anthropic:x', environ={'ANTHROPIC_API_KEY': 'k'}, home_recordings=Path('x'));"

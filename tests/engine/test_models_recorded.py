@@ -1,4 +1,4 @@
-"""Recordings play what was recorded, to the calls it was recorded from, and say when they end."""
+"""Recorded models: each call gets its recorded reply; a call without a recorded reply is an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def request(attempt: int, role: Role, n: int, *, instance: int = 1, task: str = 
     return Request(key=key, messages=(Message("user", "whatever is asked"),))
 
 
-async def test_each_call_gets_its_own_reply(recordings: Path) -> None:
+async def test_each_call_gets_its_recorded_reply(recordings: Path) -> None:
     client = RecordedClient(load_recording(recordings / "mine"), pieces_a_second=None)
     assert client.model == "recorded:mine"
     first = await client.reply(request(1, Role.GENERATOR, 1), ignore)
@@ -64,14 +64,14 @@ async def test_each_call_gets_its_own_reply(recordings: Path) -> None:
         request(1, Role.GENERATOR, 1, task="starter/matmul"),
     ],
 )
-async def test_what_was_not_recorded_is_said(recordings: Path, missing: Request) -> None:
+async def test_call_without_a_recorded_reply_is_an_error(recordings: Path, missing: Request) -> None:
     client = open_client("recorded:mine", environ={}, home_recordings=recordings)
     with pytest.raises(RecordingExhausted, match="recorded:mine has no reply for starter/") as caught:
         await client.reply(missing, ignore)
     assert caught.value.reason == "recording_exhausted"
 
 
-async def test_it_streams_at_a_visible_pace_reasoning_first(recordings: Path) -> None:
+async def test_recorded_reply_streams_at_its_pace_reasoning_first(recordings: Path) -> None:
     waits: list[float] = []
     pieces: list[Piece] = []
 

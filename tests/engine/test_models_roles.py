@@ -1,4 +1,4 @@
-"""A model for each role, from the command's text to prices, and through a real engine with planted keys."""
+"""One model per role: parsing, prices, and a real engine whose keys must never appear in its files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_each_role_has_its_model(text: str, models: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (BOTH, "names no model for optimizer: add optimizer=MODEL, or a MODEL without a role for the rest"),
         ("reflektor=openai:y,openai:x", "did you mean reflector?"),
@@ -63,13 +63,13 @@ def test_each_role_has_its_model(text: str, models: dict[str, str]) -> None:
         ("generator=,openai:x", "names no model"),
     ],
 )
-def test_what_is_wrong_with_a_role_is_told(text: str, told: str) -> None:
+def test_wrong_role_is_an_error(text: str, message: str) -> None:
     with pytest.raises(UsageProblem) as caught:
         named(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_role_that_the_method_never_asks_is_refused() -> None:
+def test_role_that_the_method_does_not_use_is_refused() -> None:
     assert named(BOTH, Role.GENERATOR, Role.REFLECTOR) == {
         "generator": "anthropic:x",
         "reflector": "openai:y",
@@ -78,35 +78,35 @@ def test_a_role_that_the_method_never_asks_is_refused() -> None:
         named(BOTH, Role.GENERATOR)
 
 
-def test_only_a_recording_alone_is_played() -> None:
+def test_recording_is_played_only_as_the_single_model() -> None:
     assert recording_of("recorded:starter") == "starter"
     assert recording_of(BOTH) is None
 
 
-def test_a_budget_in_usd_needs_a_price_for_every_model(tmp_path: Path) -> None:
+def test_usd_budget_needs_a_price_for_every_model(tmp_path: Path) -> None:
     price = Price(input=1.0, output=2.0)
-    asked = RunPlan(
+    run_plan = RunPlan(
         model=BOTH, method="reflexion", budget_usd=1.0, prices={"anthropic:x": price, "openai:other": price}
     )
     with pytest.raises(UsageProblem, match=r"needs a price for openai:y: configure \[prices\.\"openai:y\"\]"):
-        resolve(asked, home=Home(tmp_path), environ=KEYS)
+        resolve(run_plan, home=Home(tmp_path), environ=KEYS)
 
 
-def test_prices_of_the_models_that_are_asked_go_along(tmp_path: Path) -> None:
+def test_session_plan_keeps_only_the_prices_of_its_models(tmp_path: Path) -> None:
     prices = {name: Price(input=1.0, output=2.0) for name in ("anthropic:x", "openai:y", "openai:other")}
-    asked = RunPlan(model=BOTH, method="reflexion", budget_usd=1.0, prices=prices)
-    plan = resolve(asked, home=Home(tmp_path), environ=KEYS)
+    run_plan = RunPlan(model=BOTH, method="reflexion", budget_usd=1.0, prices=prices)
+    plan = resolve(run_plan, home=Home(tmp_path), environ=KEYS)
     assert (plan.model, sorted(plan.prices)) == (BOTH, ["anthropic:x", "openai:y"])
 
 
-def test_the_key_of_every_model_is_asked_for_before_anything_starts(tmp_path: Path) -> None:
-    asked = RunPlan(model=BOTH, method="reflexion")
+def test_missing_key_of_any_model_is_an_error_before_the_start(tmp_path: Path) -> None:
+    run_plan = RunPlan(model=BOTH, method="reflexion")
     with pytest.raises(UsageProblem, match="openai:y needs a key: set OPENAI_API_KEY"):
-        resolve(asked, home=Home(tmp_path), environ={"ANTHROPIC_API_KEY": "k"})
+        resolve(run_plan, home=Home(tmp_path), environ={"ANTHROPIC_API_KEY": "k"})
 
 
 @pytest.mark.judge
-def test_a_session_by_role_is_told_priced_and_recorded_and_no_key_is_in_it(tmp_path: Path) -> None:
+def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Path) -> None:
     home, go_on = Home(tmp_path / "home"), threading.Event()
     generated = iter([says(wrong()), says(right())])
     echoed: list[str] = []
@@ -121,13 +121,16 @@ def test_a_session_by_role_is_told_priced_and_recorded_and_no_key_is_in_it(tmp_p
         return next(generated)
 
     with (
-        model_server(answer=generator) as one,
-        model_server(says("You subtract.", reasoning="x - y", input_tokens=1000)) as other,
+        model_server(answer=generator) as generator_server,
+        model_server(says("You subtract.", reasoning="x - y", input_tokens=1000)) as reflector_server,
     ):
-        models = (f"openai:gen@{one.openai_url}", f"anthropic:ref@{other.anthropic_url}")
+        models = (
+            f"openai:gen@{generator_server.openai_url}",
+            f"anthropic:ref@{reflector_server.anthropic_url}",
+        )
         prices = {models[0]: Price(input=1.0, output=2.0), models[1]: Price(input=100.0, output=200.0)}
         plan = plan_for(
-            one,
+            generator_server,
             method="reflexion",
             model=f"generator={models[0]},reflector={models[1]}",
             prices=prices,
@@ -136,16 +139,19 @@ def test_a_session_by_role_is_told_priced_and_recorded_and_no_key_is_in_it(tmp_p
         headers = f"X-Gateway: {PLANTED['WAVEDECK_MODEL_HEADERS']}"
         with started(plan, home, **(PLANTED | {"WAVEDECK_MODEL_HEADERS": headers})) as session:
             engine = psutil.Process(info_of(home, session).pid)
-            until(lambda: len(one.requests) >= 2 and engine.children(recursive=True), "a call and a judge")
+            until(
+                lambda: len(generator_server.requests) >= 2 and engine.children(recursive=True),
+                "a call and a judge",
+            )
             for child in engine.children(recursive=True):
                 for file in ("environ", "cmdline"):
-                    assert b"5ecret" not in told_of(child.pid, file)
+                    assert b"5ecret" not in read_proc(child.pid, file)
             go_on.set()
             until_left(home, session)
     events = journal(home, session)
     assert isinstance(events[-1], SessionFinished)
-    asked = [(event.role, event.model) for event in events if isinstance(event, CallStarted)]
-    assert asked == [
+    calls = [(event.role, event.model) for event in events if isinstance(event, CallStarted)]
+    assert calls == [
         (Role.GENERATOR, models[0]),
         (Role.REFLECTOR, models[1]),
         (Role.GENERATOR, models[0]),
@@ -173,12 +179,12 @@ def test_a_session_by_role_is_told_priced_and_recorded_and_no_key_is_in_it(tmp_p
     command(home, "record", session, "both")
     recording = load_recording(home.recordings / "both")
     assert recording.facts.model == begun.model
-    assert [reply.role for reply in recording.chains["starter/vector_add", 1]] == [role for role, _ in asked]
+    assert [reply.role for reply in recording.chains["starter/vector_add", 1]] == [role for role, _ in calls]
     assert b"5ecret" not in every_byte(home)
 
 
-def told_of(pid: int, file: str) -> bytes:
-    """What /proc tells of a child; nothing of one that is gone."""
+def read_proc(pid: int, file: str) -> bytes:
+    """Return a /proc file of a process; empty if the process ended."""
     try:
         return Path(f"/proc/{pid}/{file}").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -186,7 +192,7 @@ def told_of(pid: int, file: str) -> bytes:
 
 
 def command(home: Home, *arguments: str) -> str:
-    """What a command prints on standard output."""
+    """Run a command and return its standard output."""
     environ = dict(os.environ) | {"WAVEDECK_HOME": str(home.root), "COLUMNS": "200"}
     done = subprocess.run(
         [sys.executable, "-m", "tui", *arguments], env=environ, capture_output=True, text=True, check=False
@@ -196,7 +202,7 @@ def command(home: Home, *arguments: str) -> str:
 
 
 def every_byte(home: Home) -> bytes:
-    """All that was written under a home, what git keeps compressed included."""
+    """Return all bytes below a home, including the unpacked objects of git."""
     objects = subprocess.run(
         ["git", "-C", str(home.store), "cat-file", "--batch-all-objects", "--batch"],
         capture_output=True,

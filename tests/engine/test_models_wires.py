@@ -1,4 +1,4 @@
-"""What only one of the wire formats has: summaries of reasoning, caches, and the words that each bounds a reply with."""
+"""Features of single wire formats: reasoning summaries, prompt caches and limits of the reply length."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from engine.models import CallKey, open_client
 from engine.models.openai_client import OpenAIClient
 from engine.models.responses_client import ResponsesClient
 from sessions.events import Message, Role, Usage
-from tests.support.model_calls import WIRES, Heard, client_of, ignore, request
+from tests.support.model_calls import WIRES, Received, client_of, ignore, request
 from tests.support.model_server import Answer, Seen, model_server, refuses, says
 
 
-def test_openai_itself_is_asked_by_responses_and_others_by_chat_completions() -> None:
+def test_openai_uses_responses_and_other_servers_use_chat_completions() -> None:
     environ = {"OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
     kinds = {
         model: type(open_client(model, environ=environ, home_recordings=Path("none")))
@@ -24,14 +24,14 @@ def test_openai_itself_is_asked_by_responses_and_others_by_chat_completions() ->
     assert list(kinds.values()) == [ResponsesClient, OpenAIClient, OpenAIClient]
 
 
-async def test_a_summary_of_reasoning_is_asked_for_and_streams_by_paragraph() -> None:
-    heard, summary = Heard(), "**Plan**\n\nTiles of 128 rows.\n\nThen a loop."
+async def test_reasoning_summary_is_requested_and_streams_by_paragraph() -> None:
+    received, summary = Received(), "**Plan**\n\nTiles of 128 rows.\n\nThen a loop."
     with model_server(says("done", reasoning=summary)) as server:
         client = client_of("responses", server)
-        reply = await heard.ask(client, request())
+        reply = await received.ask(client, request())
         await client.close()
     [seen] = server.requests
-    assert reply.reasoning == heard.said("reasoning") == summary
+    assert reply.reasoning == received.text_of("reasoning") == summary
     assert reply.text == "done"
     assert seen.body["reasoning"] == {"summary": "auto"}
     assert seen.body["store"] is False
@@ -44,7 +44,7 @@ async def test_a_summary_of_reasoning_is_asked_for_and_streams_by_paragraph() ->
         "Your organization must be verified to generate reasoning summaries.",
     ],
 )
-async def test_a_model_that_gives_no_summary_is_asked_without(message: str) -> None:
+async def test_refused_reasoning_summary_is_left_out(message: str) -> None:
     def answer(seen: Seen) -> Answer:
         return refuses(400, message=message) if "reasoning" in seen.body else says("plain")
 
@@ -56,7 +56,7 @@ async def test_a_model_that_gives_no_summary_is_asked_without(message: str) -> N
     assert ["reasoning" in seen.body for seen in server.requests] == [True, False, False]
 
 
-async def test_calls_of_an_instance_share_a_cache_key_that_names_no_task() -> None:
+async def test_calls_of_an_instance_share_a_cache_key_without_the_task_name() -> None:
     keys = [
         CallKey(task="mine/secret_kernel", instance=instance, attempt=attempt, role=Role.GENERATOR, n=1)
         for instance, attempt in ((1, 1), (1, 2), (2, 1))
@@ -66,13 +66,13 @@ async def test_calls_of_an_instance_share_a_cache_key_that_names_no_task() -> No
         for key in keys:
             await client.reply(msgspec.structs.replace(request(), key=key), ignore)
         await client.close()
-    first, second, other = (seen.body["prompt_cache_key"] for seen in server.requests)
-    assert first == second != other
+    first, second, third = (seen.body["prompt_cache_key"] for seen in server.requests)
+    assert first == second != third
     assert "secret_kernel" not in repr([seen.body for seen in server.requests])
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_tokens_that_were_written_to_the_cache_are_counted_within_the_input(wire: str) -> None:
+async def test_cache_writes_count_as_input_tokens(wire: str) -> None:
     answer = says("yes", input_tokens=100, cached_tokens=40, written_tokens=30, output_tokens=5)
     with model_server(answer) as server:
         client = client_of(wire, server)
@@ -81,7 +81,7 @@ async def test_tokens_that_were_written_to_the_cache_are_counted_within_the_inpu
     assert reply.usage == Usage(input_tokens=100, output_tokens=5, cached_tokens=40, cache_write_tokens=30)
 
 
-async def test_anthropics_system_text_is_cached_unless_the_server_refuses() -> None:
+async def test_system_text_of_anthropic_is_cached_unless_the_server_refuses() -> None:
     def answer(seen: Seen) -> Answer:
         if "cache_control" in seen.body["system"][0]:
             return refuses(400, message="system.0.cache_control: Extra inputs are not permitted")
@@ -96,19 +96,19 @@ async def test_anthropics_system_text_is_cached_unless_the_server_refuses() -> N
     assert second == [{"type": "text", "text": "knowledge first"}]
 
 
-@pytest.mark.parametrize(("wire", "bound"), [("openai", "max_tokens"), ("responses", "max_output_tokens")])
-async def test_a_bound_that_a_server_refuses_is_left_out(wire: str, bound: str) -> None:
+@pytest.mark.parametrize(("wire", "limit"), [("openai", "max_tokens"), ("responses", "max_output_tokens")])
+async def test_refused_token_limit_is_left_out(wire: str, limit: str) -> None:
     def answer(seen: Seen) -> Answer:
-        return refuses(400, message=f"{bound} is too large: 32000") if bound in seen.body else says("yes")
+        return refuses(400, message=f"{limit} is too large: 32000") if limit in seen.body else says("yes")
 
     with model_server(answer=answer) as server:
         client = client_of(wire, server)
         assert (await client.reply(request(), ignore)).text == "yes"
         await client.close()
-    assert [bound in seen.body for seen in server.requests] == [True, False]
+    assert [limit in seen.body for seen in server.requests] == [True, False]
 
 
-async def test_turns_go_in_order_with_the_system_apart() -> None:
+async def test_messages_are_sent_in_order_with_a_separate_system_text() -> None:
     turns = tuple(Message(role, role[0]) for role in ("system", "user", "assistant", "user"))
     with model_server(says("yes")) as server:
         client = client_of("responses", server)

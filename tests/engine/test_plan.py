@@ -1,4 +1,4 @@
-"""From what is asked for to what is run."""
+"""Session plans: defaults, and one-line errors for settings that cannot run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from suites import SuiteError, load_suite
 KEY = {"ANTHROPIC_API_KEY": "key"}
 
 
-def resolved(home: Path, **asked: object) -> SessionPlan:
-    fields = {"model": "anthropic:test", **asked}
+def resolved(home: Path, **settings: object) -> SessionPlan:
+    fields = {"model": "anthropic:test", **settings}
     return resolve(RunPlan(**fields), home=Home(home), environ=KEY)  # type: ignore[arg-type]
 
 
 def write_recording(home: Path, **chains: list[int]) -> None:
-    """`recorded:small` with so many attempts by chain and task."""
+    """Write `recorded:small`; the lists give the number of attempts by task and chain."""
     folder = home / "recordings" / "small"
     lines = ['schema = 1\nname = "small"\nmodel = "anthropic:test"\ndate = "2026-01-01"\nsession = "s"']
     for task, attempts in chains.items():
@@ -36,7 +36,7 @@ def write_recording(home: Path, **chains: list[int]) -> None:
     (folder / "recording.toml").write_text("\n".join(lines))
 
 
-def test_what_was_not_asked_for_is_what_is_usual(tmp_path: Path) -> None:
+def test_plan_without_settings_has_defaults(tmp_path: Path) -> None:
     plan = resolved(tmp_path)
     assert plan.tasks == tuple(task.id for task in load_suite("starter"))
     assert (plan.instances, plan.iterations) == (4, 10)
@@ -44,40 +44,38 @@ def test_what_was_not_asked_for_is_what_is_usual(tmp_path: Path) -> None:
     assert SESSION.fullmatch(plan.session)
 
 
-def test_on_gpus_it_is_compiled_for_what_they_are_unless_targets_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_targets_default_to_the_targets_of_the_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = tuple(Device(name=str(number), kind="cuda", target="sm_90") for number in range(2))
     monkeypatch.setattr("engine.plan.select_devices", lambda _: gpus)
     assert (resolved(tmp_path).devices, resolved(tmp_path).targets) == (("0", "1"), ("sm_90",))
     assert resolved(tmp_path, targets=("gfx942",)).targets == ("gfx942",)
 
 
-def test_a_session_is_named_by_its_start_in_utc(tmp_path: Path) -> None:
+def test_session_name_contains_its_start_in_utc(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     plan = resolve(RunPlan(model="anthropic:test"), home=Home(tmp_path), environ=KEY, now=now)
     assert re.fullmatch(r"20260102-030405-geak-[0-9a-f]{4}", plan.session)
 
 
-def test_a_task_named_twice_runs_once(tmp_path: Path) -> None:
+def test_task_named_twice_runs_once(tmp_path: Path) -> None:
     assert resolved(tmp_path, tasks=("softmax", "starter/softmax")).tasks == ("starter/softmax",)
 
 
-def test_a_recording_says_how_much_there_is(tmp_path: Path) -> None:
+def test_recording_sets_tasks_instances_and_iterations(tmp_path: Path) -> None:
     write_recording(tmp_path, softmax=[3, 5], vector_add=[4, 4])
     plan = resolved(tmp_path, model="recorded:small")
     assert plan.tasks == ("starter/softmax", "starter/vector_add")
     assert (plan.instances, plan.iterations) == (2, 5)
 
 
-def test_fewer_than_recorded_may_be_asked_for(tmp_path: Path) -> None:
+def test_plan_may_use_less_than_the_recording_has(tmp_path: Path) -> None:
     write_recording(tmp_path, softmax=[3, 5])
     plan = resolved(tmp_path, model="recorded:small", instances=1, iterations=2)
     assert (plan.instances, plan.iterations) == (1, 2)
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("settings", "words"),
     [
         ({"instances": 0}, "--instances must be at least 1, not 0"),
         ({"iterations": -3}, "--iterations must be at least 1, not -3"),
@@ -101,16 +99,16 @@ def test_fewer_than_recorded_may_be_asked_for(tmp_path: Path) -> None:
         ({"model": "recorded:small", "tasks": ("flip",)}, "has no reply for flip; its tasks are softmax"),
     ],
 )
-def test_what_cannot_be_is_one_line_with_the_remedy(
-    tmp_path: Path, asked: dict[str, object], words: str
+def test_impossible_setting_is_a_one_line_error(
+    tmp_path: Path, settings: dict[str, object], words: str
 ) -> None:
     write_recording(tmp_path, softmax=[3, 5])
     with pytest.raises((UsageProblem, SuiteError, HarnessError), match=words) as caught:
-        resolved(tmp_path, **asked)
+        resolved(tmp_path, **settings)
     assert "\n" not in str(caught.value)
 
 
-def test_a_budget_in_usd_takes_its_price_along(tmp_path: Path) -> None:
+def test_plan_with_a_usd_budget_contains_its_price(tmp_path: Path) -> None:
     price = Price(input=1.0, output=2.0)
     plan = resolved(tmp_path, budget_usd=5.0, prices={"anthropic:test": price})
     assert plan.prices == {"anthropic:test": price}

@@ -1,4 +1,4 @@
-"""The engine as a process: started, found, commanded, stopped, resumed; the judge and the SDK are real."""
+"""Engine processes with the real judge and SDK: start, contact, commands, stop and resume."""
 
 from __future__ import annotations
 
@@ -50,16 +50,11 @@ from tests.support.model_server import Answer, Seen, hangs, model_server, refuse
 pytestmark = pytest.mark.judge
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def command(home: Home, session: str, name: str, **arguments: str) -> object:
     return asyncio.run(send(home, session, name, **arguments))
 
 
-def test_a_session_in_manual_review_runs_to_its_end_and_is_put_into_git(home: Home) -> None:
+def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
     with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
         until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
@@ -76,7 +71,7 @@ def test_a_session_in_manual_review_runs_to_its_end_and_is_put_into_git(home: Ho
     assert (accepted.attempt, accepted.why, accepted.by) == ("vector_add#1/2", "plain and fast", "me")
 
 
-def test_an_engine_is_found_commanded_stopped_and_resumed(home: Home) -> None:
+def test_engine_answers_commands_stops_and_is_resumed(home: Home) -> None:
     silent = True
 
     def answer(_: Seen) -> Answer:
@@ -86,7 +81,7 @@ def test_an_engine_is_found_commanded_stopped_and_resumed(home: Home) -> None:
         plan = plan_for(server, iterations=1)
         with started(plan, home, WAVEDECK_MODEL_KEY=KEY, ANTHROPIC_API_KEY=KEY) as session:
             info, live = info_of(home, session), home.live(session)
-            assert os.getsid(info.pid) == info.pid, "closing the terminal does not end it"
+            assert os.getsid(info.pid) == info.pid, "the engine survives its terminal"
             assert stat.S_IMODE(live.token.stat().st_mode) == 0o600
             assert stat.S_IMODE(Path(info.socket).parent.stat().st_mode) == 0o700
             with pytest.raises(SessionBusy, match=f"wavedeck attach {session}"):
@@ -95,7 +90,7 @@ def test_an_engine_is_found_commanded_stopped_and_resumed(home: Home) -> None:
             until(lambda: server.requests, "the first request")
             assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
             for child in psutil.Process(info.pid).children(recursive=True):
-                assert KEY not in child.environ().values(), "no judge and no guest gets a key"
+                assert KEY not in child.environ().values(), "no worker process gets a key"
 
             assert getattr(command(home, session, "ping"), "seq", 0) >= 2
             refused = command(home, session, "accept", attempt="vector_add#1/1")
@@ -119,7 +114,7 @@ def test_an_engine_is_found_commanded_stopped_and_resumed(home: Home) -> None:
     assert KEY not in "".join(map(str, events))
 
 
-def test_a_terminated_engine_leaves_in_order_while_its_judges_are_starting(home: Home) -> None:
+def test_terminated_engine_stops_cleanly_while_its_judges_start(home: Home) -> None:
     with model_server() as server, started(plan_for(server), home) as session:
         os.kill(info_of(home, session).pid, signal.SIGTERM)
         until_left(home, session)
@@ -128,7 +123,7 @@ def test_a_terminated_engine_leaves_in_order_while_its_judges_are_starting(home:
     assert (last.reason, last.failed) == ("signal SIGTERM", False)
 
 
-def test_a_session_that_the_model_failed_can_be_resumed(home: Home) -> None:
+def test_session_with_a_failed_model_can_be_resumed(home: Home) -> None:
     allowed = False
 
     def answer(_: Seen) -> Answer:
@@ -152,33 +147,31 @@ def test_a_session_that_the_model_failed_can_be_resumed(home: Home) -> None:
         launch.resume(home, session)
 
 
-def test_a_finished_session_that_was_not_put_away_is_when_it_is_resumed(home: Home) -> None:
-    of = plan()
-    with Recorder.begin(home, session_started(of)) as recorder:
+def test_resume_stores_a_finished_session(home: Home) -> None:
+    session_plan = plan()
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
         recorder.record(SessionFinished())
     with pytest.raises(NothingToResume):
-        launch.resume(home, of.session)
-    assert not home.live(of.session).folder.exists()
-    assert isinstance(journal(home, of.session)[-1], SessionFinished)
+        launch.resume(home, session_plan.session)
+    assert not home.live(session_plan.session).folder.exists()
+    assert isinstance(journal(home, session_plan.session)[-1], SessionFinished)
 
 
-def test_what_is_wrong_with_the_request_to_resume_is_wrong_usage(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_without_a_key_is_a_usage_error(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    of = plan(model="openai:test")
-    Recorder.begin(home, session_started(of)).close()
+    session_plan = plan(model="openai:test")
+    Recorder.begin(home, session_started(session_plan)).close()
     with pytest.raises(UsageProblem, match="set OPENAI_API_KEY"):
-        launch.resume(home, of.session)
+        launch.resume(home, session_plan.session)
 
 
-def test_an_engine_that_cannot_start_says_why_and_leaves_nothing(home: Home) -> None:
+def test_failed_start_says_why_and_leaves_no_files(home: Home) -> None:
     with pytest.raises(EngineDidNotStart, match="no session '20260101-000000-geak-0000'"):
         launch.resume(home, "20260101-000000-geak-0000")
     assert list((home.root / "live").iterdir()) == []
 
 
-def test_a_module_called_engine_where_the_person_stands_is_not_run(
+def test_module_named_engine_in_the_working_folder_is_not_run(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "engine.py").write_text("raise SystemExit('not this one')")
@@ -187,8 +180,8 @@ def test_a_module_called_engine_where_the_person_stands_is_not_run(
         launch.resume(home, "20260101-000000-geak-0000")
 
 
-class Broken:
-    """A method with a fault of ours in it."""
+class BrokenMethod:
+    """Method that raises an unexpected exception."""
 
     name = "geak"
     asks_model = True
@@ -200,24 +193,24 @@ class Broken:
         raise ZeroDivisionError("ours")
 
 
-async def test_a_fault_of_ours_is_told_and_leaves_the_session_resumable(
+async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.job.open_method", lambda _: Broken())
+    monkeypatch.setattr("engine.job.open_method", lambda _: BrokenMethod())
     home.ensure()
-    of = plan(model="openai:test@http://127.0.0.1:9/v1")
-    live = home.live(of.session)
+    session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
+    live = home.live(session_plan.session)
     live.folder.mkdir()
-    launch.write_plan(live, of)
+    launch.write_plan(live, session_plan)
     assert await Engine(live, {}).run() == MACHINERY_FAILED
-    *_, notice, stopped = journal(home, of.session)
+    *_, notice, stopped = journal(home, session_plan.session)
     assert isinstance(notice, Notice)
     assert notice.message.startswith("bug in the engine (ZeroDivisionError: ours)")
     assert isinstance(stopped, EngineStopped)
     assert not live.running
 
 
-def test_a_plan_that_cannot_be_read_is_named(home: Home) -> None:
+def test_unreadable_plan_is_named(home: Home) -> None:
     home.ensure()
     live = home.live("20260101-000000-geak-0000")
     live.folder.mkdir()
@@ -226,8 +219,8 @@ def test_a_plan_that_cannot_be_read_is_named(home: Home) -> None:
         launch.resume(home, live.session)
 
 
-class Patient:
-    """A method that waits until somebody was told something."""
+class WaitingMethod:
+    """Method that deletes the engine's socket and waits for a notice."""
 
     name = "geak"
     asks_model = True
@@ -240,30 +233,32 @@ class Patient:
         """See `Method`."""
         for socket in self._journal.parents[2].glob("*.sock"):
             socket.unlink()
-        while b'"notice"' not in self._journal.read_bytes():  # noqa: ASYNC110  # the engine's own loop goes on
+        while b'"notice"' not in self._journal.read_bytes():  # noqa: ASYNC110  # the engine's own tasks must continue
             await asyncio.sleep(0.01)
         return EndReason.ITERATIONS
 
 
-async def test_an_engine_that_nobody_can_reach_any_more_says_so_and_goes_on(
+async def test_engine_without_a_socket_reports_it_and_continues(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.ensure()
-    of = plan(model="openai:test@http://127.0.0.1:9/v1")
-    live = home.live(of.session)
+    session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
+    live = home.live(session_plan.session)
 
-    places = iter([home.root])
+    folders = iter([home.root])
 
-    def taken(_: object) -> Path:
-        for place in places:
-            return place
+    def next_folder(_: object) -> Path:
+        for folder in folders:
+            return folder
         raise EngineError("/tmp/wavedeck-1000 must be a folder of yours alone")
 
     monkeypatch.setattr("engine.process.TICK_S", 0.01)
-    monkeypatch.setattr("engine.job.open_method", lambda _: Patient(live.journal))
-    monkeypatch.setattr("engine.control.socket_folder", taken)
+    monkeypatch.setattr("engine.job.open_method", lambda _: WaitingMethod(live.journal))
+    monkeypatch.setattr("engine.control.socket_folder", next_folder)
     live.folder.mkdir()
-    launch.write_plan(live, of)
+    launch.write_plan(live, session_plan)
     assert await Engine(live, {}).run() == 0
-    told = [event.message for event in journal(home, of.session) if isinstance(event, Notice)]
-    assert told == ["the engine cannot receive commands: /tmp/wavedeck-1000 must be a folder of yours alone"]
+    notices = [event.message for event in journal(home, session_plan.session) if isinstance(event, Notice)]
+    assert notices == [
+        "the engine cannot receive commands: /tmp/wavedeck-1000 must be a folder of yours alone"
+    ]

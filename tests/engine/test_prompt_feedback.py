@@ -1,4 +1,4 @@
-"""What the judge knows reaches the prompt: bounds as bounds, figures with their sizes, and shorter where it has to be."""
+"""Judge results in prompts: bounds, figures with their sizes, and shorter prompts on request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from harness.hardware.product_tables import find_product
 from harness.wire.evaluation import Estimate, GridFit, Margin, SampledTraffic
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
-from tests.support.judged import Judged, failing, passing
+from tests.support.judged_candidates import Judged, failing, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 SIZES = {"rows": 8192, "columns": 8192}
@@ -44,7 +44,7 @@ def changed(judged: Judged, **fields: object) -> Judged:
 
 
 def sampled(**fields: object) -> SampledTraffic:
-    known: dict[str, object] = {
+    defaults: dict[str, object] = {
         "case": "fp32",
         "sizes": SIZES,
         "target": "gfx942",
@@ -64,11 +64,11 @@ def sampled(**fields: object) -> SampledTraffic:
         "flops": 10,
         "dot_flops": 0,
     }
-    return SampledTraffic(**(known | fields))  # type: ignore[arg-type]
+    return SampledTraffic(**(defaults | fields))  # type: ignore[arg-type]
 
 
 def fit(**fields: object) -> GridFit:
-    known: dict[str, object] = {
+    defaults: dict[str, object] = {
         "case": "fp32",
         "grid": (64, 10, 1),
         "workgroups": 640,
@@ -82,7 +82,7 @@ def fit(**fields: object) -> GridFit:
         "die_most": 80,
         "die_least": 80,
     }
-    return GridFit(**(known | fields))  # type: ignore[arg-type]
+    return GridFit(**(defaults | fields))  # type: ignore[arg-type]
 
 
 def fitted(judged: Judged, *fits: GridFit) -> Judged:
@@ -90,58 +90,58 @@ def fitted(judged: Judged, *fits: GridFit) -> Judged:
     return changed(judged, resources={"gfx942": (msgspec.structs.replace(rows[0], fits=fits), *rows[1:])})
 
 
-def test_bytes_at_full_size_are_told_as_bounds_with_their_sample() -> None:
-    told = text(optimize_prompt(SETTING, history=[changed(passing(), sampled=(sampled(),))]))
-    assert "at the full sizes, from a sample of the programs" in told
+def test_sampled_bytes_are_bounds_with_their_sample_size() -> None:
+    prompt = text(optimize_prompt(SETTING, history=[changed(passing(), sampled=(sampled(),))]))
+    assert "at the full sizes, from a sample of the programs" in prompt
     row = "| fp32 | 2147 MB (11 of 1024 programs) | 14 MB to 100.7 MB | at most 570.4 MB | 100.7 MB | 21.33 |"
-    assert row in told
-    assert "interpreter's small sizes" not in told
-    assert "each distinct byte is requested at least 21.33 times" in told
+    assert row in prompt
+    assert "interpreter's small sizes" not in prompt
+    assert "each distinct byte is requested at least 21.33 times" in prompt
 
 
-def test_where_nothing_was_sampled_the_small_sizes_are_named() -> None:
+def test_bytes_without_a_sample_name_the_small_sizes() -> None:
     judged = changed(passing(), not_sampled={"fp32": "its addresses depend on data"})
-    told = text(optimize_prompt(SETTING, history=[judged]))
-    assert "at the interpreter's small sizes, every program counted" in told
-    assert "rows=8192, columns=8192 (interpreter's)" in told
-    assert "- fp32: nothing is known of its bytes at the full size (its addresses depend on data)." in told
+    prompt = text(optimize_prompt(SETTING, history=[judged]))
+    assert "at the interpreter's small sizes, every program counted" in prompt
+    assert "rows=8192, columns=8192 (interpreter's)" in prompt
+    assert "- fp32: nothing is known of its bytes at the full size (its addresses depend on data)." in prompt
 
 
-def test_the_roofline_has_three_bounds_and_a_side() -> None:
+def test_roofline_row_has_three_bounds_and_its_limiting_side() -> None:
     shared = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "compute", "memory", "MI300X", shared_us=150.0)
-    told = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(shared,))]))
-    assert "| gfx942 | fp32 | rows=8192, columns=8192 | 100 | 150 | 400 | 4 | compute / memory |" in told
-    assert "measured /" not in told
+    prompt = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(shared,))]))
+    assert "| gfx942 | fp32 | rows=8192, columns=8192 | 100 | 150 | 400 | 4 | compute / memory |" in prompt
+    assert "measured /" not in prompt
 
 
-def test_a_measured_latency_stands_beside_its_bound() -> None:
+def test_measured_latency_is_shown_with_its_bound() -> None:
     judged = passing(speedup=1.25)
-    told = text(optimize_prompt(SETTING, history=[judged]))
+    prompt = text(optimize_prompt(SETTING, history=[judged]))
     measured_us, low_us = 160.0, 101.3
-    assert f"| 3.949 | {measured_us / low_us:.4g} | memory / memory |" in told
-    assert "| measured / at least |" in told
+    assert f"| 3.949 | {measured_us / low_us:.4g} | memory / memory |" in prompt
+    assert "| measured / at least |" in prompt
     assert achieved(judged.evaluation).endswith("; 1.58 times the roofline's estimated bound")
-    other = Estimate("sm_90", "fp32", SIZES, 1.0, 2.0, "memory", "memory", "H100")
-    both = changed(judged, estimate=(*judged.evaluation.estimate, other))
+    nvidia = Estimate("sm_90", "fp32", SIZES, 1.0, 2.0, "memory", "memory", "H100")
+    both = changed(judged, estimate=(*judged.evaluation.estimate, nvidia))
     assert "| sm_90 | fp32 | rows=8192, columns=8192 | 1 | - | 2 | 2 | - | memory / memory |" in text(
         optimize_prompt(SETTING, history=[both])
-    ), "what was measured on one device says nothing of another target"
+    ), "a measurement of one device is not shown for another target"
 
 
-def test_what_was_measured_is_held_against_the_peaks_of_the_same_device_alone() -> None:
+def test_measurement_is_compared_only_with_peaks_of_the_same_device() -> None:
     judged = passing(speedup=1.25)
-    (known,) = judged.evaluation.estimate
-    reference = changed(judged, estimate=(msgspec.structs.replace(known, of_device=False),))
+    (estimate,) = judged.evaluation.estimate
+    reference = changed(judged, estimate=(msgspec.structs.replace(estimate, of_device=False),))
     assert "| 3.949 | - | memory / memory |" in text(optimize_prompt(SETTING, history=[reference]))
     assert "roofline" not in achieved(reference.evaluation)
     judged = passing(speedup=1.25)
     (row,) = judged.evaluation.latency
-    other = msgspec.structs.replace(row, device="1", candidate_ms=0.001)
-    spread = changed(judged, latency=(row, other))
-    assert [each.measured_us for each in measurements(spread.evaluation).roofline] == [160.0]
+    second_device = msgspec.structs.replace(row, device="1", candidate_ms=0.001)
+    spread = changed(judged, latency=(row, second_device))
+    assert [row.measured_us for row in measurements(spread.evaluation).roofline] == [160.0]
 
 
-def test_on_a_device_that_is_known_the_prompt_is_about_its_product() -> None:
+def test_prompt_for_a_known_device_names_its_product() -> None:
     task = load_task("vector_add")
     h200 = find_product("H200 SXM")
     setting = Setting(task, (target("sm_90"),), h200.name, product=h200)
@@ -156,25 +156,25 @@ def test_on_a_device_that_is_known_the_prompt_is_about_its_product() -> None:
     assert "roofline estimate for MI300X at the vendor's peaks" in first_prompt(elsewhere)[1].content
 
 
-def test_grid_tails_reach_the_optimizer() -> None:
+def test_optimizer_prompt_shows_grid_tails() -> None:
     judged = fitted(passing(), fit(), fit(case="other", idle=0.1))
-    told = text(optimize_prompt(SETTING, history=[judged]))
+    prompt = text(optimize_prompt(SETTING, history=[judged]))
     assert (
         "| gfx942 | softmax_kernel | fp32 | 64 x 10 x 1 | 640 | 2 | 2 | 94.7 % | 47.4 % | 272 of 304 |"
-        in told
+        in prompt
     )
-    assert "(arithmetic, not measured)" in told
-    assert "in 2 rounds, the last of them 95% empty; over all, 47% of the places have no work." in told
+    assert "(arithmetic, not measured)" in prompt
+    assert "in 2 rounds, the last of them 95% empty; over all, 47% of the places have no work." in prompt
 
 
-def test_the_emptiness_that_costs_most_is_told() -> None:
+def test_standouts_name_the_most_costly_idle_share() -> None:
     tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
     empty = fit(case="tiny", grid=(1, 1, 1), workgroups=1, rounds=1, tail_idle=0.99, idle=0.99)
     judged = fitted(passing(), empty, fit(idle=0.1))
     judged = changed(judged, estimate=(*judged.evaluation.estimate, tiny))
-    known = measurements(judged.evaluation)
-    assert [row.fit.case for row in known.fits] == ["fp32", "tiny"]
-    assert not [words for words in known.standouts if "tiny" in words], "its time is the launch"
+    facts = measurements(judged.evaluation)
+    assert [row.fit.case for row in facts.fits] == ["fp32", "tiny"]
+    assert not [words for words in facts.standouts if "tiny" in words], "a tiny case only measures its launch"
     few = fitted(passing(), fit(workgroups=64, rounds=1, idle=0.93, tail_idle=0.93))
     assert (
         "Case fp32 launches 64 workgroups of `softmax_kernel` on 304 units of gfx942: the others do nothing."
@@ -182,7 +182,7 @@ def test_the_emptiness_that_costs_most_is_told() -> None:
     )
 
 
-def test_configs_that_cannot_run_a_close_call_and_notes_are_told() -> None:
+def test_standouts_name_failed_configs_small_margins_and_notes() -> None:
     judged = passing()
     row = msgspec.structs.replace(judged.evaluation.resources["gfx942"][0], failure="needs 128 KiB of LDS")
     judged = changed(
@@ -201,26 +201,26 @@ def test_configs_that_cannot_run_a_close_call_and_notes_are_told() -> None:
     assert not [words for words in standouts(passing().evaluation, ()) if "tolerance" in words]
 
 
-def test_a_failure_is_told_with_what_else_the_judge_noted() -> None:
+def test_repair_prompt_contains_the_notes_of_the_judge() -> None:
     failed = changed(failing(), notes=("`row` was read at line 9 before anyone wrote it",))
-    told = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
-    assert "Also noted by the judge, as a hint:\n\n- `row` was read at line 9" in told
+    prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert "Also noted by the judge, as a hint:\n\n- `row` was read at line 9" in prompt
     assert "Also noted" not in text(repair_prompt(SETTING, failed=failing(), failures=1, trap=5))
 
 
-def test_a_line_that_is_never_dropped_is_not_said_to_be() -> None:
-    told = text(repair_prompt(SETTING, failed=failing(), failures=2, trap=None))
-    assert "failed 2 times in a row." in told
-    assert "dropped" not in told
+def test_repair_prompt_without_a_trap_mentions_no_drop() -> None:
+    prompt = text(repair_prompt(SETTING, failed=failing(), failures=2, trap=None))
+    assert "failed 2 times in a row." in prompt
+    assert "dropped" not in prompt
 
 
-def test_a_descendant_knows_its_parent_its_line_and_its_own_idea() -> None:
+def test_descendant_prompt_contains_parent_lineage_and_its_own_idea() -> None:
     parent, best = passing("softmax#1/3"), passing("softmax#1/8", high_us=200)
     lineage = [
         passing("softmax#1/3", strategy="One\nrow."),
         failing("softmax#1/6", strategy="Two rows.", reflection="The mask is missing."),
     ]
-    said = [
+    prompts = [
         text(
             descend_prompt(
                 SETTING, history=[parent, best], parent=parent, lineage=lineage, place=Place(number, 8)
@@ -228,15 +228,15 @@ def test_a_descendant_knows_its_parent_its_line_and_its_own_idea() -> None:
         )
         for number in range(1, 9)
     ]
-    for number, told in enumerate(said, 1):
-        assert "one descendant of **softmax#1/3**" in told
-        assert "faster** than softmax#1/8" in told
-        assert "softmax#1/8 (best)" in told
-        assert "- softmax#1/3: One row.\n  It is correct: estimate" in told
-        assert "- softmax#1/6: Two rows.\n  It ended with verdict wrong: words of the judge" in told
-        assert "  > The mask is missing." in told
-        assert f"this is number {number}" in told
-    assert len({told.partition("starts from this idea")[2] for told in said}) == 8
+    for number, prompt in enumerate(prompts, 1):
+        assert "one descendant of **softmax#1/3**" in prompt
+        assert "faster** than softmax#1/8" in prompt
+        assert "softmax#1/8 (best)" in prompt
+        assert "- softmax#1/3: One row.\n  It is correct: estimate" in prompt
+        assert "- softmax#1/6: Two rows.\n  It ended with verdict wrong: words of the judge" in prompt
+        assert "  > The mask is missing." in prompt
+        assert f"this is number {number}" in prompt
+    assert len({prompt.partition("starts from this idea")[2] for prompt in prompts}) == 8
     stale = descend_prompt(
         SETTING, history=[best], parent=best, lineage=[], place=Place(9, 9), without_gain=2
     )
@@ -246,29 +246,29 @@ def test_a_descendant_knows_its_parent_its_line_and_its_own_idea() -> None:
         descend_prompt(SETTING, history=[], parent=best, lineage=[], place=Place(1, 2))
 
 
-def test_a_worker_sees_its_own_attempts_the_latest_in_full() -> None:
+def test_worker_prompt_shows_its_attempts_and_the_latest_source() -> None:
     first = failing("softmax#1/1", strategy="Rows.", source="# the first\n")
     second = failing("softmax#1/5", verdict=Verdict.COMPILE_ERROR, stage="compile", source="# the second\n")
-    told = text(refine_prompt(SETTING, attempts=[first, second]))
+    prompt = text(refine_prompt(SETTING, attempts=[first, second]))
     assert (
-        "- softmax#1/1: Rows.\n  It ended with verdict wrong in stage execution: words of the judge" in told
+        "- softmax#1/1: Rows.\n  It ended with verdict wrong in stage execution: words of the judge" in prompt
     )
-    assert "# the second" in told
-    assert "# the first" not in told
-    assert "Verdict **compile_error** in stage *compile*" in told
-    assert "**This change lost ground.** softmax#1/5 came less far than softmax#1/1" in told
+    assert "# the second" in prompt
+    assert "# the first" not in prompt
+    assert "Verdict **compile_error** in stage *compile*" in prompt
+    assert "**This change lost ground.** softmax#1/5 came less far than softmax#1/1" in prompt
     assert "earlier attempts, oldest first" not in text(refine_prompt(SETTING, attempts=[first]))
     with pytest.raises(ValueError, match="no attempt to refine"):
         refine_prompt(SETTING, attempts=[])
 
 
-def test_workers_begin_from_different_ideas() -> None:
-    told = {text(first_prompt(SETTING, place=Place(number, 4))) for number in range(1, 5)}
-    assert len(told) == 4
+def test_workers_start_from_different_ideas() -> None:
+    prompts = {text(first_prompt(SETTING, place=Place(number, 4))) for number in range(1, 5)}
+    assert len(prompts) == 4
     assert "written independently" not in text(first_prompt(SETTING))
 
 
-def test_without_knowledge_no_page_is_told() -> None:
+def test_prompt_without_knowledge_contains_no_page() -> None:
     bare = Setting(SETTING.task, SETTING.targets, knowledge=False)
     system = first_prompt(bare)[0].content
     for page in pages():
@@ -277,13 +277,13 @@ def test_without_knowledge_no_page_is_told() -> None:
     assert text(first_prompt(bare)) == text(first_prompt(SETTING))
 
 
-def test_a_short_prompt_drops_the_example_and_keeps_the_best_and_the_latest() -> None:
+def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:
     short = Setting(SETTING.task, SETTING.targets, short=True)
     example = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
     history = [passing(f"softmax#1/{number}", source=f"# kernel {number}\n") for number in range(1, 6)]
-    told = text(optimize_prompt(short, history=history, last=history[1]))
-    assert re.findall(r"# kernel (\d)", told) == ["2", "5"]
-    assert "(3 more are left out to keep this short.)" in told
+    prompt = text(optimize_prompt(short, history=history, last=history[1]))
+    assert re.findall(r"# kernel (\d)", prompt) == ["2", "5"]
+    assert "(3 more are left out to keep this short.)" in prompt
     assert re.findall(r"# kernel (\d)", text(optimize_prompt(short, history=history))) == ["5"]
     assert re.findall(r"# kernel (\d)", text(escape_prompt(short, given_up=[], history=history))) == ["5"]
     from_parent = descend_prompt(
@@ -303,7 +303,7 @@ def test_a_short_prompt_drops_the_example_and_keeps_the_best_and_the_latest() ->
     assert re.findall(r"# kernel (\d)", whole) == ["1", "2", "3", "4", "5"]
 
 
-def test_nothing_timed_is_said_on_a_gpu_too() -> None:
+def test_prompt_on_a_gpu_says_that_nothing_was_timed() -> None:
     gpu = Setting(SETTING.task, (target("sm_90"),), device="NVIDIA H200")
     messages = optimize_prompt(gpu, history=[passing()])
     assert "No latency can be measured here" in text(messages)
@@ -321,5 +321,5 @@ def test_every_category_has_a_page_or_the_fallback(category: str) -> None:
 @pytest.mark.parametrize(
     ("amount", "words"), [(0, "0 B"), (9999, "9999 B"), (32_780, "32.78 kB"), (2_181_038_080, "2181 MB")]
 )
-def test_bytes_are_written_for_people(amount: int, words: str) -> None:
+def test_byte_counts_have_readable_units(amount: int, words: str) -> None:
     assert byte_words(amount) == words

@@ -1,4 +1,4 @@
-"""Prompts in the formats of models that were trained for kernels, and how their replies become candidates."""
+"""Prompt profiles of models trained for kernels: the prompt format, and candidates from their replies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness import target
 from sessions import Home
 from sessions.events import MethodOptions
 from suites import EntryPoint, Task, load_suite, load_task
-from tests.support.judged import failing
+from tests.support.judged_candidates import failing
 from tests.support.scripted_context import ScriptedContext
 
 STARTER = load_suite("starter")
@@ -41,31 +41,35 @@ class ModelNew(torch.nn.Module):
 
 
 def prompts(task: Task, profile: str) -> dict[str, str]:
-    """Every prompt of the two methods that a profile fits, all messages in one text."""
+    """Return every prompt of the two methods that support profiles, as one text each."""
     setting = Setting(task, TARGETS, profile=profile)
     example = build_corpus(STARTER, [task]).by_instruction(task)
     failed = failing(reflection="Lane 781 took part.")
-    made = {
+    prompts_by_name = {
         "first": first_prompt(setting, example=example),
         "repair": repair_prompt(setting, failed=failed, failures=1, trap=None, example=example),
         "reflect": reflect_prompt(setting, failed=failed),
     }
-    return {name: "\n".join(message.content for message in messages) for name, messages in made.items()}
+    return {
+        name: "\n".join(message.content for message in messages) for name, messages in prompts_by_name.items()
+    }
 
 
 @pytest.mark.parametrize("task", STARTER, ids=lambda task: task.name)
 @pytest.mark.parametrize("profile", TRAINED)
-def test_every_task_can_be_asked_in_every_format(task: Task, profile: str) -> None:
-    told = prompts(load_task(task.id), profile)
-    assert "# Triton, in short" not in told["first"], "a trained model gets its format, not our knowledge"
-    assert "Lane 781 took part." in told["repair"]
-    assert "words of the judge" in told["repair"]
-    assert "return x" in told["repair"]
-    assert "Do not write the module" in told["reflect"]
+def test_every_task_has_prompts_in_every_format(task: Task, profile: str) -> None:
+    prompt = prompts(load_task(task.id), profile)
+    assert "# Triton, in short" not in prompt["first"], (
+        "a trained model gets its own format without knowledge pages"
+    )
+    assert "Lane 781 took part." in prompt["repair"]
+    assert "words of the judge" in prompt["repair"]
+    assert "return x" in prompt["repair"]
+    assert "Do not write the module" in prompt["reflect"]
 
 
 @pytest.mark.parametrize("task", STARTER, ids=lambda task: task.name)
-def test_kernelllm_gets_a_module_and_an_example_and_one_message(task: Task) -> None:
+def test_kernelllm_prompt_is_one_message_with_module_and_example(task: Task) -> None:
     module = task_module(task)
     setting = Setting(task, TARGETS, profile="kernelllm")
     example = build_corpus(STARTER, [task]).by_instruction(task)
@@ -82,7 +86,7 @@ def test_kernelllm_gets_a_module_and_an_example_and_one_message(task: Task) -> N
     assert "ModelNew(torch" not in alone.content
 
 
-def test_autotriton_gets_a_description_and_the_wrapper() -> None:
+def test_autotriton_prompt_contains_description_and_wrapper() -> None:
     system, user = first_prompt(Setting(load_task("layer_norm"), TARGETS, profile="autotriton"))
     assert (system.role, user.role) == ("system", "user")
     assert load_task("layer_norm").instruction.strip() in user.content
@@ -93,31 +97,31 @@ def test_autotriton_gets_a_description_and_the_wrapper() -> None:
 
 @pytest.mark.parametrize("task", STARTER, ids=lambda task: task.name)
 @pytest.mark.parametrize("profile", TRAINED)
-def test_no_format_tells_what_the_exam_is_marked_with(task: Task, profile: str) -> None:
+def test_no_format_reveals_oracle_baseline_or_exam_cases(task: Task, profile: str) -> None:
     hidden = [
         line.strip()
         for name in ("problem.py", "baseline.py")
         for line in (task.folder / name).read_text().splitlines()
         if len(line.strip()) > 30
         and not line.strip().startswith(("import", "from", '"""', "def ", "#"))
-        and "torch.Tensor" not in line  # what a function takes is the task's to tell
+        and "torch.Tensor" not in line  # the task states the argument types
     ]
     setting = Setting(task, TARGETS, profile=profile)
-    told = "\n".join(message.content for message in first_prompt(setting))
-    assert not [line for line in hidden if line in told]
-    assert not [case.name for case in task.exam_cases if case.name in told]
+    prompt = "\n".join(message.content for message in first_prompt(setting))
+    assert not [line for line in hidden if line in prompt]
+    assert not [case.name for case in task.exam_cases if case.name in prompt]
 
 
-def test_a_module_that_comes_back_is_bound_to_the_entry_point() -> None:
+def test_module_in_a_reply_is_bound_to_the_entry_point() -> None:
     task = load_task("layer_norm")
-    found = read_answer("kernelllm", f"```python\n{NEW}```\n", task)
-    assert isinstance(found, Candidate)
-    assert found.source == (
+    answer = read_answer("kernelllm", f"```python\n{NEW}```\n", task)
+    assert isinstance(answer, Candidate)
+    assert answer.source == (
         f"{NEW}\n\ndef layer_norm(x, weight, bias, eps=1e-5):\n    return ModelNew()(x, weight, bias, eps)\n"
     )
 
 
-def test_an_answer_that_defines_the_entry_point_stays_as_it_is() -> None:
+def test_reply_with_the_entry_point_is_unchanged() -> None:
     task = load_task("softmax")
     source = "import triton\n\n\ndef softmax(x):\n    return x\n"
     for profile in PROFILES:
@@ -126,15 +130,15 @@ def test_an_answer_that_defines_the_entry_point_stays_as_it_is() -> None:
         )
 
 
-def test_only_the_profile_of_modules_binds_them() -> None:
+def test_chat_profile_does_not_bind_modules() -> None:
     reply = f"```python\n{NEW}```\n"
-    found = read_answer("chat", reply, load_task("layer_norm"))
-    assert isinstance(found, Candidate)
-    assert found.source == NEW, "the judge says best what it misses"
+    answer = read_answer("chat", reply, load_task("layer_norm"))
+    assert isinstance(answer, Candidate)
+    assert answer.source == NEW, "the judge reports the missing entry point"
 
 
 @pytest.mark.parametrize("reply", ["", "No code.", "```python\nclass ModelNew("])
-def test_an_answer_without_a_module_is_unusable(reply: str) -> None:
+def test_reply_without_a_module_is_unusable(reply: str) -> None:
     assert isinstance(
         read_answer(
             "kernelllm", reply, load_task("softmax"), stop_reason="truncated" if "class" in reply else "end"
@@ -147,7 +151,7 @@ def test_parameters_are_passed_on_in_order() -> None:
     assert parameters(EntryPoint("f", "f(a, b=1, *, c=None)")) == ["a", "b", "c"]
 
 
-def test_what_does_not_fit_is_said() -> None:
+def test_profile_that_does_not_fit_is_an_error() -> None:
     softmax = load_task("softmax")
     for method in ("direct", "reflexion"):
         assert check_profile("kernelllm", method, [softmax]).of_modules
@@ -163,7 +167,7 @@ def test_what_does_not_fit_is_said() -> None:
         check_profile("kernelllm", "direct", [two])
 
 
-def test_a_task_without_a_module_is_named(tmp_path: Path) -> None:
+def test_task_without_a_module_is_named(tmp_path: Path) -> None:
     elsewhere = msgspec.structs.replace(load_task("softmax"), folder=tmp_path, suite="mine")
     with pytest.raises(UsageProblem, match=r"mine/softmax has no module\.py"):
         check_profile("kernelllm", "direct", [elsewhere])
@@ -172,7 +176,7 @@ def test_a_task_without_a_module_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["direct", "reflexion"])
 @pytest.mark.parametrize("profile", TRAINED)
-def test_methods_ask_in_the_format_of_their_profile(method: str, profile: str) -> None:
+def test_methods_use_the_format_of_their_profile(method: str, profile: str) -> None:
     context = ScriptedContext("wrong", "correct", options=MethodOptions(profile=profile))
     asyncio.run(open_method(method).run(context))
     prompts = [messages for attempt in context.attempts for _, messages in attempt.calls]
@@ -182,13 +186,13 @@ def test_methods_ask_in_the_format_of_their_profile(method: str, profile: str) -
 
 
 def plan_with(home: Path, method: str, **options: str) -> MethodOptions:
-    asked = RunPlan(
+    run_plan = RunPlan(
         model="anthropic:test", tasks=("softmax",), method=method, options=MethodOptions(**options)
     )
-    return resolve(asked, home=Home(home), environ={"ANTHROPIC_API_KEY": "key"}).options
+    return resolve(run_plan, home=Home(home), environ={"ANTHROPIC_API_KEY": "key"}).options
 
 
-def test_a_run_says_what_profile_and_corpus_cannot_be(tmp_path: Path) -> None:
+def test_run_with_a_wrong_profile_or_corpus_is_an_error(tmp_path: Path) -> None:
     kept = plan_with(tmp_path, "direct", profile="kernelllm", corpus=str(tmp_path))
     assert (kept.profile, kept.corpus) == ("kernelllm", str(tmp_path))
     with pytest.raises(UsageProblem, match=r"--profile is an option of .*reflexion.*, not of geak"):
@@ -217,15 +221,16 @@ for task in load_suite("starter"):
     case = task.open_cases[0]
     inputs = problem.make_inputs(case.cpu, getattr(torch, case.dtype), torch.Generator().manual_seed(7))
     got, expected = module.Model(*module.get_init_inputs())(**inputs), problem.oracle(**inputs)
-    for one, other in zip(*((each if isinstance(each, tuple) else (each,)) for each in (got, expected)), strict=True):
-        close = torch.allclose(one.double(), other.double(), rtol=2e-3, atol=2e-3)
-        print(task.name, "same" if close and one.shape == other.shape else "differs")
+    pairs = zip(*((result if isinstance(result, tuple) else (result,)) for result in (got, expected)), strict=True)
+    for output, truth in pairs:
+        close = torch.allclose(output.double(), truth.double(), rtol=2e-3, atol=2e-3)
+        print(task.name, "same" if close and output.shape == truth.shape else "differs")
 """
 
 
 @pytest.mark.judge
-def test_modules_compute_what_their_tasks_ask_for() -> None:
+def test_task_modules_compute_the_same_as_their_oracles() -> None:
     done = subprocess.run([sys.executable, "-c", SAME], capture_output=True, text=True, check=True)
     words = [line.split() for line in done.stdout.splitlines()]
     assert {name for name, _ in words} == {task.name for task in STARTER}
-    assert [name for name, said in words if said != "same"] == []
+    assert [name for name, result in words if result != "same"] == []

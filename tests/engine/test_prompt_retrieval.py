@@ -1,4 +1,4 @@
-"""The 1-shot example is similar, and never a solution of a task under test."""
+"""Retrieval: the 1-shot example is similar to the task and never a solution of a task under test."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def starter() -> tuple[Task, ...]:
 
 
 def solution(task: Task) -> str:
-    """The task's baseline under names that say nothing."""
+    """Return the task's baseline with neutral entry point names."""
     source = baseline_source(task)
     for number, entry in enumerate(task.entry_points):
         source = re.sub(rf"\b{entry.name}\b", f"entry_{number}", source)
@@ -76,47 +76,51 @@ def beside_another(source: str) -> str:
 PLANTS = (str, renamed, other_constants, commented, wider_layout, one_line_more, beside_another)
 
 
-def test_no_task_under_test_is_in_the_corpus(starter: tuple[Task, ...]) -> None:
+def test_corpus_excludes_the_task_under_test(starter: tuple[Task, ...]) -> None:
     for task in starter:
         corpus = build_corpus(starter, [task])
-        assert {document.task for document in corpus.documents} == {other.id for other in starter} - {task.id}
+        assert {document.task for document in corpus.documents} == {
+            other_task.id for other_task in starter
+        } - {task.id}
         example = corpus.by_instruction(task)
         assert example is not None
         assert not overlaps(kernel_forms(example.source), kernel_forms(baseline_source(task)))
 
 
 @pytest.mark.parametrize("name", ["softmax", "matmul", "layer_norm", "matmul_w8a8"])
-def test_planted_copies_are_left_out_and_told(name: str, tmp_path: Path) -> None:
+def test_planted_copies_are_skipped_with_a_remark(name: str, tmp_path: Path) -> None:
     task = load_task(name)
     planted = {}
     for change in PLANTS:
         file = tmp_path / "deep" / f"{change.__name__}.py"
         file.parent.mkdir(exist_ok=True)
         file.write_text(planted.setdefault(file.name, change(solution(task))))
-    assert len(set(planted.values())) >= len(PLANTS) - 1, "a plant that changes nothing shows nothing"
+    assert len(set(planted.values())) >= len(PLANTS) - 1, "a planted copy without a change tests nothing"
     (tmp_path / "double.py").write_text(KERNEL)
     corpus = build_corpus([], [task], tmp_path)
     assert [document.task for document in corpus.documents] == ["double.py"]
     assert len(corpus.skipped) == len(PLANTS)
     assert all("copy, or nearly one" in words for words in corpus.skipped)
     elsewhere = build_corpus([], [load_task("vector_add")], tmp_path)
-    assert len(elsewhere.documents) == len(PLANTS) + 1, "what overlaps no task under test stays"
+    assert len(elsewhere.documents) == len(PLANTS) + 1, (
+        "a document without overlap with a task under test stays"
+    )
 
 
-def test_a_task_of_the_same_name_elsewhere_is_left_out() -> None:
+def test_task_with_the_same_name_in_another_suite_is_skipped() -> None:
     softmax = load_task("softmax")
     elsewhere = msgspec.structs.replace(load_task("flip"), suite="mine", name="softmax")
     assert build_corpus([elsewhere], [softmax]).documents == ()
 
 
-def test_a_copy_under_another_tasks_name_is_left_out() -> None:
+def test_copy_under_another_name_is_skipped() -> None:
     softmax = load_task("softmax")
     copy = msgspec.structs.replace(softmax, suite="mine", name="normalise_rows", entry_points=())
     assert build_corpus([copy], [softmax]).documents == ()
     assert len(build_corpus([copy], [load_task("matmul")]).documents) == 1
 
 
-def test_a_file_with_a_name_under_test_or_its_entry_point_is_left_out(tmp_path: Path) -> None:
+def test_file_with_the_name_or_entry_point_of_a_task_under_test_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "softmax.py").write_text(KERNEL)
     (tmp_path / "rows.py").write_text(KERNEL.replace("def double(", "def softmax("))
     corpus = build_corpus([], [load_task("softmax")], tmp_path)
@@ -127,7 +131,7 @@ def test_a_file_with_a_name_under_test_or_its_entry_point_is_left_out(tmp_path: 
     )
 
 
-def test_files_that_are_no_example_are_skipped_and_told(tmp_path: Path) -> None:
+def test_files_without_a_kernel_are_skipped_with_a_remark(tmp_path: Path) -> None:
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
     (tmp_path / "long.py").write_text(KERNEL + "#" * MOST_BYTES)
@@ -150,7 +154,7 @@ def test_files_that_are_no_example_are_skipped_and_told(tmp_path: Path) -> None:
     ]
 
 
-def test_many_files_that_are_no_examples_are_counted(tmp_path: Path) -> None:
+def test_many_skipped_files_are_counted_in_one_remark(tmp_path: Path) -> None:
     for number in range(11):
         (tmp_path / f"plain{number:02}.py").write_text("x = 1\n")
     remarks = build_corpus([], [load_task("softmax")], tmp_path).remarks()
@@ -158,18 +162,18 @@ def test_many_files_that_are_no_examples_are_counted(tmp_path: Path) -> None:
     assert remarks[-1] == "3 more files of the corpus were skipped"
 
 
-def test_a_folder_that_is_none_is_a_usage_problem(tmp_path: Path) -> None:
+def test_missing_corpus_folder_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match=r"--corpus .*missing is not a folder"):
         build_corpus([], [load_task("softmax")], tmp_path / "missing")
 
 
-def test_with_everything_under_test_there_is_no_example(starter: tuple[Task, ...]) -> None:
+def test_corpus_has_no_example_if_every_task_is_under_test(starter: tuple[Task, ...]) -> None:
     corpus = build_corpus(starter, starter)
     assert corpus.by_instruction(starter[0]) is None
     assert corpus.by_code(baseline_source(starter[0])) is None
 
 
-def test_code_finds_the_kernel_most_like_it(starter: tuple[Task, ...]) -> None:
+def test_search_by_code_finds_the_most_similar_kernel(starter: tuple[Task, ...]) -> None:
     corpus = build_corpus(starter, [load_task("vector_add")])
     for name in ("softmax", "matmul"):
         example = corpus.by_code(re.sub(r"\bx\b", "inputs", baseline_source(load_task(name))))
@@ -177,32 +181,32 @@ def test_code_finds_the_kernel_most_like_it(starter: tuple[Task, ...]) -> None:
         assert example.task == load_task(name).title
 
 
-def test_starter_kernels_are_no_copies_of_each_other(starter: tuple[Task, ...]) -> None:
+def test_starter_kernels_are_not_copies_of_each_other(starter: tuple[Task, ...]) -> None:
     forms = [kernel_forms(baseline_source(task)) for task in starter]
     assert all(forms)
-    for place, one in enumerate(forms):
-        for other in forms[place + 1 :]:
-            assert not overlaps(one, other)
+    for index, form in enumerate(forms):
+        for later_form in forms[index + 1 :]:
+            assert not overlaps(form, later_form)
 
 
-def test_normal_form_sees_through_names_numbers_comments_and_layout_only() -> None:
-    one = "def f(x, y):\n    '''Doc.'''\n    return tl.exp(x * 2) + y  # sum\n"
-    assert normal_form(one) == normal_form("# mine\n\ndef g(a, b):\n  return language.exp(a * 0.5) + b\n")
-    assert normal_form(one) != normal_form(one.replace("exp", "log"))
-    assert normal_form(one) != normal_form(one.replace("+ y", "- y"))
-    assert normal_form(one) != normal_form(one.replace("+ y", ""))
+def test_normal_form_ignores_only_names_numbers_comments_and_layout() -> None:
+    source = "def f(x, y):\n    '''Doc.'''\n    return tl.exp(x * 2) + y  # sum\n"
+    assert normal_form(source) == normal_form("# mine\n\ndef g(a, b):\n  return language.exp(a * 0.5) + b\n")
+    assert normal_form(source) != normal_form(source.replace("exp", "log"))
+    assert normal_form(source) != normal_form(source.replace("+ y", "- y"))
+    assert normal_form(source) != normal_form(source.replace("+ y", ""))
 
 
-def test_similarity_is_one_for_the_same_and_falls_with_every_change() -> None:
+def test_similarity_is_one_for_equal_code_and_falls_with_changes() -> None:
     [whole] = kernel_forms(KERNEL)
     [changed] = kernel_forms(KERNEL.replace(" * 2", " * 2 + tl.exp(n)"))
-    [another] = kernel_forms(baseline_source(load_task("matmul")))
+    [unrelated] = kernel_forms(baseline_source(load_task("matmul")))
     assert similarity(whole, whole) == 1
-    assert 1 > similarity(whole, changed) > similarity(whole, another)
-    assert similarity(whole, another) < NEAR_COPY
+    assert 1 > similarity(whole, changed) > similarity(whole, unrelated)
+    assert similarity(whole, unrelated) < NEAR_COPY
 
 
-def test_code_that_python_cannot_read_still_has_tokens() -> None:
+def test_code_with_syntax_errors_still_has_tokens() -> None:
     assert "softmax" in code_tokens("def softmax(x:\n   '''")
     assert kernel_forms("def softmax(x:\n") == ()
 
@@ -211,24 +215,24 @@ WORDS = st.lists(st.sampled_from(["load", "store", "dot", "exp", "sum"]), max_si
 
 
 @given(WORDS, st.lists(WORDS, max_size=6))
-def test_scores_are_positive_where_words_are_shared(query: list[str], texts: list[list[str]]) -> None:
+def test_score_is_positive_exactly_if_words_are_shared(query: list[str], texts: list[list[str]]) -> None:
     corpus = Corpus([Document(str(at), "", tuple(text), (), "") for at, text in enumerate(texts)])
     scores = corpus.scores(query, "words")
     assert [score > 0 for score in scores] == [bool(set(query) & set(text)) for text in texts]
     assert all(score >= 0 for score in scores)
 
 
-def test_an_empty_corpus_has_no_example() -> None:
+def test_empty_corpus_has_no_example() -> None:
     assert Corpus([]).by_code("x = 1") is None
 
 
-def test_ranking_is_loaded_when_it_is_needed() -> None:
+def test_ranking_library_is_imported_lazily() -> None:
     code = "import engine.retrieval, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"bm25s", "numpy"} & set(done.stdout.split())
 
 
-def test_ranking_leaves_jax_alone_which_would_take_the_gpus_memory(tmp_path: Path) -> None:
+def test_ranking_does_not_import_jax_which_would_allocate_gpu_memory(tmp_path: Path) -> None:
     fake = tmp_path / "jax"
     fake.mkdir()
     (fake / "__init__.py").write_text(

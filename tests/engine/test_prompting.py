@@ -1,4 +1,4 @@
-"""Every prompt names the facts it must name, none that it must not, and a missing fact is an error."""
+"""Prompts: each contains its required facts and no hidden facts; a missing fact is an error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from engine.tolerances import tolerance_words
 from harness import ErrorReport, Verdict, hardware, target, targets
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
-from tests.support.judged import failing, mismatch, passing
+from tests.support.judged_candidates import failing, mismatch, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 EXAMPLE = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
@@ -57,19 +57,19 @@ def every_prompt(setting: Setting = SETTING) -> dict[str, tuple[Message, ...]]:
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
-def test_every_prompt_tells_the_whole_task(task: Task) -> None:
+def test_every_prompt_contains_the_whole_task(task: Task) -> None:
     setting = Setting(load_task(task.id), (target("gfx942"), target("sm_90")))
     for messages in every_prompt(setting).values():
-        told = text(messages)
+        prompt = text(messages)
         for entry in setting.task.entry_points:
-            assert f"`{entry.signature}`" in told
+            assert f"`{entry.signature}`" in prompt
         for case in setting.task.open_cases:
-            assert re.search(rf"\| {re.escape(case.name)} \| {case.dtype} \| {case.distribution} \|", told)
+            assert re.search(rf"\| {re.escape(case.name)} \| {case.dtype} \| {case.distribution} \|", prompt)
             for name, size in (case.gpu | case.cpu).items():
-                assert f"{name}={size}" in told or f"{name}={case.gpu[name]}" in told
+                assert f"{name}={size}" in prompt or f"{name}={case.gpu[name]}" in prompt
         for output in setting.task.outputs:
-            assert f"`{output.name}`" in told
-        assert setting.task.instruction.strip() in told
+            assert f"`{output.name}`" in prompt
+        assert setting.task.instruction.strip() in prompt
         rules = messages[0].content
         assert "gfx942" in rules
         assert "sm_90" in rules
@@ -78,7 +78,7 @@ def test_every_prompt_tells_the_whole_task(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
-def test_no_prompt_holds_what_the_exam_is_marked_with(task: Task) -> None:
+def test_no_prompt_reveals_oracle_baseline_or_tolerances(task: Task) -> None:
     setting = Setting(load_task(task.id), (target("gfx942"),))
     folder = setting.task.folder
     hidden = [
@@ -92,9 +92,9 @@ def test_no_prompt_holds_what_the_exam_is_marked_with(task: Task) -> None:
         quantization = setting.task.quantization
         figures |= {str(quantization.cosine_min), str(quantization.rmse_max)}
     for messages in every_prompt(setting).values():
-        told = messages[0].content + messages[1].content
-        assert not [line for line in hidden if line in told]
-        shown = told.replace(setting.task.instruction.strip(), "")
+        prompt = messages[0].content + messages[1].content
+        assert not [line for line in hidden if line in prompt]
+        shown = prompt.replace(setting.task.instruction.strip(), "")
         assert not re.search(r"\bseed|\brtol\b|\batol\b|generator\.", shown)
         assert not [
             figure for figure in figures if re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d])", shown)
@@ -102,53 +102,55 @@ def test_no_prompt_holds_what_the_exam_is_marked_with(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
-def test_no_prompt_knows_an_exam_case(task: Task) -> None:
+def test_no_prompt_names_an_exam_case(task: Task) -> None:
     assert task.exam_cases
     for messages in every_prompt(Setting(load_task(task.id), (target("gfx942"),))).values():
-        told = text(messages)
+        prompt = text(messages)
         for case in task.exam_cases:
-            assert case.name not in told
+            assert case.name not in prompt
             for sizes in (case.cpu, case.gpu):
-                known = {each[axis] for each in sizes_of(task) for axis in sizes}
-                assert not [size for size in sizes.values() if size not in known and f"={size}" in told]
+                known_sizes = {open_sizes[axis] for open_sizes in sizes_of(task) for axis in sizes}
+                assert not [
+                    size for size in sizes.values() if size not in known_sizes and f"={size}" in prompt
+                ]
 
 
 def sizes_of(task: Task) -> list[dict[str, int]]:
-    """Those that a prompt may tell."""
+    """Return the sizes that a prompt may contain."""
     return [sizes for case in task.open_cases for sizes in (case.cpu, case.gpu)]
 
 
-def test_every_prompt_of_a_task_begins_the_same_for_the_cache() -> None:
+def test_prompts_of_a_task_have_the_same_start_for_the_cache() -> None:
     prompts = every_prompt().values()
     assert len({messages[0].content for messages in prompts}) == 1
     task_part = text(first_prompt(SETTING)).partition("# Request")[0].rstrip()
     assert all(text(messages).startswith(task_part) for messages in prompts)
 
 
-def test_the_limit_of_each_case_at_full_size_is_told() -> None:
-    told = text(first_prompt(SETTING))
-    assert "| fp32 | float32 | standard | rows=8192, columns=8192 | 536870912 |" in told
-    assert re.search(r"\| 101\.3 \(memory\) \| rows=32, columns=512 \|", told)
+def test_first_prompt_shows_the_bound_of_each_case_at_full_size() -> None:
+    prompt = text(first_prompt(SETTING))
+    assert "| fp32 | float32 | standard | rows=8192, columns=8192 | 536870912 |" in prompt
+    assert re.search(r"\| 101\.3 \(memory\) \| rows=32, columns=512 \|", prompt)
     square = text(first_prompt(Setting(load_task("matmul"), SETTING.targets)))
     assert re.search(r"m=4096, n=4096, k=4096 \| 100663296 \| 137438953472 \| 105\.1 \(compute\)", square)
     on_gpu = text(first_prompt(Setting(SETTING.task, SETTING.targets, device="MI300X")))
     assert "interpreted" not in on_gpu
 
 
-def test_precision_is_told_in_words() -> None:
-    told = text(first_prompt(SETTING))
-    assert "`float16`: as exact as one final rounding" in told
-    assert "`float32`: as exact as careful arithmetic" in told
+def test_precision_is_described_in_words() -> None:
+    prompt = text(first_prompt(SETTING))
+    assert "`float16`: as exact as one final rounding" in prompt
+    assert "`float32`: as exact as careful arithmetic" in prompt
     assert "cosine similarity" in text(first_prompt(Setting(load_task("matmul_w8a8"), SETTING.targets)))
 
 
-def test_precision_is_that_of_the_outputs_not_of_the_inputs() -> None:
-    told = "\n".join(tolerance_words(load_task("cross_entropy")))
-    assert "`float32`: as exact as careful arithmetic" in told
-    assert "`float16`" not in told, "its fp16 cases return fp32"
+def test_precision_is_described_for_output_dtypes() -> None:
+    prompt = "\n".join(tolerance_words(load_task("cross_entropy")))
+    assert "`float32`: as exact as careful arithmetic" in prompt
+    assert "`float16`" not in prompt, "its fp16 cases return fp32"
 
 
-def test_precision_counts_units_in_the_last_place_and_long_sums() -> None:
+def test_precision_words_cover_ulps_and_long_sums() -> None:
     task = load_task("matmul")
     half = msgspec.structs.replace(task.outputs[0], name="half", tolerances={"float16": Tolerance(ulps=1.0)})
     summed = Tolerance(accumulation=4.0, reduction="k")
@@ -156,15 +158,15 @@ def test_precision_counts_units_in_the_last_place_and_long_sums() -> None:
         task.outputs[0], name="single", dtype="float32", tolerances={"float32": summed}
     )
     exact = msgspec.structs.replace(task.outputs[0], name="exact", tolerances={"float16": Tolerance()})
-    told = list(tolerance_words(msgspec.structs.replace(task, outputs=(half, single, exact))))
-    assert told == [
+    prompt = list(tolerance_words(msgspec.structs.replace(task, outputs=(half, single, exact))))
+    assert prompt == [
         "`half`, `float16`: as exact as one final rounding to `float16` allows; any earlier rounding shows.",
         "`exact`, `float16`: exact.",
         "`float32`: as exact as careful arithmetic in `float32` throughout; a coarser dtype on the way shows.",
     ]
 
 
-def test_no_prompt_knows_of_exam_cases() -> None:
+def test_prompts_do_not_change_with_an_added_exam_case() -> None:
     task = load_task("softmax")
     hidden = msgspec.structs.replace(
         task.open_cases[0],
@@ -177,17 +179,17 @@ def test_no_prompt_knows_of_exam_cases() -> None:
     kept = msgspec.structs.replace(
         task, cases=(*task.cases, hidden), tolerances=task.tolerances | {"bfloat16": Tolerance(rtol=0.1)}
     )
-    with_it, without = every_prompt(Setting(kept, SETTING.targets)), every_prompt(SETTING)
-    assert with_it == without
+    with_hidden_case, without = every_prompt(Setting(kept, SETTING.targets)), every_prompt(SETTING)
+    assert with_hidden_case == without
 
 
-def test_the_example_is_shown_and_named() -> None:
+def test_example_is_shown_with_its_title() -> None:
     assert EXAMPLE.source in text(first_prompt(SETTING, example=EXAMPLE))
     assert "Sum of two vectors" in text(first_prompt(SETTING, example=EXAMPLE))
     assert "example" not in text(first_prompt(SETTING))
 
 
-def test_a_repair_tells_code_error_line_reflection_and_what_to_keep() -> None:
+def test_repair_prompt_contains_code_error_line_and_reflection() -> None:
     failed = failing(
         error=ErrorReport(
             kind="mismatch",
@@ -198,7 +200,7 @@ def test_a_repair_tells_code_error_line_reflection_and_what_to_keep() -> None:
         ),
         reflection="Lane 781 took part in the sum.",
     )
-    told = text(repair_prompt(SETTING, failed=failed, failures=3, trap=5, best=passing()))
+    prompt = text(repair_prompt(SETTING, failed=failed, failures=3, trap=5, best=passing()))
     for fact in (
         failed.source,
         "> One row a program.",
@@ -213,43 +215,43 @@ def test_a_repair_tells_code_error_line_reflection_and_what_to_keep() -> None:
         "failed 3 times in a row; after 5 it is dropped",
         "The best correct kernel so far is softmax#1/2: estimate, not a measurement: upper over lower roofline bound 3.95",
     ):
-        assert fact in told
+        assert fact in prompt
     assert "best correct kernel" not in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
     assert "failed 1 time in a row" in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
 
 
-def test_a_repair_that_lost_ground_is_told_so() -> None:
+def test_repair_prompt_names_a_step_backwards() -> None:
     failed = failing("softmax#1/3", verdict=Verdict.COMPILE_ERROR, stage="compile")
-    told = text(repair_prompt(SETTING, failed=failed, before=failing("softmax#1/2"), failures=2, trap=5))
-    assert "**This change lost ground.** softmax#1/3 came less far than softmax#1/2" in told
+    prompt = text(repair_prompt(SETTING, failed=failed, before=failing("softmax#1/2"), failures=2, trap=5))
+    assert "**This change lost ground.** softmax#1/3 came less far than softmax#1/2" in prompt
     broke = text(repair_prompt(SETTING, failed=failed, before=passing("softmax#1/2"), failures=1, trap=5))
     assert "softmax#1/3 broke what worked in softmax#1/2" in broke
     further = text(repair_prompt(SETTING, failed=failing("a#1/2"), before=failed, failures=2, trap=5))
     assert "lost ground" not in further
 
 
-def test_a_persons_reason_is_told_in_place_of_an_error() -> None:
+def test_prompt_after_a_rejection_contains_the_reason() -> None:
     rejected = passing(rejection="It reads each row twice.")
-    for told in (
+    for prompt in (
         text(reflect_prompt(SETTING, failed=rejected)),
         text(repair_prompt(SETTING, failed=rejected, failures=1, trap=5)),
     ):
-        assert "A person looked at it and turned it down" in told
-        assert "> It reads each row twice." in told
-        assert "Verdict" not in told
+        assert "A person looked at it and turned it down" in prompt
+        assert "> It reads each row twice." in prompt
+        assert "Verdict" not in prompt
     assert "gave no reason" in text(reflect_prompt(SETTING, failed=passing(rejection="")))
 
 
-def test_unsupported_is_told_to_be_no_mistake() -> None:
+def test_prompt_after_unsupported_names_no_mistake() -> None:
     failed = failing(verdict=Verdict.UNSUPPORTED, stage="call")
     assert "cannot run such code" in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
 
 
-def test_the_optimizer_sees_the_history_best_last_with_figures_and_no_invented_latency() -> None:
+def test_optimizer_prompt_shows_history_best_last_without_invented_latency() -> None:
     slow = passing("softmax#1/2", high_us=900, spills=12, width=32, requested=9000, strategy="Two passes.")
     fast = passing("softmax#1/4", high_us=300, strategy="One pass.")
-    told = text(optimize_prompt(SETTING, history=[slow, fast]))
-    assert 0 < told.index("softmax#1/2: estimate") < told.index("softmax#1/4 (best): estimate")
+    prompt = text(optimize_prompt(SETTING, history=[slow, fast]))
+    assert 0 < prompt.index("softmax#1/2: estimate") < prompt.index("softmax#1/4 (best): estimate")
     for fact in (
         "> Two passes.",
         "> One pass.",
@@ -264,12 +266,12 @@ def test_the_optimizer_sees_the_history_best_last_with_figures_and_no_invented_l
         "No latency can be measured here",
         "faster** than softmax#1/4, judged by what is known",
     ):
-        assert fact in told
-    assert " ms |" not in told
-    assert "speedup" not in told.partition("# Correct kernels so far")[2]
+        assert fact in prompt
+    assert " ms |" not in prompt
+    assert "speedup" not in prompt.partition("# Correct kernels so far")[2]
 
 
-def test_where_latency_was_measured_it_is_told_with_its_interval() -> None:
+def test_optimizer_prompt_shows_measured_latency_with_interval() -> None:
     setting = Setting(SETTING.task, SETTING.targets, device="MI300X")
     messages = optimize_prompt(setting, history=[passing(speedup=1.25)])
     assert "| fp32 | 0 | 0.2 | 0.16 | 1.25 | 1.24 to 1.26 |" in text(messages)
@@ -278,7 +280,7 @@ def test_where_latency_was_measured_it_is_told_with_its_interval() -> None:
     assert "has no GPU" not in messages[0].content
 
 
-def test_rounds_without_gain_ask_for_another_strategy() -> None:
+def test_two_rounds_without_gain_ask_for_a_different_strategy() -> None:
     best, last = passing("softmax#1/2", high_us=300), passing("softmax#1/5", high_us=500)
     once = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=1))
     assert "The latest candidate is no gain." in once
@@ -290,7 +292,7 @@ def test_rounds_without_gain_ask_for_another_strategy() -> None:
     assert "no gain" not in text(optimize_prompt(SETTING, history=[best], last=best))
 
 
-def test_an_escape_names_what_failed_and_where_to_start() -> None:
+def test_escape_prompt_names_failed_ideas_and_the_start() -> None:
     dropped = [
         failing("softmax#1/6", strategy="Split rows\nover programs."),
         passing("softmax#1/9", rejection="too clever"),
@@ -307,26 +309,26 @@ def test_an_escape_names_what_failed_and_where_to_start() -> None:
     assert "Start anew" in text(escape_prompt(SETTING, given_up=[]))
 
 
-def test_a_reflection_is_asked_for_words_not_code() -> None:
-    told = text(reflect_prompt(SETTING, failed=failing(), best=passing()))
-    assert "Do not write the module" in told
-    assert "words of the judge" in told
-    assert "softmax#1/2: estimate" in told
+def test_reflection_prompt_requests_words_not_code() -> None:
+    prompt = text(reflect_prompt(SETTING, failed=failing(), best=passing()))
+    assert "Do not write the module" in prompt
+    assert "words of the judge" in prompt
+    assert "softmax#1/2: estimate" in prompt
 
 
 @pytest.mark.parametrize("reply", ["", "I would use tiles. " * 1000], ids=["empty", "long"])
-def test_the_corrective_request_goes_on_from_the_reply(reply: str) -> None:
-    asked = first_prompt(SETTING)
+def test_corrective_prompt_continues_the_conversation(reply: str) -> None:
+    first = first_prompt(SETTING)
     unusable = read_reply(reply, ["softmax"])
     assert isinstance(unusable, Unusable)
-    messages = corrective_prompt(asked, reply, unusable)
-    assert messages[:2] == asked
+    messages = corrective_prompt(first, reply, unusable)
+    assert messages[:2] == first
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     assert 0 < len(messages[2].content) < 5000
     assert messages[3].content == unusable.message
 
 
-def test_replies_without_code_are_told_in_the_next_prompt() -> None:
+def test_prompt_after_a_reply_without_code_says_so() -> None:
     why = "Your reply held no ```python block."
     good, failed = passing(), failing()
     for messages in (
@@ -338,7 +340,7 @@ def test_replies_without_code_are_told_in_the_next_prompt() -> None:
         assert f"could be judged.** {why}" in text(messages)
 
 
-def test_a_missing_fact_is_an_error() -> None:
+def test_missing_fact_is_an_error() -> None:
     for template in PROMPTS.glob("*.j2"):
         if template.name not in ("_parts.j2", "_hardware.j2"):
             with pytest.raises(jinja2.UndefinedError):
@@ -349,16 +351,16 @@ def test_a_missing_fact_is_an_error() -> None:
         optimize_prompt(SETTING, history=[])
 
 
-def test_long_facts_are_cut_and_say_so() -> None:
+def test_long_facts_are_shortened_with_a_remark() -> None:
     failed = failing(error=ErrorReport(kind="exception", message="m" * 9000, trace="frame\n" * 500))
-    told = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
-    assert "characters left out" in told
-    assert told.count("frame") == 40
+    prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert "characters left out" in prompt
+    assert prompt.count("frame") == 40
     assert "(28 more rows left out.)" in text(optimize_prompt(SETTING, history=[passing(kernels=40)]))
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc")) | st.sampled_from("`~\n"), max_size=80))
-def test_no_source_breaks_out_of_its_block(source: str) -> None:
+def test_source_cannot_close_its_code_block(source: str) -> None:
     module = f"x = 0\n{source}\nx = 1"
     [block] = fenced_blocks(fenced(module, "python"))
     assert block.source == module + "\n"
@@ -366,37 +368,37 @@ def test_no_source_breaks_out_of_its_block(source: str) -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
-def test_no_words_of_a_candidate_are_taken_for_a_template(source: str, strategy: str, message: str) -> None:
+def test_candidate_text_is_never_rendered_as_a_template(source: str, strategy: str, message: str) -> None:
     failed = failing(
         source=source + "{{ 1 + 1 }}{% raise %}", strategy=strategy + "{{ x }}", reflection="{% endif %}"
     )
     failed.evaluation = failing(error=ErrorReport(kind="k", message=message + "{{ y }}")).evaluation
-    told = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
-    assert "{{ 1 + 1 }}{% raise %}" in told
+    prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert "{{ 1 + 1 }}{% raise %}" in prompt
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_knowledge_fits_every_category_and_target(category: str) -> None:
     task = msgspec.structs.replace(SETTING.task, category=category)
-    for each in targets():
-        pages = "\n".join(knowledge_for(Setting(task, (each,))))
-        assert hardware(each).name in pages
+    for gpu in targets():
+        pages = "\n".join(knowledge_for(Setting(task, (gpu,))))
+        assert hardware(gpu).name in pages
         assert "{{" not in pages
-        assert ("MFMA" in pages) == (each.backend == "hip")
-        assert ("FNUZ kind" in pages) == (each.name == "gfx942")
-        assert ("XCDs**: workgroups" in pages) == (hardware(each).dies > 1)
+        assert ("MFMA" in pages) == (gpu.backend == "hip")
+        assert ("FNUZ kind" in pages) == (gpu.name == "gfx942")
+        assert ("XCDs**: workgroups" in pages) == (hardware(gpu).dies > 1)
         assert ("# Quantization contracts" in pages) == (category == "Quantization")
-        assert len([other for other in targets() if hardware(other).name in pages]) == 1
+        assert len([gpu for gpu in targets() if hardware(gpu).name in pages]) == 1
 
 
-def test_knowledge_is_short_and_names_its_sources() -> None:
+def test_knowledge_pages_are_short_and_name_their_sources() -> None:
     for page in knowledge.pages():
         assert page.text.count("\n") < 120
         assert page.sources
         assert page.text.startswith("# ")
 
 
-def test_hardware_numbers_come_from_the_table() -> None:
+def test_hardware_figures_come_from_the_table() -> None:
     about = [page for page in knowledge.pages() if "gfx942" in page.targets]
     facts = hardware(target("gfx942"))
     bandwidth = f"{facts.memory_bytes_per_s / 1e12:.1f} TB/s"
@@ -410,7 +412,7 @@ def test_hardware_numbers_come_from_the_table() -> None:
         assert figure in filled
 
 
-def test_hashes_name_every_template_and_follow_its_text() -> None:
+def test_template_hashes_cover_every_template() -> None:
     hashes = template_hashes()
     assert {
         "system.j2",
@@ -426,12 +428,12 @@ def test_hashes_name_every_template_and_follow_its_text() -> None:
     assert all(re.fullmatch(r"[0-9a-f]{64}", value) for value in hashes.values())
 
 
-def test_the_answer_that_prompts_ask_for_is_the_one_that_is_read() -> None:
+def test_reply_in_the_requested_format_is_read() -> None:
     reply = f"## Strategy\n\nOne pass.\n\n## Code\n\n{fenced(passing().source, 'python')}\n"
     assert read_reply(reply, ["softmax"]) == Candidate(passing().source, "One pass.")
 
 
-def test_prompts_are_the_same_in_every_process() -> None:
+def test_prompts_are_equal_in_every_process() -> None:
     code = (
         "from engine.prompting import *; from harness import target; from suites import load_task;"
         "import sys; sys.stdout.write(first_prompt(Setting(load_task('softmax'), (target('gfx942'),)))[0].content)"

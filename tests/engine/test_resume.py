@@ -1,4 +1,4 @@
-"""Resume, from every moment at which an engine can have ended: each line of a whole session's journal in turn."""
+"""Resume after a crash at any point: the journal of a whole session is cut after each line in turn."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from sessions.journal import read_journal
 from sessions.state import Confirmation
 from sessions.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import ToldJudge, plan, play, run, shared, told, until
+from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared, until
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
 CALLS = 10
-"""Two instances: a candidate and its reflection, two replies without code, a candidate."""
+"""Calls of two instances; each has a candidate, a reflection, two replies without code, and a candidate."""
 STRIDE = 1 if SOAK else 3
-"""Every third line by default: each is a session of its own."""
+"""Distance of the tested cuts in lines; each cut runs a whole session."""
 
 
 @dataclass
 class Resumed:
-    """What a resumed engine did."""
+    """Events, calls and judged sources of a resumed engine."""
 
     events: list[Event]
-    asked: list[str]
+    calls: list[str]
     judged: list[str]
     examined: list[str]
 
 
-async def go_on(home: Home, client: ScriptedClient) -> Resumed:
+async def resume_to_end(home: Home, client: ScriptedClient) -> Resumed:
     """Resume the session and run it to its end."""
-    judge = ToldJudge()
+    judge = ScriptedJudge()
     with resume(home, PLAN.session) as recorder:
         before = read_journal(recorder.live.journal).events
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
@@ -65,19 +65,19 @@ async def go_on(home: Home, client: ScriptedClient) -> Resumed:
         recorder.record(SessionFinished())
         events = list(read_journal(recorder.live.journal).events)
         await recorder.finish()
-    asked = [
+    calls = [
         f"vector_add#{key.instance}/{key.attempt}/{key.role}/{key.n}"
         for key in (request.key for request in client.requests)
     ]
-    return Resumed(events, asked, judge.evaluated, judge.examined)
+    return Resumed(events, calls, judge.evaluated, judge.examined)
 
 
 def cut(whole: Home, home: Home, lines: int, torn: bytes = b"") -> list[Event]:
-    """A home whose engine ended after so many lines of the journal; what it held."""
+    """Write the first `lines` lines of the journal into a new home and return their events."""
     live = home.live(PLAN.session)
     live.folder.mkdir(parents=True)
-    kept = whole.live(PLAN.session).journal.read_bytes().splitlines(keepends=True)[:lines]
-    live.journal.write_bytes(b"".join(kept) + torn)
+    kept_lines = whole.live(PLAN.session).journal.read_bytes().splitlines(keepends=True)[:lines]
+    live.journal.write_bytes(b"".join(kept_lines) + torn)
     return list(read_journal(live.journal).events)
 
 
@@ -91,28 +91,28 @@ def confirmations(events: list[Event]) -> dict[str, Confirmation]:
 
 @pytest.fixture
 async def whole(tmp_path: Path) -> Home:
-    """A home with the whole session, undisturbed."""
+    """Home with the uninterrupted session."""
     home = Home(tmp_path / "whole")
-    await play(home, told(*VERDICTS), of=PLAN)
+    await play(home, scripted_model(*VERDICTS), session_plan=PLAN)
     return home
 
 
-async def test_from_every_moment_the_session_ends_as_it_would_have(whole: Home, tmp_path: Path) -> None:
-    undisturbed = read_journal(whole.live(PLAN.session).journal).events
-    lines = len(undisturbed) - 1
+async def test_resume_after_any_line_gives_the_same_result(whole: Home, tmp_path: Path) -> None:
+    uninterrupted = read_journal(whole.live(PLAN.session).journal).events
+    lines = len(uninterrupted) - 1
     for count in range(2, lines + 1, STRIDE):
         home = Home(tmp_path / f"cut-{count}")
-        held = cut(whole, home, count)
-        resumed = await go_on(home, told(*VERDICTS))
-        assert verdicts(resumed.events) == verdicts(undisturbed), f"after {count} lines"
-        assert confirmations(resumed.events) == confirmations(undisturbed), f"after {count} lines"
-        paid = {event.call for event in held if isinstance(event, CallFinished)}
-        assert not paid & set(resumed.asked), f"asked again after {count} lines"
-        assert len(paid) + len(resumed.asked) == CALLS
-        known = [event for event in held if isinstance(event, AttemptJudged)]
-        assert len(known) + len(resumed.judged) == 6, f"judged again after {count} lines"
-        held_before = [event for event in held if isinstance(event, WinnerExamined)]
-        assert len(held_before) + len(resumed.examined) == 2, f"examined again after {count} lines"
+        first_events = cut(whole, home, count)
+        resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+        assert verdicts(resumed.events) == verdicts(uninterrupted), f"after {count} lines"
+        assert confirmations(resumed.events) == confirmations(uninterrupted), f"after {count} lines"
+        paid = {event.call for event in first_events if isinstance(event, CallFinished)}
+        assert not paid & set(resumed.calls), f"called again after {count} lines"
+        assert len(paid) + len(resumed.calls) == CALLS
+        judged_before = [event for event in first_events if isinstance(event, AttemptJudged)]
+        assert len(judged_before) + len(resumed.judged) == 6, f"judged again after {count} lines"
+        examined_before = [event for event in first_events if isinstance(event, WinnerExamined)]
+        assert len(examined_before) + len(resumed.examined) == 2, f"examined again after {count} lines"
         for kind in (CallFinished, CandidateProposed, AttemptJudged, WinnerExamined, InstanceFinished):
             names = [str(event) for event in resumed.events if isinstance(event, kind)]
             assert len(names) == len(set(names))
@@ -132,34 +132,34 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
     shutil.rmtree(clone)
 
 
-async def test_a_torn_last_line_is_done_again(whole: Home, tmp_path: Path) -> None:
+async def test_resume_repeats_the_work_of_a_torn_last_line(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "torn")
     cut(whole, home, 9, torn=b'{"type":"call_fin')
-    resumed = await go_on(home, told(*VERDICTS))
+    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
     assert any("was incomplete" in event.message for event in resumed.events if isinstance(event, Notice))
     assert list(verdicts(resumed.events).values()) == [Verdict.WRONG, Verdict.NO_CODE, Verdict.CORRECT] * 2
 
 
-async def test_replies_count_though_prompts_are_built_differently_now(whole: Home, tmp_path: Path) -> None:
+async def test_resume_uses_old_replies_after_a_change_of_prompts(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "changed")
-    undisturbed = read_journal(whole.live(PLAN.session).journal).events
-    cut(whole, home, len(undisturbed) - 2)
+    uninterrupted = read_journal(whole.live(PLAN.session).journal).events
+    cut(whole, home, len(uninterrupted) - 2)
     journal = home.live(PLAN.session).journal
     journal.write_bytes(journal.read_bytes().replace(b"# Request", b"# Older wording"))
-    resumed = await go_on(home, told(*VERDICTS))
-    assert resumed.asked == []
+    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    assert resumed.calls == []
     notices = [event.message for event in resumed.events if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "differs from the one in the journal" in notices[0]
 
 
-async def test_a_failed_call_is_asked_again_under_its_own_name(tmp_path: Path) -> None:
+async def test_resume_repeats_a_failed_call_under_its_name(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     bad = ScriptedClient(answer=lambda _: UselessToRetry("bad_key", "no"))
     with Recorder.begin(home, session_started(PLAN)) as recorder:
         assert await _run(recorder, bad) == ("vector_add#1", "vector_add#2")
-    resumed = await go_on(home, told(*VERDICTS))
-    assert resumed.asked[:2] == ["vector_add#1/1/generator/1", "vector_add#2/1/generator/1"]
+    resumed = await resume_to_end(home, scripted_model(*VERDICTS))
+    assert resumed.calls[:2] == ["vector_add#1/1/generator/1", "vector_add#2/1/generator/1"]
     assert [event.reason for event in resumed.events if isinstance(event, InstanceFinished)] == [
         "model_failed",
         "model_failed",
@@ -168,32 +168,34 @@ async def test_a_failed_call_is_asked_again_under_its_own_name(tmp_path: Path) -
     ]
 
 
-async def test_a_decision_made_while_nothing_ran_is_acted_on(tmp_path: Path) -> None:
+async def test_resume_applies_a_decision_made_while_stopped(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    of = plan(iterations=2, review="manual")
-    with Recorder.begin(home, session_started(of)) as recorder:
-        waiting = asyncio.create_task(_run(recorder, told("correct 1.0"), of))
+    session_plan = plan(iterations=2, review="manual")
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
+        waiting = asyncio.create_task(_run(recorder, scripted_model("correct 1.0"), session_plan))
         await until(lambda: any(attempt.waiting for attempt in recorder.state.attempts()))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
     with resume(home, PLAN.session) as recorder:
         await recorder.decide(DecisionMade(attempt="vector_add#1/1", accepted=False, why="unreadable"))
-    client = told("correct 1.0")
+    client = scripted_model("correct 1.0")
     with resume(home, PLAN.session) as recorder:
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
         decisions = Decisions(read_journal(recorder.live.journal).events)
-        going = asyncio.create_task(run(shared(recorder, of, client, ToldJudge(), decisions)))
+        engine_task = asyncio.create_task(
+            run(shared(recorder, session_plan, client, ScriptedJudge(), decisions))
+        )
         await until(lambda: len(client.requests) == 2)
         assert "unreadable" in "".join(message.content for message in _last(client))
-        going.cancel()
+        engine_task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await going
+            await engine_task
 
 
-async def test_a_finished_session_is_not_resumed(tmp_path: Path) -> None:
+async def test_finished_session_is_not_resumed(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    await play(home, told(*VERDICTS), of=PLAN)
+    await play(home, scripted_model(*VERDICTS), session_plan=PLAN)
     with pytest.raises(NothingToResume, match="wavedeck replay"):
         resume(home, PLAN.session)
 
@@ -202,6 +204,8 @@ def _last(client: ScriptedClient) -> tuple[Message, ...]:
     return client.requests[-1].messages
 
 
-async def _run(recorder: Recorder, client: ScriptedClient, of: SessionPlan = PLAN) -> tuple[str, ...]:
+async def _run(
+    recorder: Recorder, client: ScriptedClient, session_plan: SessionPlan = PLAN
+) -> tuple[str, ...]:
     recorder.record(EngineStarted(host="here", pid=1))
-    return await run(shared(recorder, of, client, ToldJudge()))
+    return await run(shared(recorder, session_plan, client, ScriptedJudge()))

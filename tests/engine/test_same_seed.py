@@ -1,4 +1,4 @@
-"""The same seed, replies and device give the same verdicts, by the real judge."""
+"""The real judge gives the same verdicts for the same seed, replies and device."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ def answer(request: Request) -> Reply:
 
 
 async def verdicts(home: Home, judge: PoolJudge) -> list[Evaluation]:
-    events = await play(home, ScriptedClient(answer=answer), judge=judge, of=plan(iterations=2, instances=2))
+    events = await play(
+        home, ScriptedClient(answer=answer), judge=judge, session_plan=plan(iterations=2, instances=2)
+    )
     judged = {event.attempt: event.evaluation for event in events if isinstance(event, AttemptJudged)}
     return [judged[attempt] for attempt in sorted(judged)]
 
 
 def decided(evaluation: Evaluation) -> Evaluation:
-    """What does not depend on how long anything took, nor on the user and the folder that a guest got."""
+    """Return the evaluation without durations and without user and folder of the sandbox."""
     stages = tuple(msgspec.structs.replace(stage, seconds=0.0) for stage in evaluation.stages)
     layers = tuple(msgspec.structs.replace(layer, why="") for layer in evaluation.sandbox)
     return msgspec.structs.replace(evaluation, stages=stages, sandbox=layers, resources={}, facts=())
@@ -44,7 +46,7 @@ async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, t
     second = await verdicts(Home(tmp_path / "second"), judge)
     assert [evaluation.verdict for evaluation in first] == ["wrong", "correct", "wrong", "correct"]
     assert [decided(evaluation) for evaluation in first] == [decided(evaluation) for evaluation in second]
-    other = await verdicts(Home(tmp_path / "other"), PoolJudge(pool, targets=[target("gfx942")], seed=6))
+    other_seed = await verdicts(Home(tmp_path / "other"), PoolJudge(pool, targets=[target("gfx942")], seed=6))
     assert first[0].error is not None
-    assert other[0].error is not None
-    assert other[0].error.mismatch != first[0].error.mismatch, "another seed draws other inputs"
+    assert other_seed[0].error is not None
+    assert other_seed[0].error.mismatch != first[0].error.mismatch, "a different seed draws different inputs"

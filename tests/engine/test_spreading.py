@@ -1,4 +1,4 @@
-"""Sessions' timing baseline and `--spread`: what is asked, kept, resumed and told of it."""
+"""`--against` and `--spread`: timing baseline, winners measured on every GPU, resume and display."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sessions.attempt_files import attempt_message, exam_files
 from sessions.events import EngineStarted, SessionFinished, WinnerMeasured
 from sessions.journal import read_journal
 from suites import Task, baseline_source, load_task
-from tests.support.engines import ToldJudge, plan, play, run, shared, told
+from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
 from tests.support.evaluations import correct, failed
 from tui.cockpit import details, views
 from tui.cockpit.lines import Span, plain
@@ -35,14 +35,14 @@ SPREAD = plan(iterations=1, spread=True, against="eager")
 
 
 def timed(device: str, speedup: float) -> Evaluation:
-    one = Latency(
+    latency = Latency(
         device, "small", speedup, 1.0, speedup, (speedup, speedup), "graph", Outcome.FASTER, against="eager"
     )
-    return msgspec.structs.replace(correct(speedup=speedup), device=device, latency=(one,))
+    return msgspec.structs.replace(correct(speedup=speedup), device=device, latency=(latency,))
 
 
-class OnGpus(ToldJudge):
-    """Three GPUs; the third cannot be measured on."""
+class GpuJudge(ScriptedJudge):
+    """Judge with three GPUs; measurements on the third GPU fail."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,19 +55,21 @@ class OnGpus(ToldJudge):
         return timed(device, 1.5 - 0.1 * int(device))
 
 
-async def spread(home: Path, *verdicts: str, of: SessionPlan = SPREAD, judge: ToldJudge | None = None) -> Any:
-    judge = judge or OnGpus()
-    events = await play(Home(home), told(*verdicts), of=of, judge=judge)
+async def spread(
+    home: Path, *verdicts: str, session_plan: SessionPlan = SPREAD, judge: ScriptedJudge | None = None
+) -> Any:
+    judge = judge or GpuJudge()
+    events = await play(Home(home), scripted_model(*verdicts), session_plan=session_plan, judge=judge)
     return events, fold(events), judge  # type: ignore[arg-type]
 
 
-async def test_a_winner_is_measured_on_every_gpu_of_the_session_after_its_exam(tmp_path: Path) -> None:
+async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) -> None:
     events, state, judge = await spread(tmp_path, "correct 1.2")
     assert sorted(device for _, device in judge.measured) == ["0", "1", "2", "2"], (
-        "one that fails is asked twice"
+        "a failed measurement is repeated once"
     )
     winner = state.attempt(state.instances["vector_add#1"].best or "")
-    assert sorted(one.device for one in winner.spread) == ["0", "1", "2"]
+    assert sorted(measurement.device for measurement in winner.spread) == ["0", "1", "2"]
     assert judge.examined == [winner.source]
     assert spread_lines(winner) == [
         "GPU 0: 1.50x against eager",
@@ -80,7 +82,7 @@ async def test_a_winner_is_measured_on_every_gpu_of_the_session_after_its_exam(t
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
     pane = "\n".join(map(plain, details.told("speed", winner, None, None, 160).lines))
     assert "measured on every GPU, at the end of the instance" in pane
-    assert re.search(r"^ *1 .*small.* 1\.40x ", pane, re.MULTILINE), "a row a GPU, as of any latency"
+    assert re.search(r"^ *1 .*small.* 1\.40x ", pane, re.MULTILINE), "one row per GPU"
     assert "eager" in pane
     assert "GPU 2: infra error: GPU 2 is in quarantine: it hangs" in pane
     header = views.header(state, name=SPREAD.session, word=Span("running"), extra=[], width=300)
@@ -91,18 +93,18 @@ async def test_a_winner_is_measured_on_every_gpu_of_the_session_after_its_exam(t
 
 
 @pytest.mark.parametrize(
-    ("of", "verdicts"),
+    ("session_plan", "verdicts"),
     [(SPREAD, ("wrong",)), (plan(iterations=1), ("correct 1.2",))],
-    ids=["none", "unasked"],
+    ids=["no winner", "no spread"],
 )
-async def test_without_a_winner_or_unasked_nothing_is_measured(
-    tmp_path: Path, of: SessionPlan, verdicts: tuple[str, ...]
+async def test_nothing_is_measured_without_a_winner_or_without_spread(
+    tmp_path: Path, session_plan: SessionPlan, verdicts: tuple[str, ...]
 ) -> None:
-    _, _, judge = await spread(tmp_path, *verdicts, of=of)
+    _, _, judge = await spread(tmp_path, *verdicts, session_plan=session_plan)
     assert not judge.measured
 
 
-async def test_what_is_in_the_journal_is_not_measured_again(tmp_path: Path) -> None:
+async def test_resume_does_not_repeat_recorded_measurements(tmp_path: Path) -> None:
     events, whole, _ = await spread(tmp_path / "whole", "correct 1.2")
     journal = Home(tmp_path / "whole").live(SPREAD.session).journal
     lines = journal.read_bytes().splitlines(keepends=True)
@@ -111,10 +113,10 @@ async def test_what_is_in_the_journal_is_not_measured_again(tmp_path: Path) -> N
     live = home.live(SPREAD.session)
     live.folder.mkdir(parents=True)
     live.journal.write_bytes(b"".join(lines[: first + 1]))
-    judge = OnGpus()
+    judge = GpuJudge()
     with resume(home, SPREAD.session) as recorder:
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, SPREAD, told("correct 1.2"), judge, Decisions()))
+        await run(shared(recorder, SPREAD, scripted_model("correct 1.2"), judge, Decisions()))
         recorder.record(SessionFinished())
         again = recorder.state
     measured = [
@@ -125,30 +127,30 @@ async def test_what_is_in_the_journal_is_not_measured_again(tmp_path: Path) -> N
     assert again.instances["vector_add#1"].best == whole.instances["vector_add#1"].best
 
 
-# What may be asked for
+# Settings
 
 
-def resolved(home: Path, **asked: object) -> SessionPlan:
-    fields = {"tasks": ("vector_add",), "method": "tune", "devices": ("cpu",), **asked}
+def resolved(home: Path, **settings: object) -> SessionPlan:
+    fields = {"tasks": ("vector_add",), "method": "tune", "devices": ("cpu",), **settings}
     return resolve(RunPlan(**fields), home=Home(home), environ={})  # type: ignore[arg-type]
 
 
-def test_a_kernel_to_time_against_goes_into_the_session_whole(tmp_path: Path) -> None:
+def test_session_contains_the_source_of_its_timing_baseline(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     source = baseline_source(load_task("vector_add"))
     file.write_text(source, encoding="utf-8")
-    found = resolved(tmp_path, against=str(file))
-    assert (found.against, found.against_source) == ("mine.py", source)
+    session_plan = resolved(tmp_path, against=str(file))
+    assert (session_plan.against, session_plan.against_source) == ("mine.py", source)
     file.unlink()
-    again = plan_of(session_started(found))
+    again = plan_of(session_started(session_plan))
     assert (again.against, again.against_source, again.spread) == ("mine.py", source, False)
-    assert timing_words(session_started(found)) == "timed against mine.py"
-    usual = resolved(tmp_path)
-    assert (usual.against, timing_words(session_started(usual))) == ("", "")
+    assert timing_words(session_started(session_plan)) == "timed against mine.py"
+    default = resolved(tmp_path)
+    assert (default.against, timing_words(session_started(default))) == ("", "")
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("settings", "words"),
     [
         (
             {"spread": True},
@@ -163,22 +165,22 @@ def test_a_kernel_to_time_against_goes_into_the_session_whole(tmp_path: Path) ->
         ),
     ],
 )
-def test_what_cannot_be_is_one_line_with_the_remedy(
-    tmp_path: Path, asked: dict[str, object], words: str
+def test_impossible_setting_is_a_one_line_error(
+    tmp_path: Path, settings: dict[str, object], words: str
 ) -> None:
     with pytest.raises((UsageProblem, HarnessError), match=words) as raised:
-        resolved(tmp_path, **asked)
+        resolved(tmp_path, **settings)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("how", ["evaluate", "measure"])
-async def test_the_judge_times_against_what_the_session_says(
+async def test_judge_uses_the_timing_baseline_of_the_session(
     how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    heard: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     async def evaluate(*_: object, **options: Any) -> Evaluation:
-        heard.append(options)
+        calls.append(options)
         return correct()
 
     monkeypatch.setattr("engine.judging.evaluate", evaluate)
@@ -190,18 +192,18 @@ async def test_the_judge_times_against_what_the_session_says(
     class Pool:
         devices = GPUS
 
-    for asked in ({}, {"against": "eager"}, {"against": "mine.py", "against_source": "x = 1"}):
-        judge = PoolJudge(Pool(), targets=[target("sm_90")], seed=1, **asked)  # type: ignore[arg-type]
+    for settings in ({}, {"against": "eager"}, {"against": "mine.py", "against_source": "x = 1"}):
+        judge = PoolJudge(Pool(), targets=[target("sm_90")], seed=1, **settings)  # type: ignore[arg-type]
         rest: dict[str, Any] = {"rival": None} if how == "evaluate" else {"device": "1"}
         await getattr(judge, how)("source", with_module, on_stage=print, **rest)
-    usual, eager, mine = (one["against"] for one in heard)
+    usual, eager, mine = (options["against"] for options in calls)
     assert usual == USUAL
     assert (eager.baseline.name, module in eager.baseline.source) == ("eager", True)
     assert (mine.baseline.name, mine.baseline.source) == ("mine.py", "x = 1")
-    assert {one.get("on", "") for one in heard} == ({"1"} if how == "measure" else {""})
+    assert {options.get("on", "") for options in calls} == ({"1"} if how == "measure" else {""})
 
 
-async def test_a_commit_names_what_its_speedup_is_against(tmp_path: Path) -> None:
+async def test_commit_names_the_baseline_of_its_speedup(tmp_path: Path) -> None:
     _, state, _ = await spread(tmp_path, "correct 1.2")
     attempt = state.attempt("vector_add#1/1")
     attempt.evaluation = timed("0", 1.25)

@@ -1,4 +1,4 @@
-"""A prompt that does not fit the model's context: a shorter one is tried once, told by events, and the rest goes on."""
+"""A prompt longer than the model's context: the engine tries a shorter prompt once and continues."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from engine.plan import SessionPlan
 from sessions import Home, fold
 from sessions.events import CallFailed, CallStarted, InstanceFinished
 from sessions.recording import load_recording, record_sessions
-from tests.support.engines import plan, play, told
+from tests.support.engines import plan, play, scripted_model
 
 PLAN: SessionPlan = plan(iterations=4)
 VERDICTS = ("correct 1.5", "correct 1.2", "correct 1.1", "correct 2.0")
 
 
 def narrow(limit: int) -> ScriptedClient:
-    """A model whose context holds so many characters of a user message."""
-    answer = told(*VERDICTS)._answer
+    """Model whose context holds `limit` characters of a user message."""
+    answer = scripted_model(*VERDICTS)._answer
     assert answer is not None
 
     def within(request: Request) -> Reply | ModelError:
@@ -30,11 +30,11 @@ def narrow(limit: int) -> ScriptedClient:
     return ScriptedClient(answer=within)
 
 
-async def test_a_shorter_prompt_keeps_the_best_and_the_latest(tmp_path: Path) -> None:
-    whole = await play(Home(tmp_path / "whole"), told(*VERDICTS), of=PLAN)
+async def test_shorter_prompt_keeps_the_best_and_the_latest_source(tmp_path: Path) -> None:
+    whole = await play(Home(tmp_path / "whole"), scripted_model(*VERDICTS), session_plan=PLAN)
     last = [event for event in whole if isinstance(event, CallStarted)][-1]
     length = len(last.messages[-1].content)
-    events = await play(Home(tmp_path / "narrow"), narrow(length - 1), of=PLAN)
+    events = await play(Home(tmp_path / "narrow"), narrow(length - 1), session_plan=PLAN)
     state = fold(events)
     assert [str(attempt.verdict) for attempt in state.attempts()] == ["correct"] * 4
     [failed] = [event for event in events if isinstance(event, CallFailed)]
@@ -46,21 +46,21 @@ async def test_a_shorter_prompt_keeps_the_best_and_the_latest(tmp_path: Path) ->
     assert "# judge: correct 1.2" not in short
 
 
-async def test_what_cannot_be_shortened_ends_the_instance_with_a_reason(tmp_path: Path) -> None:
-    events = await play(Home(tmp_path), narrow(10), of=PLAN)
+async def test_prompt_that_stays_too_long_ends_the_instance(tmp_path: Path) -> None:
+    events = await play(Home(tmp_path), narrow(10), session_plan=PLAN)
     [ended] = [event for event in events if isinstance(event, InstanceFinished)]
     assert ended.reason == "model_failed"
     assert "context_too_long" in ended.message
     assert len([event for event in events if isinstance(event, CallFailed)]) == 1
 
 
-async def test_a_recording_of_it_plays_the_same(tmp_path: Path) -> None:
-    whole = await play(Home(tmp_path / "whole"), told(*VERDICTS), of=PLAN)
+async def test_recording_of_a_shortened_prompt_plays_the_same(tmp_path: Path) -> None:
+    whole = await play(Home(tmp_path / "whole"), scripted_model(*VERDICTS), session_plan=PLAN)
     length = max(len(event.messages[-1].content) for event in whole if isinstance(event, CallStarted))
-    state = fold(await play(Home(tmp_path / "narrow"), narrow(length - 1), of=PLAN))
+    state = fold(await play(Home(tmp_path / "narrow"), narrow(length - 1), session_plan=PLAN))
     record_sessions([state], "narrow", tmp_path / "recording")
     client = RecordedClient(load_recording(tmp_path / "recording" / "narrow"), pieces_a_second=None)
-    again = fold(await play(Home(tmp_path / "again"), client, of=PLAN))
+    again = fold(await play(Home(tmp_path / "again"), client, session_plan=PLAN))
     assert [attempt.source for attempt in again.attempts()] == [
         attempt.source for attempt in state.attempts()
     ]

@@ -1,4 +1,4 @@
-"""Sweeps of kernels that ship, compiled for real: options of the installed Triton, what is dropped, a whole session."""
+"""Sweeps of the shipped kernels with the real compiler: launch options, dropped variants, a whole session."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 GFX942 = target("gfx942")
 
 
-@pytest.mark.parametrize("of", targets(), ids=lambda of: of.name)
-async def test_options_and_defaults_are_those_of_the_installed_triton(of: Target) -> None:
-    known = HIPOptions if of.backend == "hip" else CUDAOptions
-    defaults = {field.name: field.default for field in dataclasses.fields(known)}
-    for option in launch_options(of):
+@pytest.mark.parametrize("gpu", targets(), ids=lambda gpu: gpu.name)
+async def test_launch_options_and_defaults_match_the_installed_triton(gpu: Target) -> None:
+    options = HIPOptions if gpu.backend == "hip" else CUDAOptions
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    for option in launch_options(gpu):
         assert defaults[option.name] == option.default, option.name
 
 
-async def test_what_spills_or_does_not_fit_is_known_before_anything_runs(pool: DevicePool) -> None:
+async def test_survey_finds_spills_and_oversize_before_any_run(pool: DevicePool) -> None:
     task = load_task("matmul")
     source = baseline_source(task)
     knobs = {knob.name: knob for knob in knobs_of(source, GFX942)}
 
     def changed(name: str, value: str) -> str:
-        return apply_edits(source, next(one for one in knobs[name].choices if one.shown == value).edits)
+        return apply_edits(
+            source, next(choice for choice in knobs[name].choices if choice.shown == value).edits
+        )
 
     start, again, deep, large, packed = await Survey(pool, task, GFX942).compile(
         [
@@ -53,12 +55,12 @@ async def test_what_spills_or_does_not_fit_is_known_before_anything_runs(pool: D
             changed("kpack", "2"),
         ]
     )
-    assert code(start) == code(again), "wherever it was compiled"
+    assert code(start) == code(again), "equal code has an equal hash"
     assert code(packed) != code(start)
-    assert [fault(one, start) for one in (again, deep, large, packed)] == ["", TOO_LARGE, SPILLS, ""]
+    assert [fault(variant, start) for variant in (again, deep, large, packed)] == ["", TOO_LARGE, SPILLS, ""]
 
 
-async def test_a_source_of_the_task_that_fails_is_one_error(pool: DevicePool) -> None:
+async def test_source_that_fails_to_import_is_one_error(pool: DevicePool) -> None:
     task = load_task("softmax")
     broken, start = await Survey(pool, task, GFX942).compile(
         ["import nothing_that_exists\n", baseline_source(task)]
@@ -67,12 +69,12 @@ async def test_a_source_of_the_task_that_fails_is_one_error(pool: DevicePool) ->
     assert not start.error
 
 
-async def test_the_baseline_of_softmax_is_tuned_without_a_model(pool: DevicePool, tmp_path: Path) -> None:
-    of = plan(
+async def test_softmax_baseline_is_tuned_without_a_model(pool: DevicePool, tmp_path: Path) -> None:
+    session_plan = plan(
         "20260101-000000-tune-0000", method="tune", model="none", tasks=("starter/softmax",), iterations=2
     )
     judge = PoolJudge(pool, targets=[GFX942], seed=1)
-    state = fold(await play(Home(tmp_path), NoModel(), of=of, judge=judge))  # type: ignore[arg-type]
+    state = fold(await play(Home(tmp_path), NoModel(), session_plan=session_plan, judge=judge))  # type: ignore[arg-type]
     start, variant = state.instances["softmax#1"].attempts
     assert start.source == baseline_source(load_task("softmax"))
     assert start.sweep is not None
@@ -80,5 +82,5 @@ async def test_the_baseline_of_softmax_is_tuned_without_a_model(pool: DevicePool
     assert (start.verdict, variant.verdict) == (Verdict.CORRECT, Verdict.CORRECT)
     assert start.evaluation is not None
     assert variant.evaluation is not None
-    assert rank(variant.evaluation) >= rank(start.evaluation), "as it looked before it was judged"
+    assert rank(variant.evaluation) >= rank(start.evaluation), "the judged rank agrees with the sweep"
     assert state.instances["softmax#1"].best == variant.attempt

@@ -1,4 +1,4 @@
-"""`tune` on a real GPU: its best attempt is never slower than the baseline that it starts from, by what the judge measured."""
+"""`tune` on a real GPU: its best attempt is never slower than its start, as measured by the judge."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ pytestmark = [pytest.mark.gpu, pytest.mark.judge, needs_gpu, pytest.mark.asyncio
 
 
 @pytest.mark.parametrize("name", ["softmax", "vector_add", "matmul"])
-async def test_the_best_beats_or_equals_the_baseline(gpu_pool: DevicePool, tmp_path: Path, name: str) -> None:
-    of = plan(
+async def test_tune_best_is_at_least_as_fast_as_the_baseline(
+    gpu_pool: DevicePool, tmp_path: Path, name: str
+) -> None:
+    session_plan = plan(
         "20260101-000000-tune-0000", method="tune", model="none", tasks=(f"starter/{name}",), iterations=5
     )
     device = gpu_pool.devices[0]
     assert device.target is not None
     judge = PoolJudge(gpu_pool, targets=[target(device.target)], seed=1)
-    state = fold(await play(Home(tmp_path), NoModel(), of=of, judge=judge))  # type: ignore[arg-type]
+    state = fold(await play(Home(tmp_path), NoModel(), session_plan=session_plan, judge=judge))  # type: ignore[arg-type]
     instance = state.instances[f"{name}#1"]
     start = instance.attempts[0]
     best = state.attempt(instance.best or "")
@@ -35,7 +37,7 @@ async def test_the_best_beats_or_equals_the_baseline(gpu_pool: DevicePool, tmp_p
     assert best.evaluation is not None
     assert (start.verdict, best.verdict) == (Verdict.CORRECT, Verdict.CORRECT)
     assert start.sweep is not None
-    assert start.sweep.target == device.target, "compiled for what it runs on"
+    assert start.sweep.target == device.target, "compiled for the target of the device"
     if start.evaluation.speedup is None:
         pytest.skip(f"the judge measured no latency on {DEVICE}, so nothing can be said of speed")
     assert best.evaluation.speedup is not None

@@ -1,4 +1,4 @@
-"""What holds for `tune` and `geak --tune` whatever the judge says."""
+"""Rules of `tune` and `geak --tune` that hold for any verdicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness import Effort, Verdict
 from sessions.events import AttemptSwept, MethodOptions, Origin, RungEntry, SweepRung, SweptVariant
 from sessions.metrics import rank
 from tests.support.engines import candidate
-from tests.support.scripted_context import ScriptedContext, Told
+from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
 
 VERDICTS = st.one_of(
     st.sampled_from(("wrong", "compile_error", "timeout", "unsupported", "correct")),
@@ -26,14 +26,14 @@ VARIANTS = st.lists(
 )
 
 
-class Sweeping(ScriptedContext):
-    """A `ScriptedContext` whose sweep over attempt n names the variants that are told of n."""
+class SweepContext(ScriptedContext):
+    """`ScriptedContext` whose sweep n returns the variants of `sweeps[n]`."""
 
     def __init__(
         self, *verdicts: str, sweeps: list[list[tuple[str, bool, set[str]]]], start: str = "correct"
     ) -> None:
         super().__init__(*verdicts)
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self._sweeps, self._start = sweeps, start
         self._swept: dict[str, AttemptSwept] = {}
         self._words: dict[str, str] = {}
@@ -45,16 +45,16 @@ class Sweeping(ScriptedContext):
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         if attempt not in self._swept:
             number = len(self._swept)
-            told = self._sweeps[number % len(self._sweeps)] if self._sweeps else []
+            entries = self._sweeps[number % len(self._sweeps)] if self._sweeps else []
             variants = [
-                SweptVariant(tuple(sorted(changes)), candidate(verdict, f"{number}.{place}"), better)
-                for place, (verdict, better, changes) in enumerate(told)
+                SweptVariant(tuple(sorted(changes)), candidate(verdict, f"{number}.{index}"), better)
+                for index, (verdict, better, changes) in enumerate(entries)
             ]
             self._words |= {
-                variant.source: verdict for variant, (verdict, _, _) in zip(variants, told, strict=True)
+                variant.source: verdict for variant, (verdict, _, _) in zip(variants, entries, strict=True)
             }
             self._swept[attempt] = AttemptSwept(
-                attempt=attempt, target="gfx942", tried=len(told), variants=tuple(variants[:most])
+                attempt=attempt, target="gfx942", tried=len(entries), variants=tuple(variants[:most])
             )
         return self._swept[attempt]
 
@@ -69,16 +69,16 @@ class Sweeping(ScriptedContext):
         return RungEntry(variant.changes, verdict, float(speedup) if speedup else None, 10)
 
     def notify(self, words: str) -> None:
-        self.told.append(words)
+        self.notices.append(words)
 
 
-def passed(attempt: Told) -> bool:
+def passed(attempt: ScriptedAttempt) -> bool:
     return attempt.evaluation is not None and attempt.evaluation.verdict is Verdict.CORRECT
 
 
-def check_lineage(attempts: list[Told]) -> None:
-    """Each variant comes from a correct attempt before it, asks no model, and is measured against the best so far."""
-    before: dict[str, Told] = {}
+def check_lineage(attempts: list[ScriptedAttempt]) -> None:
+    """Assert that each variant has a correct earlier base, no model call, and a rival."""
+    before: dict[str, ScriptedAttempt] = {}
     for attempt in attempts:
         if attempt.origin is Origin.TUNE and attempt.base is not None:
             assert passed(before[attempt.base])
@@ -92,10 +92,10 @@ def check_lineage(attempts: list[Told]) -> None:
     st.sampled_from(("correct", "correct 1.00", "wrong")),
     st.lists(VARIANTS, min_size=1, max_size=3),
 )
-def test_tune_ends_within_its_iterations_and_never_below_its_start(
+def test_tune_stays_within_its_iterations_and_never_ends_below_its_start(
     iterations: int, start: str, sweeps: list[list[tuple[str, bool, set[str]]]]
 ) -> None:
-    context = Sweeping(*["-"] * iterations, sweeps=sweeps, start=start)
+    context = SweepContext(*["-"] * iterations, sweeps=sweeps, start=start)
     asyncio.run(Tune().run(context))
     first, *variants = context.attempts
     assert (first.origin, first.base) == (Origin.TUNE, None)
@@ -103,27 +103,29 @@ def test_tune_ends_within_its_iterations_and_never_below_its_start(
     check_lineage(context.attempts)
     if not passed(first):
         assert not variants
-        assert context.told
+        assert context.notices
         return
     assert all(attempt.base is not None for attempt in variants)
     evaluations = [attempt.evaluation for attempt in context.attempts if attempt.evaluation]
     assert max(map(rank, evaluations)) >= rank(evaluations[0])
     untimed = first.evaluation is not None and first.evaluation.speedup is None
     if untimed:
-        assert len(variants) <= sum(better for _, better, _ in sweeps[0]), "a guess speaks for each"
+        assert len(variants) <= sum(better for _, better, _ in sweeps[0]), (
+            "only variants that look better are judged"
+        )
 
 
 @given(
     st.lists(st.one_of(VERDICTS, st.just("prose")), min_size=1, max_size=10), st.lists(VARIANTS, max_size=3)
 )
-def test_sweeps_leave_geak_its_iterations(
+def test_geak_keeps_all_its_iterations_with_sweeps(
     verdicts: list[str], sweeps: list[list[tuple[str, bool, set[str]]]]
 ) -> None:
-    context = Alternating(*verdicts, sweeps=sweeps)
+    context = AlternatingContext(*verdicts, sweeps=sweeps)
     context.options = MethodOptions(tune=True)
     asyncio.run(Geak().run(context))
-    asked = [attempt for attempt in context.attempts if attempt.origin is not Origin.TUNE]
-    assert len(asked) == len(verdicts)
+    model_attempts = [attempt for attempt in context.attempts if attempt.origin is not Origin.TUNE]
+    assert len(model_attempts) == len(verdicts)
     check_lineage(context.attempts)
     for attempt, following in zip(context.attempts, context.attempts[1:], strict=False):
         if following.origin is Origin.TUNE:
@@ -131,14 +133,14 @@ def test_sweeps_leave_geak_its_iterations(
             assert (following.base, passed(attempt)) == (attempt.name, True)
         if following.origin is Origin.REPAIR:
             assert following.base is not None
-            repaired = next(each for each in context.attempts if each.name == following.base)
-            assert repaired.origin is not Origin.TUNE, "a variant that failed is nobody's line"
+            repaired = next(attempt for attempt in context.attempts if attempt.name == following.base)
+            assert repaired.origin is not Origin.TUNE, "a failed variant is never repaired"
 
 
-class Alternating(Sweeping):
-    """Whose verdicts are those of the attempts that a model is asked for."""
+class AlternatingContext(SweepContext):
+    """Context whose verdicts count only attempts with model calls."""
 
     @property
     def _verdict(self) -> str:
-        asked = [attempt for attempt in self.attempts if attempt.origin is not Origin.TUNE]
-        return self.world.verdicts[len(asked) - 1]
+        model_attempts = [attempt for attempt in self.attempts if attempt.origin is not Origin.TUNE]
+        return self.world.verdicts[len(model_attempts) - 1]

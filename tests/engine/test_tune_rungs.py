@@ -1,4 +1,4 @@
-"""Successive halving: who survives rungs of few samples, whatever the speeds, and what the rungs cost."""
+"""Successive halving: the survivors of rungs with few samples, and the cost of the rungs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from harness import ROUGH, Effort
 from sessions.events import RungEntry, SweepRung, SweptVariant
 
 GAP = 0.05
-"""Relative, between neighbouring speeds; noise is below half of it."""
+"""Relative gap between neighbouring speeds; the noise is below half of this gap."""
 
 
-class Rungs:
-    """Estimates true speeds with noise."""
+class NoisyRungs:
+    """Returns the true speeds with noise."""
 
     def __init__(self, speeds: Sequence[float], wrong: frozenset[int], noise: Any) -> None:
         self.speeds, self.wrong, self.noise = speeds, wrong, noise
-        self.asked: list[tuple[int, Effort]] = []
+        self.calls: list[tuple[int, Effort]] = []
 
     async def rung(
         self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
     ) -> SweepRung:
-        self.asked.append((len(variants), effort))
+        self.calls.append((len(variants), effort))
         entries = [self.entry(variant) for variant in variants]
         return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=mark_kept(entries, most))
 
@@ -41,32 +41,32 @@ class Rungs:
 
 
 @given(st.data(), st.integers(min_value=1, max_value=48), st.integers(min_value=1, max_value=12))
-def test_the_truly_best_right_variant_survives_noise_below_the_gaps(
+def test_best_correct_variant_survives_noise_below_the_gaps(
     data: st.DataObject, count: int, most: int
 ) -> None:
     order = data.draw(st.permutations(range(count)))
-    speeds = [(1 + GAP) ** place for place in order]
+    speeds = [(1 + GAP) ** index for index in order]
     wrong = data.draw(st.frozensets(st.integers(min_value=0, max_value=count - 1), max_size=count - 1))
-    world = Rungs(speeds, wrong, data)
+    world = NoisyRungs(speeds, wrong, data)
     variants = [SweptVariant((str(number),), f"source {number}", better=False) for number in range(count)]
-    told: list[SweepRung] = []
-    left = asyncio.run(finalists(cast(Any, world), "a#1/1", variants, most, told))
-    names = [int(variant.changes[0]) for variant in left]
+    recorded: list[SweepRung] = []
+    survivors = asyncio.run(finalists(cast(Any, world), "a#1/1", variants, most, recorded))
+    names = [int(variant.changes[0]) for variant in survivors]
     assert len(names) <= most
     assert len(set(names)) == len(names)
-    if told:
-        assert not wrong & set(names), "what was judged wrong leaves"
+    if recorded:
+        assert not wrong & set(names), "wrong variants do not survive"
     best = max((number for number in range(count) if number not in wrong), key=lambda number: speeds[number])
     assert best in names
-    assert len(world.asked) <= len(ROUGH)
-    fields = [asked for asked, _ in world.asked]
-    assert sum(fields) <= 2 * count, "two rungs, and the second of fewer"
+    assert len(world.calls) <= len(ROUGH)
+    fields = [size for size, _ in world.calls]
+    assert sum(fields) <= 2 * count, "two rungs; the second has fewer variants"
     assert fields == sorted(fields, reverse=True)
-    efforts = [effort for _, effort in world.asked]
-    assert efforts == list(ROUGH[len(ROUGH) - len(efforts) :]), "the finest last"
+    efforts = [effort for _, effort in world.calls]
+    assert efforts == list(ROUGH[len(ROUGH) - len(efforts) :]), "the finest effort is last"
 
 
-def test_each_rung_keeps_a_half_of_a_whole_field_and_takes_several_times_the_samples() -> None:
+def test_each_rung_keeps_half_and_takes_several_times_the_samples() -> None:
     assert [keeps for _, keeps in rungs(FIELD * 5, 5)] == [10, 5]
     assert rungs(5, 5) == []
     first, second = ROUGH
@@ -75,16 +75,16 @@ def test_each_rung_keeps_a_half_of_a_whole_field_and_takes_several_times_the_sam
 
 
 @given(st.lists(st.booleans(), min_size=1), st.integers(min_value=1, max_value=9))
-def test_what_has_no_estimate_goes_on_behind_what_has_one_in_its_order(known: list[bool], most: int) -> None:
+def test_entries_without_estimate_follow_in_their_order(has_estimate: list[bool], most: int) -> None:
     entries = [
-        RungEntry((str(number),), "correct", 1.0 + number if one else None)
-        for number, one in enumerate(known)
+        RungEntry((str(number),), "correct", 1.0 + number if estimated else None)
+        for number, estimated in enumerate(has_estimate)
     ]
-    told = mark_kept(entries, most)
-    estimates = [entry.estimate for entry in told]
-    with_one = [one for one in estimates if one is not None]
-    assert with_one == sorted(with_one, reverse=True)
-    assert estimates[len(with_one) :] == [None] * (len(known) - len(with_one))
-    without = [int(entry.changes[0]) for entry in told if entry.estimate is None]
+    ranked = mark_kept(entries, most)
+    estimates = [entry.estimate for entry in ranked]
+    numbers = [estimate for estimate in estimates if estimate is not None]
+    assert numbers == sorted(numbers, reverse=True)
+    assert estimates[len(numbers) :] == [None] * (len(has_estimate) - len(numbers))
+    without = [int(entry.changes[0]) for entry in ranked if entry.estimate is None]
     assert without == sorted(without)
-    assert [entry.kept for entry in told] == [number < most for number in range(len(known))]
+    assert [entry.kept for entry in ranked] == [number < most for number in range(len(has_estimate))]

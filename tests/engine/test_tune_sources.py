@@ -1,4 +1,4 @@
-"""Finding launch parameters in a kernel's text and changing them there: nothing but the launch differs."""
+"""Launch parameters in the text of a kernel: the tuner finds them, and its edits change only the launch."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def add_kernel(x, n, BLOCK: tl.constexpr, HEAD_DIM: tl.constexpr = 64):
 '''
 
 
-def by_name(source: str, of: Target = GFX942) -> dict[str, Knob]:
-    return {knob.name: knob for knob in knobs_of(source, of)}
+def by_name(source: str, gpu: Target = GFX942) -> dict[str, Knob]:
+    return {knob.name: knob for knob in knobs_of(source, gpu)}
 
 
-def values(source: str, name: str, of: Target = GFX942) -> list[str]:
-    knob = by_name(source, of).get(name)
+def values(source: str, name: str, gpu: Target = GFX942) -> list[str]:
+    knob = by_name(source, gpu).get(name)
     return [choice.shown for choice in knob.choices] if knob else []
 
 
 @dataclass
 class Kernel:
-    """Takes a launch instead of a GPU."""
+    """Fake kernel that records its launches."""
 
     launched: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Kernel:
 
 
 def launched(source: str) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
-    """What `main(100_000)` launches."""
+    """Run `main(100_000)` and return its launches."""
     kernel = Kernel()
     names: dict[str, Any] = {
         "triton": SimpleNamespace(
@@ -69,7 +69,7 @@ BREAKS = (" ", "\n        ", "  # 1024\n        ", "\r\n        ")
 
 @st.composite
 def modules(draw: st.DrawFn) -> str:
-    """A module that launches the kernel once, written in many ways."""
+    """Draw a module that launches the kernel once, in one of many notations."""
     brk = draw(st.sampled_from(BREAKS))
     given_options = draw(st.lists(st.sampled_from(sorted(OPTIONS)), unique=True))
     written = [f"{name}={draw(st.sampled_from(OPTIONS[name]))}" for name in given_options]
@@ -89,7 +89,7 @@ def modules(draw: st.DrawFn) -> str:
 
 
 @given(modules())
-def test_present_values_give_the_same_text_and_each_choice_changes_the_launch_alone(source: str) -> None:
+def test_each_choice_changes_only_the_launch(source: str) -> None:
     knobs = knobs_of(source, GFX942)
     assert apply_edits(source, [edit for knob in knobs for edit in knob.present.edits]) == source
     [(_, arguments, options)] = launched(source)
@@ -98,7 +98,7 @@ def test_present_values_give_the_same_text_and_each_choice_changes_the_launch_al
         for choice in knob.choices:
             changed = apply_edits(source, choice.edits)
             assert changed.count("\n") == source.count("\n")
-            assert ast.dump(ast.parse(changed).body[2]) == kernel, "the kernel is what it was"
+            assert ast.dump(ast.parse(changed).body[2]) == kernel, "the kernel is unchanged"
             [(_, arguments_now, options_now)] = launched(changed)
             assert arguments_now == arguments
             different = {name for name in options | options_now if options.get(name) != options_now.get(name)}
@@ -106,18 +106,18 @@ def test_present_values_give_the_same_text_and_each_choice_changes_the_launch_al
 
 
 @given(modules(), st.data())
-def test_choices_of_all_knobs_go_together(source: str, data: st.DataObject) -> None:
+def test_choices_of_all_knobs_can_be_combined(source: str, data: st.DataObject) -> None:
     chosen = [data.draw(st.sampled_from(knob.choices)) for knob in knobs_of(source, GFX942)]
     changed = apply_edits(source, [edit for choice in chosen for edit in choice.edits])
     [(_, _, options)] = launched(changed)
     assert {"num_warps", "BLOCK"} <= {*options}
 
 
-@pytest.mark.parametrize("of", targets(), ids=lambda of: of.name)
-def test_every_baseline_that_ships_reads_and_writes_back(of: Target) -> None:
+@pytest.mark.parametrize("gpu", targets(), ids=lambda gpu: gpu.name)
+def test_edits_of_shipped_baselines_keep_valid_source(gpu: Target) -> None:
     for task in load_suite("starter"):
         source = baseline_source(task)
-        knobs = knobs_of(source, of)
+        knobs = knobs_of(source, gpu)
         assert knobs, task.id
         assert apply_edits(source, [edit for knob in knobs for edit in knob.present.edits]) == source
         for knob in knobs:
@@ -129,38 +129,38 @@ def launch(arguments: str, *, grid: str = "(1,)", before: str = "", decorators: 
     return f"{before}\n{decorators}{KERNEL}\ndef main(n):\n    add_kernel[{grid}]({arguments})\n"
 
 
-def test_warps_are_powers_of_two_that_a_workgroup_holds() -> None:
+def test_warp_counts_are_powers_of_two_within_a_workgroup() -> None:
     source = launch("x, n, BLOCK=b, num_warps=8")
     assert values(source, "num_warps") == ["16", "4", "2"], "64 lanes a wave: 16 waves are 1024 threads"
     assert values(source, "num_warps", target("sm_90")) == ["16", "4", "32", "2"]
 
 
-def test_what_a_launch_does_not_give_is_added_beside_its_default() -> None:
+def test_missing_launch_option_gets_choices_around_its_default() -> None:
     assert values(launch("x, n, b"), "num_warps") == ["8", "2", "16", "1"]
 
 
-def test_options_are_those_of_the_target() -> None:
+def test_launch_options_depend_on_the_target() -> None:
     dots = launch("x, n, b").replace("tl.store(", "tl.dot(")
     assert "kpack" in by_name(dots)
-    assert "kpack" not in by_name(dots, target("gfx950")), "it takes 1 alone"
+    assert "kpack" not in by_name(dots, target("gfx950")), "gfx950 accepts only 1"
     assert {"waves_per_eu", "matrix_instr_nonkdim", "schedule_hint"} <= {*by_name(dots)}
     assert {*by_name(dots, target("sm_80"))} == {"num_warps", "num_stages", "maxnreg"}
     assert "num_ctas" in by_name(dots, target("sm_90"))
     assert "kpack" not in by_name(launch("x, n, b")), "no matrix product"
 
 
-def test_a_block_that_the_sizes_decide_is_left_alone() -> None:
+def test_block_computed_from_sizes_is_no_knob() -> None:
     source = launch("x, n, BLOCK=triton.next_power_of_2(n)")
     assert "BLOCK" not in by_name(source)
 
 
-def test_a_block_written_at_the_launch_and_in_its_grid_changes_in_both() -> None:
+def test_literal_block_changes_in_launch_and_grid() -> None:
     source = launch("x, n, BLOCK=1024", grid="(triton.cdiv(n, 1024),)")
     changed = apply_edits(source, by_name(source)["BLOCK"].choices[0].edits)
     assert "add_kernel[(triton.cdiv(n, 2048),)](x, n, BLOCK=2048)" in changed
 
 
-def test_a_named_block_changes_where_it_is_named_and_only_where_it_is_named_once() -> None:
+def test_named_block_changes_only_if_it_is_assigned_once() -> None:
     source = launch("x, n, BLOCK=SIZE", grid="(triton.cdiv(n, SIZE),)", before="SIZE = 512\n")
     assert "SIZE = 1024\n" in apply_edits(source, by_name(source)["BLOCK"].choices[0].edits)
     twice = source.replace("SIZE = 512", "SIZE = 512\nSIZE = 256")
@@ -169,12 +169,12 @@ def test_a_named_block_changes_where_it_is_named_and_only_where_it_is_named_once
     assert "BLOCK" not in by_name(elsewhere)
 
 
-def test_what_says_what_is_computed_is_no_parameter() -> None:
+def test_constants_of_the_computation_are_no_knobs() -> None:
     assert "HEAD_DIM" not in by_name(launch("x, n, BLOCK=1024, HEAD_DIM=64"))
     assert "BLOCK" not in by_name(launch("x, n, BLOCK=1000")), "no power of two"
 
 
-def test_group_and_die_constants_move_within_what_they_mean() -> None:
+def test_group_and_die_constants_have_their_own_choices() -> None:
     source = launch("x, n, GROUP_M=8, NUM_XCDS=8").replace(
         "BLOCK: tl.constexpr", "GROUP_M: tl.constexpr, NUM_XCDS: tl.constexpr"
     )
@@ -183,7 +183,7 @@ def test_group_and_die_constants_move_within_what_they_mean() -> None:
     assert values(source, "NUM_XCDS", target("gfx90a")) == ["1"]
 
 
-def test_values_that_differ_keep_their_ratio_and_their_conditions() -> None:
+def test_conditional_values_keep_their_ratio_and_conditions() -> None:
     source = launch("x, n, BLOCK=b, num_warps=8 if n == 8 else 4")
     assert values(source, "num_warps") == ["16|8", "4|2"]
     assert "num_warps=16 if n == 8 else 8" in apply_edits(
@@ -191,7 +191,7 @@ def test_values_that_differ_keep_their_ratio_and_their_conditions() -> None:
     )
 
 
-def test_an_autotuned_kernel_can_be_frozen_to_one_of_its_configs() -> None:
+def test_autotuned_kernel_can_be_frozen_to_one_config() -> None:
     tuned = """@triton.autotune(
     configs=[
         triton.Config({"BLOCK": 512, "waves_per_eu": 2}, num_warps=4),  # small
@@ -201,28 +201,28 @@ def test_an_autotuned_kernel_can_be_frozen_to_one_of_its_configs() -> None:
 )
 """
     knobs = by_name(launch("x, n", decorators=tuned))
-    assert {*knobs} == {"autotune"}, "what configs give a launch cannot"
+    assert {*knobs} == {"autotune"}, "a launch cannot set options of the configs"
     frozen = apply_edits(launch("x, n", decorators=tuned), knobs["autotune"].choices[1].edits)
     assert 'configs=[triton.Config({"BLOCK": 1024}, num_warps=8)],' in frozen
     made = tuned.replace("configs=[", "configs=[*more, ")
-    assert not by_name(launch("x, n", decorators=made)), "not written out"
+    assert not by_name(launch("x, n", decorators=made)), "the list of configs is not a literal"
 
 
 @pytest.mark.parametrize(
     "source", ["", "def f(:", "x = 1", KERNEL, launch("**options"), launch("*arguments")]
 )
-def test_where_nothing_is_told_nothing_is_found(source: str) -> None:
+def test_source_without_readable_parameters_has_few_knobs(source: str) -> None:
     assert {knob.name for knob in knobs_of(source, GFX942)} <= {"num_warps", "num_stages", "waves_per_eu"}
     for knob in knobs_of(source, GFX942):
         for choice in knob.choices:
             ast.parse(apply_edits(source, choice.edits))
 
 
-def test_a_deep_expression_is_no_trouble() -> None:
+def test_deep_expression_is_accepted() -> None:
     deep = "\n\ndef table(n):\n    return " + " + ".join(["n"] * 2500) + "\n"
     assert "num_warps" in by_name(launch("x, n, b") + deep)
 
 
-def test_edits_of_the_same_text_are_refused() -> None:
+def test_overlapping_edits_are_refused() -> None:
     with pytest.raises(ValueError, match="two edits"):
         apply_edits("abcdef", [Edit(0, 3, "x"), Edit(2, 4, "y")])

@@ -58,7 +58,7 @@ async def session(home: Home, wire: str, answer: Callable[[Seen], Answer], **cha
     with model_server(answer=answer) as server:
         client = client_of(wire, server, SHORT)
         try:
-            return await play(home, client, of=plan(limits=SHORT, **changes))
+            return await play(home, client, session_plan=plan(limits=SHORT, **changes))
         finally:
             await client.close()
 

@@ -1,7 +1,7 @@
-"""An engine in miniature that is meant to be killed: `python -m tests.sessions.storyteller HOME`.
+"""Miniature engine that the kill tests run and kill: `python -m tests.sessions.storyteller HOME`.
 
-It begins the session or takes it up, plays what is missing and finishes. For each durable event it prints a line once the
-event is acknowledged: number, tag, and what the event is about.
+The program starts or resumes the session, records the missing events and finishes. For each durable event it prints a
+line after the acknowledgement: number, tag and subject of the event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sessions import Home, Recorder, resume
 from sessions import events as ev
 from sessions.codec import tag_of
 from sessions.errors import NoSuchSession, NothingToResume
-from tests.sessions import story
+from tests.support import story
 
 INSTANCES = 3
 PLAN = (
@@ -26,9 +26,9 @@ PLAN = (
 
 
 def say(event: ev.Event) -> None:
-    """Tell the test what is acknowledged."""
-    about = getattr(event, "call", "") or getattr(event, "attempt", "") or getattr(event, "instance", "")
-    sys.stdout.write(f"{event.seq} {tag_of(event)} {about}\n")
+    """Print an acknowledged event for the test."""
+    subject = getattr(event, "call", "") or getattr(event, "attempt", "") or getattr(event, "instance", "")
+    sys.stdout.write(f"{event.seq} {tag_of(event)} {subject}\n")
     sys.stdout.flush()
 
 
@@ -43,11 +43,11 @@ async def record(recorder: Recorder, event: ev.Event) -> None:
 async def play_attempt(
     recorder: Recorder, name: str, verdict: Verdict, origin: ev.Origin, base: str | None
 ) -> None:
-    """What of an attempt is missing: nothing that finished is asked for again."""
-    known = {attempt.attempt: attempt for attempt in recorder.state.attempts()}.get(name)
-    done = {call.call for call in known.calls if call.finished} if known else set()
-    proposed = known is not None and known.source is not None
-    judged = known is not None and known.evaluation is not None
+    """Record the missing events of an attempt; finished calls are not repeated."""
+    recorded = {attempt.attempt: attempt for attempt in recorder.state.attempts()}.get(name)
+    done = {call.call for call in recorded.calls if call.finished} if recorded else set()
+    proposed = recorded is not None and recorded.source is not None
+    judged = recorded is not None and recorded.evaluation is not None
     for event in story.attempt(name, verdict, origin=origin, base=base):
         if getattr(event, "call", None) in done:
             continue
@@ -60,22 +60,22 @@ async def play_attempt(
 
 
 async def play_exams(recorder: Recorder, key: str) -> None:
-    """The winner fails, the next best passes; an exam whose result is kept is not held again."""
-    for place, verdict in ((3, Verdict.WRONG), (2, Verdict.CORRECT)):
-        if recorder.state.attempt(f"{key}/{place}").exam is None:
-            for event in story.exam(f"{key}/{place}", verdict):
+    """The winner fails its exam and the next best attempt passes; a recorded exam is not repeated."""
+    for index, verdict in ((3, Verdict.WRONG), (2, Verdict.CORRECT)):
+        if recorder.state.attempt(f"{key}/{index}").exam is None:
+            for event in story.exam(f"{key}/{index}", verdict):
                 await record(recorder, event)
 
 
 async def play_instance(recorder: Recorder, number: int) -> None:
     key = f"softmax#{number}"
-    known = recorder.state.instances.get(key)
-    if known is None:
+    recorded = recorder.state.instances.get(key)
+    if recorded is None:
         await record(recorder, ev.InstanceStarted(task="starter/softmax", instance=number))
-    elif known.finished:
+    elif recorded.finished:
         return
-    for place, (verdict, origin, base) in enumerate(PLAN, start=1):
-        await play_attempt(recorder, f"{key}/{place}", verdict, origin, f"{key}/{base}" if base else None)
+    for index, (verdict, origin, base) in enumerate(PLAN, start=1):
+        await play_attempt(recorder, f"{key}/{index}", verdict, origin, f"{key}/{base}" if base else None)
     await play_exams(recorder, key)
     decided = {attempt.attempt for attempt in recorder.state.attempts() if attempt.decision}
     if f"{key}/3" not in decided:
@@ -84,12 +84,12 @@ async def play_instance(recorder: Recorder, number: int) -> None:
     await record(recorder, ev.InstanceFinished(task="starter/softmax", instance=number, reason="iterations"))
 
 
-async def tell(home: Home) -> None:
+async def record_session(home: Home) -> None:
     try:
         recorder = resume(home, story.SESSION)
         resumed = True
     except NothingToResume:
-        return  # killed while the session was put away, which is done now
+        return  # killed while the session moved to the store; `resume` completed the move
     except NoSuchSession:
         recorder = Recorder.begin(home, story.started(instances=INSTANCES))
         resumed = False
@@ -102,4 +102,4 @@ async def tell(home: Home) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(tell(Home(Path(sys.argv[1]))))
+    asyncio.run(record_session(Home(Path(sys.argv[1]))))

@@ -1,4 +1,4 @@
-"""Events as lines: nothing is lost on the way, and what is no event of ours is told apart."""
+"""Codec: events round-trip through JSON lines; unknown events and bad lines are recognised."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from sessions import events as ev
 from sessions.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
 from sessions.errors import EventNotKeepable
-from tests.sessions import story
+from tests.support import story
 
 
 def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
-    """Any value of a field's type that JSON has."""
+    """Return a strategy for any JSON value of a field's type."""
     arguments = typing.get_args(kind)
     match typing.get_origin(kind):
         case types.UnionType:
-            return st.one_of([values(each) for each in arguments])
+            return st.one_of([values(argument) for argument in arguments])
         case origin if origin is tuple and arguments[-1] is ...:
             return st.lists(values(arguments[0]), max_size=2).map(tuple)
         case origin if origin is tuple:
@@ -42,30 +42,30 @@ EVENTS = st.sampled_from(typing.get_args(ev.AnyEvent)).flatmap(values)
 
 
 @given(EVENTS)
-def test_decoding_an_encoded_event_is_identity(event: ev.Event) -> None:
+def test_event_round_trips_through_its_line(event: ev.Event) -> None:
     line = encode(event)
     assert b"\n" not in line
     assert decode(line) == event
 
 
-def test_every_event_of_a_session_survives() -> None:
+def test_every_event_of_a_session_round_trips() -> None:
     events = story.whole()
     assert [decode(encode(event)) for event in events] == events
 
 
-def test_tags_are_unique_and_durable_ones_are_events() -> None:
+def test_tags_are_unique_and_durable_types_are_events() -> None:
     kinds = typing.get_args(ev.AnyEvent)
     assert len({tag_of(kind) for kind in kinds}) == len(kinds) == len(TAGS)
     assert set(ev.DURABLE) <= set(kinds)
 
 
-def test_an_unknown_event_is_no_damage() -> None:
+def test_unknown_event_is_not_a_bad_line() -> None:
     assert decode(b'{"type":"agent_sang","seq":7,"wall":1.5,"song":[1]}') == UnknownEvent(
         "agent_sang", 7, 1.5
     )
 
 
-def test_unknown_fields_are_skipped() -> None:
+def test_unknown_fields_are_ignored() -> None:
     line = encode(ev.Notice(seq=3, level="info", message="hello"))[:-1] + b',"colour":"red"}'
     assert decode(line) == ev.Notice(seq=3, level="info", message="hello")
 
@@ -84,18 +84,18 @@ def test_unknown_fields_are_skipped() -> None:
         b"\0\0\0",
     ],
 )
-def test_a_line_that_is_no_event_is_bad(line: bytes) -> None:
+def test_line_without_an_event_is_bad(line: bytes) -> None:
     assert isinstance(decode(line), BadLine)
 
 
-def test_lone_surrogates_of_a_garbled_reply_do_not_stop_the_journal() -> None:
+def test_lone_surrogate_in_a_reply_is_replaced() -> None:
     line = encode(ev.CallFinished(call="softmax#1/1/generator/1", text="a\ud800b"))
     event = decode(line)
     assert isinstance(event, ev.CallFinished)
     assert event.text == "a?b"
 
 
-def test_a_number_that_no_reader_could_read_is_refused_when_it_is_written() -> None:
+def test_unreadable_number_is_refused_at_encoding() -> None:
     bad = msgspec.structs.replace(
         story.evaluation(story.Verdict.CORRECT), stages=(story.Stage("static", True, float("nan")),)
     )

@@ -1,4 +1,4 @@
-"""State from events: the same from any cut, true to what was said, and nothing lost when lines are."""
+"""Fold of events to a session's state: equal from any cut, and robust against lost or shuffled lines."""
 
 from __future__ import annotations
 
@@ -13,35 +13,33 @@ from harness import Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.codec import BadLine, UnknownEvent
-from tests.sessions import story
+from tests.support import story
 
 WHOLE = story.whole()
 
 
 @given(st.integers(0, len(WHOLE)))
-def test_folding_in_two_halves_equals_folding_whole(cut: int) -> None:
+def test_fold_in_two_parts_equals_fold_of_the_whole(cut: int) -> None:
     state = fold(WHOLE[:cut])
-    repr(state)  # reading between events joins the words so far, which must change nothing
+    repr(state)  # a read between events joins the text pieces; the result must not change
     for event in WHOLE[cut:]:
         apply(state, event)
     assert state == fold(WHOLE)
 
 
 @given(st.randoms(use_true_random=False), st.sets(st.integers(0, len(WHOLE) - 1)))
-def test_lost_lines_and_strange_orders_never_raise_and_never_lose_an_attempt(
-    chance: random.Random, lost: set[int]
-) -> None:
-    left = [event for place, event in enumerate(WHOLE) if place not in lost]
-    chance.shuffle(left)
-    state = fold(left)
-    judged = {event.attempt for event in left if isinstance(event, ev.AttemptJudged)}
+def test_fold_of_lost_or_shuffled_events_keeps_every_attempt(chance: random.Random, lost: set[int]) -> None:
+    remaining = [event for index, event in enumerate(WHOLE) if index not in lost]
+    chance.shuffle(remaining)
+    state = fold(remaining)
+    judged = {event.attempt for event in remaining if isinstance(event, ev.AttemptJudged)}
     assert judged <= {attempt.attempt for attempt in state.attempts()}
     assert {attempt.attempt for attempt in state.attempts() if attempt.evaluation} == judged
-    finished = sum(isinstance(event, ev.CallFinished) for event in left)
+    finished = sum(isinstance(event, ev.CallFinished) for event in remaining)
     assert state.input_tokens == 100 * finished
 
 
-def test_a_whole_session() -> None:
+def test_fold_of_a_whole_session() -> None:
     state = fold(WHOLE)
     assert list(state.instances) == ["softmax#1", "softmax#2"]
     instance = state.instances["softmax#1"]
@@ -53,7 +51,7 @@ def test_a_whole_session() -> None:
     )
     first = state.attempt("softmax#1/1")
     assert first.verdict is Verdict.WRONG
-    assert [each.call for each in first.calls] == ["softmax#1/1/generator/1", "softmax#1/1/reflector/1"]
+    assert [call.call for call in first.calls] == ["softmax#1/1/generator/1", "softmax#1/1/reflector/1"]
     assert first.calls[0].text.startswith("```python")
     assert first.calls[0].retries == 1
     assert first.source in first.calls[0].text
@@ -67,7 +65,7 @@ def test_a_whole_session() -> None:
     assert state.skipped_events == 0
 
 
-def test_what_an_instance_is_doing_in_a_word() -> None:
+def test_instance_has_one_word_for_its_current_work() -> None:
     words = []
     state = SessionState()
     for event in story.numbered([story.started(), *story.instance(1)]):
@@ -99,7 +97,7 @@ def test_what_an_instance_is_doing_in_a_word() -> None:
 
 
 def interleaved(count: int) -> list[ev.Event]:
-    """Attempts of one instance that are all under way at once, an event of each in turn; every other one fails."""
+    """Return events of `count` parallel attempts of one instance, interleaved; odd attempts fail."""
     lanes = [
         list(story.attempt(f"softmax#1/{n}", Verdict.WRONG if n % 2 else Verdict.CORRECT))
         for n in range(1, count + 1)
@@ -108,20 +106,20 @@ def interleaved(count: int) -> list[ev.Event]:
     return story.numbered([story.started(), ev.InstanceStarted(task="starter/softmax", instance=1), *turns])
 
 
-def test_attempts_under_way_at_once_do_not_disturb_one_another() -> None:
+def test_parallel_attempts_do_not_affect_each_other() -> None:
     at_once = fold(interleaved(4)).instances["softmax#1"]
     for attempt in at_once.attempts:
         verdict = Verdict.WRONG if attempt.number % 2 else Verdict.CORRECT
         alone = fold(story.numbered(list(story.attempt(attempt.attempt, verdict))))
-        told = alone.attempt(attempt.attempt)
+        expected = alone.attempt(attempt.attempt)
         for name in ("source", "stages", "evaluation", "word"):
-            assert getattr(attempt, name) == getattr(told, name), name
-        assert [call.text for call in attempt.calls] == [call.text for call in told.calls]
+            assert getattr(attempt, name) == getattr(expected, name), name
+        assert [call.text for call in attempt.calls] == [call.text for call in expected.calls]
     assert at_once.word == "wait"
     assert at_once.best == "softmax#1/2"
 
 
-def test_an_instance_works_as_long_as_one_of_its_attempts_does() -> None:
+def test_instance_works_as_long_as_any_attempt_works() -> None:
     state = SessionState()
     for event in story.numbered(
         [
@@ -152,7 +150,7 @@ def test_an_instance_works_as_long_as_one_of_its_attempts_does() -> None:
     assert (instance.word, [attempt.word for attempt in instance.attempts]) == ("wait", ["wait", "wait"])
 
 
-def test_dirty_keys_say_what_changed() -> None:
+def test_apply_returns_the_changed_keys() -> None:
     state = SessionState()
     assert apply(state, story.started()) == {"session"}
     assert apply(state, ev.InstanceStarted(task="starter/softmax", instance=2)) == {"softmax#2"}
@@ -165,7 +163,7 @@ def test_dirty_keys_say_what_changed() -> None:
     assert state.skipped_events == 2
 
 
-def test_a_device_that_is_waited_for_is_so_until_a_stage_starts_on_it() -> None:
+def test_awaited_device_stays_awaited_until_a_stage_starts() -> None:
     state = fold([story.started(), ev.InstanceStarted(task="starter/softmax", instance=1)])
     assert apply(state, ev.DeviceAwaited(device="0", holders=("a process of ada",))) == {"device:0"}
     apply(state, ev.DeviceSampled(device="0", description="MI300X"))
@@ -175,7 +173,7 @@ def test_a_device_that_is_waited_for_is_so_until_a_stage_starts_on_it() -> None:
     assert state.devices["0"].waits_for == ()
 
 
-def test_a_quarantined_device_stays_so_until_another_engine_takes_the_session_up() -> None:
+def test_quarantine_of_a_device_ends_with_the_next_engine() -> None:
     state = fold([story.started()])
     assert apply(state, ev.DeviceQuarantined(device="0", why="no answer")) == {"device:0", "session"}
     apply(state, ev.DeviceSampled(device="0", description="MI300X"))
@@ -185,7 +183,7 @@ def test_a_quarantined_device_stays_so_until_another_engine_takes_the_session_up
     assert "0" not in state.devices
 
 
-def test_a_pause_of_the_node_is_told_once_and_ends() -> None:
+def test_pause_of_the_node_gives_one_notice_and_ends() -> None:
     state = fold([story.started()])
     for pause in (5.0, 10.0):
         apply(state, ev.NodePaused(why="GPU 0: no answer", next_probe_s=pause))
@@ -194,7 +192,7 @@ def test_a_pause_of_the_node_is_told_once_and_ends() -> None:
     assert (state.paused, state.notices[-1]) == ("", ("info", "judging goes on after 12 s"))
 
 
-def test_a_retry_voids_what_was_streamed() -> None:
+def test_retry_drops_the_streamed_text() -> None:
     pieces = list(story.call("softmax#1/1", ev.Role.GENERATOR, "words that count"))
     state = fold(pieces[:2])
     assert state.attempt("softmax#1/1").calls[0].text == "half a rep"
@@ -203,14 +201,14 @@ def test_a_retry_voids_what_was_streamed() -> None:
     assert (live.text, live.reasoning, live.live) == ("words that count", "let me think", True)
 
 
-def test_a_resume_drops_what_the_crashed_engine_left_half_done() -> None:
+def test_resume_drops_unfinished_work_of_the_crashed_engine() -> None:
     events = list(story.attempt("softmax#1/1", Verdict.WRONG))
-    place = next(place for place, event in enumerate(events) if isinstance(event, ev.StageFinished))
+    index = next(index for index, event in enumerate(events) if isinstance(event, ev.StageFinished))
     again = ev.EngineStarted(host="node", pid=2, resumed=True)
     in_call = fold([*events[:4], again])
     assert in_call.attempt("softmax#1/1").calls == []
     assert in_call.instances["softmax#1"].word == "wait"
-    judging = fold([*events[:place], again]).attempt("softmax#1/1")
+    judging = fold([*events[:index], again]).attempt("softmax#1/1")
     assert (judging.stage, judging.stages) == (None, [])
     assert [call.finished for call in judging.calls] == [True]
     assert judging.source is not None
@@ -218,7 +216,7 @@ def test_a_resume_drops_what_the_crashed_engine_left_half_done() -> None:
     assert done.attempt("softmax#1/1").stages == list(story.evaluation(Verdict.WRONG).stages)
 
 
-def test_a_failed_call_stays_and_a_person_waited_for_is_waited_for_again() -> None:
+def test_resume_keeps_failed_calls_and_the_wait_for_a_person() -> None:
     events = [
         *story.attempt("softmax#1/1", Verdict.CORRECT),
         ev.WaitingForPerson(attempt="softmax#1/1"),
@@ -237,7 +235,7 @@ def test_a_failed_call_stays_and_a_person_waited_for_is_waited_for_again() -> No
     assert state.instances["softmax#1"].word == "person"
 
 
-def test_decisions_and_their_undoing() -> None:
+def test_decision_is_applied_and_undone() -> None:
     events = [*story.attempt("softmax#1/1", Verdict.CORRECT), ev.WaitingForPerson(attempt="softmax#1/1")]
     state = fold(events)
     apply(state, ev.DecisionMade(attempt="softmax#1/1", accepted=True, why="fast", by="ada", wall=5.0))
@@ -249,7 +247,7 @@ def test_decisions_and_their_undoing() -> None:
     assert state.attempt("softmax#1/1").decision is None
 
 
-def test_what_a_person_rejected_is_not_the_best() -> None:
+def test_rejected_attempt_is_not_the_best() -> None:
     state = fold(
         [*story.attempt("softmax#1/1", Verdict.WRONG), *story.attempt("softmax#1/2", Verdict.CORRECT)]
     )
@@ -261,7 +259,7 @@ def test_what_a_person_rejected_is_not_the_best() -> None:
     assert instance.best == "softmax#1/2"
 
 
-def test_stopping_stands_until_an_engine_comes_back() -> None:
+def test_session_stays_stopped_until_the_next_engine() -> None:
     state = fold([story.started(), ev.EngineStopped(reason="asked")])
     assert state.stopped == "asked"
     apply(state, ev.DecisionMade(attempt="softmax#1/1", accepted=False))
@@ -270,31 +268,31 @@ def test_stopping_stands_until_an_engine_comes_back() -> None:
     assert state.stopped is None
 
 
-def test_of_equal_attempts_the_first_is_best_and_a_failure_can_be() -> None:
+def test_first_of_equal_attempts_is_best_even_if_it_failed() -> None:
     state = fold([*story.attempt("softmax#1/1", Verdict.WRONG), *story.attempt("softmax#1/2", Verdict.WRONG)])
     assert (state.instances["softmax#1"].best, state.instances["softmax#1"].solved) == ("softmax#1/1", False)
 
 
 @pytest.mark.parametrize("name", ["", "softmax", "softmax#1", "softmax#1/x", "softmax#9/1"])
-def test_an_attempt_that_is_not_there(name: str) -> None:
+def test_unknown_attempt_raises_key_error(name: str) -> None:
     with pytest.raises(KeyError):
         fold(WHOLE).attempt(name)
 
 
-def test_a_long_reply_is_not_copied_for_each_of_its_pieces() -> None:
+def test_long_reply_is_not_copied_for_each_piece() -> None:
     piece = ev.ReplyPiece(call="softmax#1/1/generator/1", kind="text", text="x" * 400)
     state = fold([piece])
-    asked_for = 0
+    allocated = 0
     tracemalloc.start()
     try:
         for _ in range(2000):
             before, _ = tracemalloc.get_traced_memory()
             tracemalloc.reset_peak()
             apply(state, piece)
-            asked_for += tracemalloc.get_traced_memory()[1] - before
+            allocated += tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
     reply = state.attempt("softmax#1/1").calls[0].text
     assert reply == "x" * 400 * 2001
-    # A copy for each piece would be 2000 halves of the reply.
-    assert asked_for < 10 * len(reply)
+    # With a copy for each piece, the sum would be about 1000 times the length of the reply.
+    assert allocated < 10 * len(reply)

@@ -1,4 +1,4 @@
-"""Where things lie, locks that die with their holder, and files that appear whole."""
+"""Home folder: its location, locks that end with their process, and atomic writes."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from sessions.home import (
         ({"HOME": "/home/ada"}, "/home/ada/.local/share/wavedeck"),
     ],
 )
-def test_the_home_by_the_environment(environ: dict[str, str], root: str) -> None:
+def test_environment_sets_the_home(environ: dict[str, str], root: str) -> None:
     assert home_from(environ) == Home(Path(root))
 
 
-def test_a_relative_home_does_not_move_with_the_working_folder() -> None:
+def test_relative_home_becomes_absolute() -> None:
     assert home_from({"WAVEDECK_HOME": "here"}).root == Path.cwd() / "here"
 
 
-def test_ensure_makes_a_private_home_and_may_be_repeated(tmp_path: Path) -> None:
+def test_ensure_makes_a_private_home_and_is_repeatable(tmp_path: Path) -> None:
     home = Home(tmp_path / "deep" / "home")
     home.ensure()
     home.ensure()
@@ -49,14 +49,14 @@ def test_ensure_makes_a_private_home_and_may_be_repeated(tmp_path: Path) -> None
     assert home.live_sessions() == []
 
 
-def test_a_home_that_cannot_be_written_is_one_line_with_a_remedy(tmp_path: Path) -> None:
+def test_unwritable_home_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HomeNotWritable, match=r"cannot be written \(.+\); set WAVEDECK_HOME") as caught:
         Home(tmp_path / "file" / "home").ensure()
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_whole_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "engine.json"
     write_whole(path, b"old", mode=0o600)
 
@@ -75,7 +75,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
 HOLD = "import sys; from pathlib import Path; from sessions.files import FileLock; lock = FileLock(Path(sys.argv[1])); print(lock.acquire(), flush=True); sys.stdin.read()"
 
 
-def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
+def test_lock_ends_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_locked(path)
     with subprocess.Popen(
@@ -96,21 +96,21 @@ def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
     assert not is_locked(path)
 
 
-def test_asking_never_keeps_a_lock_from_whoever_takes_it(tmp_path: Path) -> None:
+def test_lock_query_never_blocks_an_acquire(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     path.touch()
-    ask = "import sys; from pathlib import Path; from sessions.files import is_locked; print(flush=True)\nwhile True: is_locked(Path(sys.argv[1]))"
-    with subprocess.Popen([sys.executable, "-c", ask, str(path)], stdout=subprocess.PIPE) as asker:
-        assert asker.stdout is not None
-        asker.stdout.readline()
+    query = "import sys; from pathlib import Path; from sessions.files import is_locked; print(flush=True)\nwhile True: is_locked(Path(sys.argv[1]))"
+    with subprocess.Popen([sys.executable, "-c", query, str(path)], stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
         for _ in range(50):
             lock = FileLock(path)
             assert lock.acquire(wait_s=2.0)
             lock.release()
-        asker.kill()
+        reader.kill()
 
 
-def test_a_lock_on_a_file_that_was_replaced_is_none(tmp_path: Path) -> None:
+def test_lock_on_a_replaced_file_does_not_count(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     first = FileLock(path)
     assert first.acquire()
@@ -120,7 +120,7 @@ def test_a_lock_on_a_file_that_was_replaced_is_none(tmp_path: Path) -> None:
     assert is_locked(path)
 
 
-def test_engine_info_round_trip_and_what_cannot_be_read(tmp_path: Path) -> None:
+def test_engine_info_round_trips_and_unreadable_info_is_none(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.ensure()
     live = home.live("s")

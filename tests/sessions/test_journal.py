@@ -1,4 +1,4 @@
-"""The journal: what was acknowledged is there, what was not is put aside, and viewers read while it grows."""
+"""Journal: acknowledged events are durable, torn lines are set aside, and readers follow a growing file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sessions import events as ev
 from sessions.codec import BadLine, UnknownEvent
 from sessions.errors import JournalDamaged, JournalNotWritable
 from sessions.journal import Clock, JournalTail, open_journal, read_journal
-from tests.sessions.story import Ticking, started
+from tests.support.story import Ticking, started
 
 
 def note(words: str) -> ev.Notice:
@@ -33,7 +33,7 @@ def write(path: Path, *events: ev.Event) -> list[ev.Event]:
     return written
 
 
-def test_events_get_numbers_and_times_and_read_back(path: Path) -> None:
+def test_events_get_numbers_and_times(path: Path) -> None:
     written = write(path, started(), note("a"), note("b"))
     assert [event.seq for event in written] == [1, 2, 3]
     assert [event.wall for event in written] == [1.7e9 + 1, 1.7e9 + 2, 1.7e9 + 3]
@@ -41,7 +41,7 @@ def test_events_get_numbers_and_times_and_read_back(path: Path) -> None:
     assert read_journal(path).events == written
 
 
-def test_a_journal_is_taken_up_where_it_ended(path: Path) -> None:
+def test_journal_continues_after_its_last_event(path: Path) -> None:
     first = write(path, note("a"))
     opened = open_journal(path)
     assert (opened.journal.events, opened.torn) == (first, None)
@@ -49,7 +49,7 @@ def test_a_journal_is_taken_up_where_it_ended(path: Path) -> None:
     opened.writer.close()
 
 
-def test_a_torn_last_line_is_cut_and_kept_aside(path: Path) -> None:
+def test_torn_last_line_is_moved_to_its_own_file(path: Path) -> None:
     kept = write(path, note("a"))
     for number, torn in enumerate([b'{"type":"notice","se', b"\0\0\0\0"], start=1):
         with path.open("ab") as file:
@@ -62,7 +62,7 @@ def test_a_torn_last_line_is_cut_and_kept_aside(path: Path) -> None:
         assert read_journal(path).events == kept
 
 
-def test_a_bad_line_in_the_middle_is_named_and_nothing_is_changed(path: Path) -> None:
+def test_bad_line_in_the_middle_is_an_error_that_changes_nothing(path: Path) -> None:
     write(path, note("a"), note("b"), note("c"))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + b'{"type":"noti\n' + lines[2] + b"torn")
@@ -76,21 +76,21 @@ def test_a_bad_line_in_the_middle_is_named_and_nothing_is_changed(path: Path) ->
     assert [event.seq for event in journal.events] == [1, 3]
     assert isinstance(journal.skipped[0], BadLine)
     assert journal.skipped[0].line == 2
-    # What the message advises works.
+    # The fix that the message advises works.
     path.write_bytes(lines[0] + lines[2])
     opened = open_journal(path)
     assert opened.writer.append(note("d")).seq == 4
     opened.writer.close()
 
 
-def test_numbers_that_do_not_rise_are_damage(path: Path) -> None:
+def test_repeated_numbers_are_damage(path: Path) -> None:
     write(path, note("a"), note("b"))
     path.write_bytes(path.read_bytes() * 2)
     with pytest.raises(JournalDamaged, match="line 3"):
         open_journal(path)
 
 
-def test_a_newer_versions_events_are_counted_and_their_numbers_respected(path: Path) -> None:
+def test_events_of_a_newer_version_keep_their_numbers(path: Path) -> None:
     write(path, note("a"))
     with path.open("ab") as file:
         file.write(b'{"type":"agent_sang","seq":2,"wall":1.0}\n')
@@ -100,9 +100,7 @@ def test_a_newer_versions_events_are_counted_and_their_numbers_respected(path: P
     opened.writer.close()
 
 
-def test_durable_events_are_synced_before_append_returns_and_others_are_not(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_durable_events_are_synced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     real = os.fdatasync
     monkeypatch.setattr(
@@ -116,7 +114,7 @@ def test_durable_events_are_synced_before_append_returns_and_others_are_not(
     writer.close()
 
 
-def test_a_full_disk_leaves_no_half_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_no_partial_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = open_journal(path).writer
     writer.append(note("a"))
     real = os.write
@@ -137,9 +135,7 @@ def test_a_full_disk_leaves_no_half_line(path: Path, monkeypatch: pytest.MonkeyP
     assert [event.message for event in read_journal(path).events] == ["a", "c"]
 
 
-def test_after_a_refused_sync_nothing_more_is_acknowledged(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_sync_stops_all_later_events(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -153,13 +149,13 @@ def test_after_a_refused_sync_nothing_more_is_acknowledged(
     writer.close()
 
 
-def test_a_journal_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
+def test_unopenable_journal_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").mkdir()
     with pytest.raises(JournalNotWritable, match="Is a directory"):
         open_journal(tmp_path / "journal.jsonl")
 
 
-def test_a_tail_reads_what_is_new_from_any_number_on(path: Path) -> None:
+def test_tail_reads_new_events_after_any_number(path: Path) -> None:
     with JournalTail(path, after=1) as tail:
         assert tail.read_new() == []
         written = write(path, note("a"), note("b"))
@@ -171,7 +167,7 @@ def test_a_tail_reads_what_is_new_from_any_number_on(path: Path) -> None:
         assert tail.read_new() == []
 
 
-def test_a_tail_waits_for_a_torn_line_and_outlives_its_cutting(path: Path) -> None:
+def test_tail_waits_for_a_torn_line_and_survives_its_removal(path: Path) -> None:
     write(path, note("a"))
     with JournalTail(path) as tail:
         assert len(tail.read_new()) == 1
@@ -190,7 +186,7 @@ def test_a_tail_waits_for_a_torn_line_and_outlives_its_cutting(path: Path) -> No
 
 
 @given(data=st.data())
-def test_a_tail_sees_every_event_once_however_the_bytes_arrive(
+def test_tail_reads_every_event_once_in_any_chunks(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("tail")
@@ -207,7 +203,7 @@ def test_a_tail_sees_every_event_once_however_the_bytes_arrive(
     assert seen == written
 
 
-def test_a_line_longer_than_a_read(path: Path) -> None:
+def test_tail_reads_a_line_longer_than_its_buffer(path: Path) -> None:
     written = write(path, note("x" * 3_000_000), note("y"))
     with JournalTail(path) as tail:
         assert tail.read_new() == written

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: nothing that was acknowledged is lost, git stays sound, and the session goes on to its end."""
+"""kill -9 at any moment: no acknowledged event is lost, git stays valid, and the session can be finished."""
 
 from __future__ import annotations
 
@@ -16,44 +16,47 @@ from sessions import Home, Store, fold, list_sessions
 from sessions import events as ev
 from sessions.codec import tag_of
 from sessions.journal import read_journal
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support.story import SESSION, assert_sound, git
 
 ROUNDS = 40 if os.environ.get("WAVEDECK_SOAK") == "1" else 6
-"""Sessions, each killed several times."""
+"""Number of sessions; each is killed several times."""
 KILLS = 4
 LINES = 40
-"""About what a whole session acknowledges."""
+"""Approximate number of acknowledged events of a whole session."""
 
 
 def run_and_kill(home: Home, chance: random.Random | None) -> tuple[list[str], int]:
-    """Let the storyteller tell, killed after some acknowledged events and a moment more; returns what it said and how it ended."""
+    """Run the storyteller and return its printed lines and exit code.
+
+    With `chance` it is killed a moment after a random number of acknowledged events.
+    """
     command = [sys.executable, "-m", "tests.sessions.storyteller", str(home.root)]
-    said: list[str] = []
+    printed: list[str] = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as teller:
-        assert teller.stdout is not None
-        wanted = chance.randint(1, LINES) if chance else None
-        killer = threading.Timer(chance.uniform(0.0, 0.03), teller.kill) if chance else None
-        for line in teller.stdout:
+    ) as storyteller:
+        assert storyteller.stdout is not None
+        kill_after = chance.randint(1, LINES) if chance else None
+        killer = threading.Timer(chance.uniform(0.0, 0.03), storyteller.kill) if chance else None
+        for line in storyteller.stdout:
             if line.endswith("\n"):
-                said.append(line.strip())
-            if killer is not None and len(said) == wanted:
+                printed.append(line.strip())
+            if killer is not None and len(printed) == kill_after:
                 killer.start()
-        _, errors = teller.communicate()
+        _, errors = storyteller.communicate()
         if killer is not None:
             killer.cancel()
-        assert teller.returncode in (0, -9), errors
-        let_packing_end(teller.pid)
-        return said, teller.returncode
+        assert storyteller.returncode in (0, -9), errors
+        let_packing_end(storyteller.pid)
+        return printed, storyteller.returncode
 
 
 def let_packing_end(session: int) -> None:
-    """Wait for the git that packs, which outlives the killed process: beside it fsck sees objects come and go."""
-    left = [
+    """Wait for the git process that packs: it outlives the killed process and would disturb fsck."""
+    packers = [
         process for process in psutil.process_iter() if process.is_running() and sid(process.pid) == session
     ]
-    _, alive = psutil.wait_procs(left, timeout=30)
+    _, alive = psutil.wait_procs(packers, timeout=30)
     assert not alive
 
 
@@ -65,12 +68,14 @@ def sid(pid: int) -> int | None:
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_kill_at_any_moment(seed: int, home: Home, tmp_path: Path) -> None:
+def test_session_killed_at_any_moment_loses_no_acknowledged_event(
+    seed: int, home: Home, tmp_path: Path
+) -> None:
     chance = random.Random(seed)
     acknowledged: list[str] = []
     for _ in range(KILLS):
-        said, code = run_and_kill(home, chance)
-        acknowledged += said
+        printed, code = run_and_kill(home, chance)
+        acknowledged += printed
         if code == 0:
             break
         if home.store.exists():
@@ -81,8 +86,8 @@ def test_kill_at_any_moment(seed: int, home: Home, tmp_path: Path) -> None:
             (info,) = list_sessions(home)
             assert info.state in ("crashed", "finished")
     else:
-        said, code = run_and_kill(home, None)
-        acknowledged += said
+        printed, code = run_and_kill(home, None)
+        acknowledged += printed
 
     assert home.live_sessions() == []
     assert_sound(home.store)
@@ -91,33 +96,35 @@ def test_kill_at_any_moment(seed: int, home: Home, tmp_path: Path) -> None:
         events = store.session_events(SESSION)
         assert clone.session_events(SESSION) == events
     check_acknowledged(acknowledged, events)
-    asked_for = [event.call for event in events if isinstance(event, ev.CallFinished)]
+    calls = [event.call for event in events if isinstance(event, ev.CallFinished)]
     judged = [event.attempt for event in events if isinstance(event, ev.AttemptJudged)]
-    assert len(asked_for) == len(set(asked_for)) == 12
+    assert len(calls) == len(set(calls)) == 12
     assert len(judged) == len(set(judged)) == 9
-    held = [event.attempt for event in events if isinstance(event, ev.WinnerExamined)]
-    assert len(held) == len(set(held)) == 6, "an exam whose result is kept is not held again"
+    examined = [event.attempt for event in events if isinstance(event, ev.WinnerExamined)]
+    assert len(examined) == len(set(examined)) == 6, "a recorded exam is not repeated"
     state = fold(events)
     assert state.finished
     for number in (1, 2, 3):
         branch = f"{SESSION}/starter/softmax/{number}"
         subjects = git(home.store, "log", "--format=%s %H", branch).splitlines()
-        assert [line.split()[0] for line in subjects] == [f"softmax#{number}/{place}" for place in (3, 2, 1)]
+        assert [line.split()[0] for line in subjects] == [f"softmax#{number}/{index}" for index in (3, 2, 1)]
         commits = [attempt.commit for attempt in state.instances[f"softmax#{number}"].attempts]
         assert [line.split()[-1] for line in subjects] == commits[::-1]
-        for place, verdict in ((3, "wrong"), (2, "correct")):
-            exam = git(home.store, "show", f"{SESSION}/_journal:exams/starter/softmax/{number}/{place}.json")
+        for index, verdict in ((3, "wrong"), (2, "correct")):
+            exam = git(home.store, "show", f"{SESSION}/_journal:exams/starter/softmax/{number}/{index}.json")
             assert f'"verdict": "{verdict}"' in exam
     accepted = git(home.store, "log", "--format=%s", "accepted").splitlines()
     assert sorted(accepted) == [f"accept softmax#{number}/3" for number in (1, 2, 3)]
 
 
 def check_acknowledged(acknowledged: list[str], events: list[ev.AnyEvent]) -> None:
-    """Every line that was said is the event that stands in the journal."""
+    """Assert that every printed line matches the event with this number in the journal."""
     by_seq = {event.seq: event for event in events}
     for line in acknowledged:
-        seq, tag, *about = line.split()
+        seq, tag, *subject = line.split()
         event = by_seq[int(seq)]
         assert tag_of(event) == tag
-        named = getattr(event, "call", "") or getattr(event, "attempt", "") or getattr(event, "instance", "")
-        assert [str(named)] == about or (not about and not named)
+        expected = (
+            getattr(event, "call", "") or getattr(event, "attempt", "") or getattr(event, "instance", "")
+        )
+        assert [str(expected)] == subject or (not subject and not expected)

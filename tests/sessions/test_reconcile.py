@@ -1,4 +1,4 @@
-"""Whatever state a crash, a full disk or a person left: the journal is believed and git is brought in step."""
+"""Resume after damage by a crash, a full disk or a person: git is repaired from the journal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, read_journal, resume
 from sessions import events as ev
 from sessions.errors import JournalDamaged, NoSuchSession, StoreBroken
-from tests.sessions import story
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support import story
+from tests.support.story import SESSION, assert_sound, git
 
 BRANCH = f"refs/heads/{SESSION}/starter/softmax/1"
 JOURNAL_BRANCH = f"refs/heads/{SESSION}/_journal"
@@ -22,7 +22,7 @@ JOURNAL_BRANCH = f"refs/heads/{SESSION}/_journal"
 
 @pytest.fixture
 async def crashed(home: Home) -> Home:
-    """A home whose engine went without a word after the first instance: all of it is committed, nothing is closed in order."""
+    """Home of an engine that crashed after the first instance: all attempts are committed, the session is open."""
     with Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0))) as recorder:
         await story.play(recorder, story.instance(1))
         await recorder.flush()
@@ -33,7 +33,7 @@ def commits(home: Home) -> list[str | None]:
     return [attempt.commit for attempt in fold(journal_of(home, SESSION).events).attempts()]
 
 
-def test_nothing_to_do_changes_nothing(crashed: Home) -> None:
+def test_resume_of_an_undamaged_session_changes_nothing(crashed: Home) -> None:
     before = crashed.live(SESSION).journal.read_bytes()
     refs = git(crashed.store, "for-each-ref")
     resume(crashed, SESSION).close()
@@ -42,16 +42,16 @@ def test_nothing_to_do_changes_nothing(crashed: Home) -> None:
 
 
 def without_last_commit_event(home: Home) -> None:
-    """As if killed between git's ref and the event that tells of it."""
+    """State after a kill between the update of the git ref and its event."""
     journal = home.live(SESSION).journal
     lines = journal.read_bytes().splitlines(keepends=True)
-    last = max(place for place, line in enumerate(lines) if b"attempt_committed" in line)
+    last = max(index for index, line in enumerate(lines) if b"attempt_committed" in line)
     journal.write_bytes(b"".join(lines[:last]))
     git(home.store, "update-ref", "-d", JOURNAL_BRANCH)
 
 
 def branch_behind(home: Home) -> None:
-    """As if the disk lost the last move of a ref."""
+    """State after the disk lost the last update of a ref."""
     git(home.store, "update-ref", BRANCH, f"{BRANCH}~1")
 
 
@@ -71,7 +71,7 @@ def journal_branch_gone(home: Home) -> None:
     git(home.store, "update-ref", "-d", JOURNAL_BRANCH)
 
 
-def journal_branch_tells_another_story(home: Home) -> None:
+def journal_branch_has_different_events(home: Home) -> None:
     with Store.of(home) as store:
         store.extend_journal(SESSION, segments={1: b'{"type":"notice"}\n'}, files={}, wall=0.0)
 
@@ -91,15 +91,15 @@ def stale_locks(home: Home) -> None:
         branch_elsewhere,
         store_gone,
         journal_branch_gone,
-        journal_branch_tells_another_story,
+        journal_branch_has_different_events,
         stale_locks,
     ],
 )
-async def test_git_is_brought_in_step(crashed: Home, harm: Callable[[Home], None]) -> None:
+async def test_resume_repairs_git(crashed: Home, harm: Callable[[Home], None]) -> None:
     ids = commits(crashed)
     harm(crashed)
     with resume(crashed, SESSION) as recorder:
-        assert commits(crashed) == ids, "the same state gives the same commits"
+        assert commits(crashed) == ids, "equal state gives equal commits"
         assert git(crashed.store, "rev-parse", BRANCH).strip() == ids[-1]
         await story.play(recorder, [ev.EngineStarted(host="node", pid=2, resumed=True), *story.instance(2)])
         recorder.record(ev.SessionFinished())
@@ -110,7 +110,7 @@ async def test_git_is_brought_in_step(crashed: Home, harm: Callable[[Home], None
     assert None not in commits(crashed)
 
 
-async def test_a_lost_object_is_made_again(crashed: Home) -> None:
+async def test_resume_writes_a_lost_object_again(crashed: Home) -> None:
     ids = commits(crashed)
     path = crashed.store / "objects" / str(ids[-1])[:2] / str(ids[-1])[2:]
     path.unlink()
@@ -119,7 +119,7 @@ async def test_a_lost_object_is_made_again(crashed: Home) -> None:
     assert_sound(crashed.store)
 
 
-async def test_events_that_only_git_still_has_come_back(crashed: Home) -> None:
+async def test_resume_restores_events_from_git(crashed: Home) -> None:
     journal = crashed.live(SESSION).journal
     whole = journal.read_bytes()
     journal.write_bytes(whole[: len(whole) // 2])
@@ -128,7 +128,7 @@ async def test_events_that_only_git_still_has_come_back(crashed: Home) -> None:
         assert len(list(journal.parent.glob("journal.torn-*"))) == 1
 
 
-async def test_a_judged_attempt_that_was_not_committed_is(home: Home) -> None:
+async def test_resume_commits_a_judged_attempt(home: Home) -> None:
     with Recorder.begin(home, story.started()) as recorder:
         for event in story.attempt("softmax#1/1", Verdict.CORRECT):
             recorder.record(event)
@@ -138,7 +138,7 @@ async def test_a_judged_attempt_that_was_not_committed_is(home: Home) -> None:
         assert recorder.state == fold(read_journal(recorder.live.journal).events)
 
 
-async def test_a_decision_that_did_not_reach_git_does(crashed: Home) -> None:
+async def test_resume_writes_missing_decisions_to_git(crashed: Home) -> None:
     with resume(crashed, SESSION) as recorder:
         recorder.record(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="ada"))
     with resume(crashed, SESSION) as recorder:
@@ -148,7 +148,7 @@ async def test_a_decision_that_did_not_reach_git_does(crashed: Home) -> None:
         assert recorder.store.accepted() == {}
 
 
-async def test_a_torn_last_line_is_told_and_kept_with_the_session(crashed: Home) -> None:
+async def test_torn_last_line_gives_a_notice_and_is_kept(crashed: Home) -> None:
     with crashed.live(SESSION).journal.open("ab") as file:
         file.write(b'{"type":"attempt_jud')
     with resume(crashed, SESSION) as recorder:
@@ -159,7 +159,7 @@ async def test_a_torn_last_line_is_told_and_kept_with_the_session(crashed: Home)
     assert git(crashed.store, "show", f"{JOURNAL_BRANCH}:journal.torn-1") == '{"type":"attempt_jud'
 
 
-def test_a_bad_line_in_the_middle_is_refused_and_the_lock_let_go(crashed: Home) -> None:
+def test_bad_line_in_the_middle_is_refused_and_the_lock_released(crashed: Home) -> None:
     live = crashed.live(SESSION)
     lines = live.journal.read_bytes().splitlines(keepends=True)
     live.journal.write_bytes(b"".join([*lines[:4], b"garbage\n", *lines[5:]]))
@@ -169,28 +169,28 @@ def test_a_bad_line_in_the_middle_is_refused_and_the_lock_let_go(crashed: Home) 
     assert len(journal_of(crashed, SESSION).skipped) == 1
 
 
-def test_a_session_that_only_the_store_knows_goes_on(crashed: Home, tmp_path: Path) -> None:
-    """As on another node, from a clone."""
+def test_session_in_a_cloned_store_can_be_resumed(crashed: Home, tmp_path: Path) -> None:
+    """Same as a resume on another node from a clone."""
     git(tmp_path, "clone", "--quiet", "--mirror", str(crashed.store), "elsewhere")
-    other = Home(tmp_path / "other")
-    other.ensure()
-    (tmp_path / "elsewhere").rename(other.store)
-    with resume(other, SESSION) as recorder:
+    clone = Home(tmp_path / "other")
+    clone.ensure()
+    (tmp_path / "elsewhere").rename(clone.store)
+    with resume(clone, SESSION) as recorder:
         assert recorder.state == fold(journal_of(crashed, SESSION).events)
 
 
-def test_a_finished_session_whose_end_was_interrupted_is_put_away(told_home: Home) -> None:
-    live = told_home.live(SESSION)
-    with Store.of(told_home) as store:
+def test_resume_completes_the_interrupted_end_of_a_session(copied_home: Home) -> None:
+    live = copied_home.live(SESSION)
+    with Store.of(copied_home) as store:
         data = store.session_bytes(SESSION)
     live.folder.mkdir()
     live.journal.write_bytes(data)
     with pytest.raises(Exception, match="is finished"):
-        resume(told_home, SESSION)
-    assert told_home.live_sessions() == []
+        resume(copied_home, SESSION)
+    assert copied_home.live_sessions() == []
 
 
-async def test_a_store_that_gives_back_something_else_keeps_the_live_files(
+async def test_store_with_different_content_keeps_the_live_files(
     crashed: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with resume(crashed, SESSION) as recorder:
@@ -202,7 +202,7 @@ async def test_a_store_that_gives_back_something_else_keeps_the_live_files(
     assert crashed.live(SESSION).journal.exists()
 
 
-def test_a_session_that_is_nowhere(home: Home) -> None:
+def test_missing_or_empty_session_is_an_error(home: Home) -> None:
     with pytest.raises(NoSuchSession):
         resume(home, SESSION)
     assert home.live_sessions() == []

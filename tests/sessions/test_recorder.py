@@ -1,4 +1,4 @@
-"""A session recorded as an engine does it."""
+"""Recorder: state, commits, decisions and locks of a running session."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from sessions.errors import (
     SessionBusy,
     SessionExists,
 )
-from tests.sessions import story
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support import story
+from tests.support.story import SESSION, assert_sound, git
 
 
 def begin(home: Home) -> Recorder:
     return Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0)))
 
 
-async def test_the_state_is_the_fold_of_the_journal_at_every_moment(home: Home) -> None:
+async def test_state_equals_the_fold_of_the_journal(home: Home) -> None:
     with begin(home) as recorder:
         await story.play(recorder, story.after_start()[:60])
         assert recorder.state == fold(journal_of(home, SESSION).events)
         assert recorder.live.running
 
 
-async def test_a_finished_session_is_in_git_alone(finished_home: Home) -> None:
+async def test_finished_session_is_only_in_git(finished_home: Home) -> None:
     assert finished_home.live_sessions() == []
     assert list((finished_home.root / "live").iterdir()) == []
     state = fold(journal_of(finished_home, SESSION).events)
@@ -44,7 +44,7 @@ async def test_a_finished_session_is_in_git_alone(finished_home: Home) -> None:
     assert "count: 0" in git(finished_home.store, "count-objects", "-v").splitlines()
 
 
-async def test_git_has_the_session_from_its_first_attempt_on(home: Home) -> None:
+async def test_git_contains_the_session_after_its_first_attempt(home: Home) -> None:
     with begin(home) as recorder:
         for event in story.after_start():
             await story.play(recorder, [event])
@@ -54,7 +54,7 @@ async def test_git_has_the_session_from_its_first_attempt_on(home: Home) -> None
             assert store.session_events(SESSION)[0] == journal_of(home, SESSION).events[0]
 
 
-async def test_an_attempt_committed_twice_is_one_commit_and_one_event(home: Home) -> None:
+async def test_second_commit_of_an_attempt_changes_nothing(home: Home) -> None:
     with begin(home) as recorder:
         await story.play(recorder, story.attempt("softmax#1/1", Verdict.CORRECT))
         before = recorder.state.last_seq
@@ -63,15 +63,15 @@ async def test_an_attempt_committed_twice_is_one_commit_and_one_event(home: Home
         assert recorder.state.last_seq == before
 
 
-async def test_an_attempt_committed_before_its_reflection_takes_it_in_until_something_is_built_on_it(
+async def test_late_reflection_is_added_to_the_commit_until_a_child_exists(
     home: Home,
 ) -> None:
     with begin(home) as recorder:
         events = list(story.attempt("softmax#1/1", Verdict.WRONG))
-        place = next(n for n, event in enumerate(events) if isinstance(event, ev.AttemptJudged))
-        await story.play(recorder, events[: place + 1])
+        index = next(n for n, event in enumerate(events) if isinstance(event, ev.AttemptJudged))
+        await story.play(recorder, events[: index + 1])
         early = await recorder.commit_attempt("softmax#1/1")
-        await story.play(recorder, events[place + 1 :])
+        await story.play(recorder, events[index + 1 :])
         late = recorder.state.attempt("softmax#1/1").commit
         assert late not in (None, early)
         branch = f"{SESSION}/starter/softmax/1"
@@ -82,13 +82,13 @@ async def test_an_attempt_committed_before_its_reflection_takes_it_in_until_some
         assert recorder.state.attempt("softmax#1/1").commit == late
 
 
-async def test_parents_are_the_base_and_the_attempt_before(home: Home) -> None:
+async def test_commit_parents_are_the_base_and_the_previous_attempt(home: Home) -> None:
     with begin(home) as recorder:
         await story.play(recorder, story.attempt("softmax#1/1", Verdict.CORRECT))
         await story.play(recorder, story.attempt("softmax#1/2", Verdict.CORRECT))
         await story.play(recorder, story.attempt("softmax#1/3", Verdict.CORRECT, base="softmax#1/1"))
         await story.play(recorder, story.attempt("softmax#2/1", Verdict.CORRECT, base="softmax#1/3"))
-        commits = {each.attempt: each.commit for each in recorder.state.attempts()}
+        commits = {attempt.attempt: attempt.commit for attempt in recorder.state.attempts()}
         parents = {
             name: git(home.store, "log", "-1", "--format=%P", str(commit)).split()
             for name, commit in commits.items()
@@ -101,7 +101,7 @@ async def test_parents_are_the_base_and_the_attempt_before(home: Home) -> None:
         }
 
 
-async def test_many_instances_at_once(home: Home) -> None:
+async def test_parallel_instances_are_recorded_completely(home: Home) -> None:
     with begin(home) as recorder:
         async with asyncio.TaskGroup() as group:
             for number in range(1, 9):
@@ -114,7 +114,7 @@ async def test_many_instances_at_once(home: Home) -> None:
     assert_sound(home.store)
 
 
-async def test_a_cancelled_commit_is_made_up_for_at_the_end(home: Home) -> None:
+async def test_cancelled_commit_is_made_at_the_end(home: Home) -> None:
     recorder = begin(home)
     for event in story.attempt("softmax#1/1", Verdict.CORRECT):
         recorder.record(event)
@@ -130,7 +130,7 @@ async def test_a_cancelled_commit_is_made_up_for_at_the_end(home: Home) -> None:
     assert_sound(home.store)
 
 
-async def test_decisions_reach_the_branch_of_accepted_kernels(home: Home) -> None:
+async def test_decision_updates_the_branch_of_accepted_kernels(home: Home) -> None:
     with begin(home) as recorder:
         await story.play(recorder, story.instance(1))
         await recorder.decide(ev.DecisionMade(attempt="softmax#1/3", accepted=True, why="fast", by="ada"))
@@ -146,7 +146,7 @@ async def test_decisions_reach_the_branch_of_accepted_kernels(home: Home) -> Non
         assert recorder.store.accepted() == {}
 
 
-async def test_decisions_that_make_no_sense(home: Home) -> None:
+async def test_impossible_decision_is_refused(home: Home) -> None:
     with begin(home) as recorder:
         events = list(story.attempt("softmax#1/1", Verdict.CORRECT))
         await story.play(recorder, events[:-1])
@@ -159,7 +159,7 @@ async def test_decisions_that_make_no_sense(home: Home) -> None:
             await recorder.decide(ev.DecisionMade(attempt="softmax#1/7", accepted=True))
 
 
-async def test_one_recorder_a_session(home: Home) -> None:
+async def test_session_has_only_one_recorder(home: Home) -> None:
     with begin(home) as recorder:
         with pytest.raises(SessionBusy, match=SESSION):
             begin(home)
@@ -171,13 +171,13 @@ async def test_one_recorder_a_session(home: Home) -> None:
         recorder.record(ev.Notice(level="info", message="too late"))
 
 
-async def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+async def test_unwritable_home_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomeNotWritable):
         begin(Home(tmp_path / "file"))
 
 
-async def test_a_stopped_session_goes_on(home: Home) -> None:
+async def test_stopped_session_can_be_resumed_to_its_end(home: Home) -> None:
     events = story.after_start()
     with begin(home) as recorder:
         await story.play(recorder, events[:40])

@@ -1,4 +1,4 @@
-"""A finished session becomes a recording, and reads back as what was said."""
+"""Recordings: written from finished sessions, read back unchanged, and errors for damaged recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sessions import SessionState, fold, load_recording, write_recording
 from sessions import events as ev
 from sessions.errors import BadRecording
 from sessions.recording import record_sessions
-from tests.sessions import story
+from tests.support import story
 
 TASK = "starter/softmax"
 
@@ -20,7 +20,7 @@ def recorded(tmp_path: Path) -> Path:
     return write_recording(fold(story.whole()), "mine", tmp_path / "recordings")
 
 
-def test_what_was_said_reads_back(recorded: Path) -> None:
+def test_recording_reads_back_all_replies(recorded: Path) -> None:
     recording = load_recording(recorded)
     facts = recording.facts
     assert (facts.name, facts.model, facts.session) == ("mine", "recorded:starter", story.SESSION)
@@ -46,7 +46,7 @@ def test_what_was_said_reads_back(recorded: Path) -> None:
     assert recording.reply(TASK, 3, 1, ev.Role.REFLECTOR, 1) is None
 
 
-def test_a_corrective_request_is_a_reply_of_its_own(tmp_path: Path) -> None:
+def test_corrective_request_has_its_own_reply(tmp_path: Path) -> None:
     events = [
         story.started(),
         *story.call("softmax#1/1", ev.Role.GENERATOR, "no code, sorry"),
@@ -57,7 +57,7 @@ def test_a_corrective_request_is_a_reply_of_its_own(tmp_path: Path) -> None:
     assert [(reply.attempt, reply.n) for reply in recording.chains[TASK, 1]] == [(1, 1), (1, 2)]
 
 
-def test_odd_words_survive(tmp_path: Path) -> None:
+def test_unusual_characters_round_trip(tmp_path: Path) -> None:
     odd = 'a "quoted"\\ \x7f \t name \u2028 \U0001f40e'
     events = [
         story.started(model=odd),
@@ -78,7 +78,7 @@ def test_odd_words_survive(tmp_path: Path) -> None:
         (story.whole(), "mine", "already"),
     ],
 )
-def test_what_cannot_become_a_recording(
+def test_unusable_session_or_name_is_refused(
     recorded: Path, events: list[ev.Event], name: str, words: str
 ) -> None:
     before = sorted(recorded.parent.iterdir())
@@ -109,7 +109,9 @@ def test_what_cannot_become_a_recording(
         ),
     ],
 )
-def test_a_damaged_recording_is_named(recorded: Path, file: str, old: str, new: str, words: str) -> None:
+def test_damaged_recording_error_names_file_and_line(
+    recorded: Path, file: str, old: str, new: str, words: str
+) -> None:
     path = recorded / file
     text = path.read_text()
     assert old in text
@@ -118,7 +120,7 @@ def test_a_damaged_recording_is_named(recorded: Path, file: str, old: str, new: 
         load_recording(recorded)
 
 
-def test_a_folder_that_is_no_recording(tmp_path: Path) -> None:
+def test_folder_without_a_recording_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadRecording, match="does not exist"):
         load_recording(tmp_path)
 
@@ -127,7 +129,7 @@ OTHER = "20250102-040506-geak-0a1c"
 
 
 def story_of(session: str, mark: str, **changes: object) -> SessionState:
-    """A finished session of two instances whose replies hold a mark and the instance's number."""
+    """Return the state of a finished session with two instances; replies contain `mark` and the instance's number."""
     events = [story.started(session, **changes)]
     for number in (1, 2):
         name = f"softmax#{number}/1"
@@ -139,18 +141,18 @@ def story_of(session: str, mark: str, **changes: object) -> SessionState:
     return fold(story.numbered([*events, ev.SessionFinished()]))
 
 
-def test_chains_are_numbered_on_from_session_to_session(tmp_path: Path) -> None:
+def test_chains_are_numbered_across_sessions(tmp_path: Path) -> None:
     states = [story_of(story.SESSION, "first"), story_of(OTHER, "second")]
     recording = load_recording(record_sessions(states, "both", tmp_path))
-    said = [recording.reply(TASK, chain, 1, ev.Role.GENERATOR, 1) for chain in (1, 2, 3, 4)]
-    assert [each.text for each in said if each] == ["first 1", "first 2", "second 1", "second 2"]
+    replies = [recording.reply(TASK, chain, 1, ev.Role.GENERATOR, 1) for chain in (1, 2, 3, 4)]
+    assert [reply.text for reply in replies if reply] == ["first 1", "first 2", "second 1", "second 2"]
     assert recording.facts.session == f"{story.SESSION}, {OTHER}"
 
 
 @pytest.mark.parametrize(
     ("changes", "words"), [({"model": "openai:other"}, "another model"), ({"templates": {}}, "other prompts")]
 )
-def test_sessions_of_one_recording_have_one_model_and_one_set_of_prompts(
+def test_sessions_of_a_recording_must_share_model_and_prompts(
     tmp_path: Path, changes: dict[str, object], words: str
 ) -> None:
     states = [story_of(story.SESSION, "first"), story_of(OTHER, "second", **changes)]
@@ -159,7 +161,7 @@ def test_sessions_of_one_recording_have_one_model_and_one_set_of_prompts(
     assert not (tmp_path / "both").exists()
 
 
-def test_one_session_that_is_not_finished_spoils_it_all(tmp_path: Path) -> None:
+def test_unfinished_session_prevents_the_recording(tmp_path: Path) -> None:
     running = fold(story.whole()[:-1])
     with pytest.raises(BadRecording, match="only a finished session"):
         record_sessions([story_of(OTHER, "whole"), running], "both", tmp_path)

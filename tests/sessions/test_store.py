@@ -1,4 +1,4 @@
-"""The store as its readers see it: this program, plain git, and a clone."""
+"""Store: read by this program, by plain git and from a clone; parallel writers; accepted kernels."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness import Verdict
 from sessions import Home, Store, fold
 from sessions.errors import NoSuchAttempt, NoSuchSession, StoreBroken
 from sessions.store import AcceptedKernel
-from tests.sessions import story
-from tests.sessions.story import SESSION, assert_sound, git
+from tests.support import story
+from tests.support.story import SESSION, assert_sound, git
 
 BRANCH = f"{SESSION}/starter/softmax/1"
 
 
-def test_one_commit_an_attempt_readable_by_plain_git(finished_home: Home) -> None:
+def test_attempt_is_one_commit_with_trailers(finished_home: Home) -> None:
     store = finished_home.store
     assert_sound(store)
     subjects = git(store, "log", "--format=%s", "--first-parent", BRANCH).splitlines()
@@ -43,7 +43,7 @@ def test_one_commit_an_attempt_readable_by_plain_git(finished_home: Home) -> Non
     )
 
 
-def test_the_tree_of_an_attempt(finished_home: Home) -> None:
+def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
     names = git(finished_home.store, "ls-tree", "--name-only", BRANCH).split()
     assert names == [
         "attempt.json",
@@ -89,7 +89,7 @@ def test_the_tree_of_an_attempt(finished_home: Home) -> None:
     assert all(piece["mono"] > 0 for piece in pieces)
 
 
-def test_a_clone_replays_the_session_identically(finished_home: Home, tmp_path: Path) -> None:
+def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:
     with Store.of(finished_home) as store:
         original = store.session_events(SESSION)
         assert store.sessions() == [SESSION]
@@ -105,7 +105,7 @@ def test_a_clone_replays_the_session_identically(finished_home: Home, tmp_path: 
             assert clone.evaluation(commit).verdict is Verdict.CORRECT
 
 
-def test_the_journal_can_be_put_together_with_plain_git(finished_home: Home) -> None:
+def test_journal_can_be_assembled_with_plain_git(finished_home: Home) -> None:
     branch = f"{SESSION}/_journal"
     names = git(finished_home.store, "ls-tree", "--name-only", f"{branch}:journal").split()
     assert names[0] == "00000001.jsonl"
@@ -123,7 +123,7 @@ def test_the_journal_can_be_put_together_with_plain_git(finished_home: Home) -> 
     assert not {"seq", "mono", "type"} & set(description)
 
 
-def test_a_git_dir_of_the_persons_own_leads_nowhere_else(
+def test_git_dir_of_the_environment_is_ignored(
     finished_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "--quiet", "other")
@@ -133,7 +133,7 @@ def test_a_git_dir_of_the_persons_own_leads_nowhere_else(
         assert store.session_events(SESSION)
 
 
-def test_what_is_not_there_is_named(finished_home: Home, tmp_path: Path) -> None:
+def test_missing_session_attempt_or_object_is_named(finished_home: Home, tmp_path: Path) -> None:
     with Store.read_only(finished_home.store) as store:
         with pytest.raises(NoSuchSession, match="nothing"):
             store.session_events("nothing")
@@ -148,7 +148,7 @@ def test_what_is_not_there_is_named(finished_home: Home, tmp_path: Path) -> None
         Store.read_only(tmp_path / "plain")
 
 
-def test_the_same_commit_twice_is_one(home: Home) -> None:
+def test_equal_commits_are_one_commit(home: Home) -> None:
     home.ensure()
     with Store.of(home) as store:
         ids = {
@@ -161,16 +161,16 @@ def test_the_same_commit_twice_is_one(home: Home) -> None:
     assert_sound(home.store)
 
 
-def test_writers_of_two_engines_and_a_packing_lose_nothing(home: Home) -> None:
+def test_parallel_writers_and_packing_lose_no_commit(home: Home) -> None:
     home.ensure()
 
     def write(name: str) -> None:
         with Store.of(home) as store:
-            last: list[str] = []
+            parents: list[str] = []
             for number in range(12):
                 files = {"kernel.py": f"{name} {number}".encode()}
-                last = [
-                    store.commit(f"{name}/1", files, parents=last, message=f"{name} {number}", wall=number)
+                parents = [
+                    store.commit(f"{name}/1", files, parents=parents, message=f"{name} {number}", wall=number)
                 ]
                 if number % 4 == 3:
                     store.repository.pack()
@@ -185,7 +185,7 @@ def test_writers_of_two_engines_and_a_packing_lose_nothing(home: Home) -> None:
         assert git(home.store, "rev-list", "--count", f"{name}/1").strip() == "12"
 
 
-def test_a_stale_lock_of_a_killed_git_is_cleared(home: Home) -> None:
+def test_stale_lock_of_a_killed_git_is_removed(home: Home) -> None:
     home.ensure()
     with Store.of(home) as store:
         first = store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)
@@ -207,23 +207,23 @@ def kernel(attempt: str, wall: float, session: str = SESSION) -> AcceptedKernel:
     )
 
 
-def test_accepted_kernels_and_what_stands_after_one_is_withdrawn(home: Home) -> None:
+def test_withdrawal_restores_the_previous_accepted_kernel(home: Home) -> None:
     home.ensure()
     task = "starter/softmax"
     with Store.of(home) as store:
 
-        def standing() -> str:
+        def accepted_source() -> str:
             return git(home.store, "show", f"accepted:{task}/kernel.py")
 
         store.accept(task, b"one", kernel("softmax#1/1", 1.0))
         store.accept("starter/flip", b"flip", kernel("flip#1/1", 2.0))
         store.accept(task, b"two", kernel("softmax#1/2", 3.0))
-        assert standing() == "two"
+        assert accepted_source() == "two"
         store.accept(task, b"one", kernel("softmax#1/1", 1.0))
-        assert standing() == "two", "a decision that is known already must not come first again"
+        assert accepted_source() == "two", "a repeated decision must not become the newest"
         store.withdraw(task, kernel("softmax#2/9", 4.0))
         store.withdraw(task, kernel("softmax#1/2", 5.0))
-        assert standing() == "one"
+        assert accepted_source() == "one"
         assert store.accepted()[task] == kernel("softmax#1/1", 1.0)
         store.withdraw(task, kernel("softmax#1/1", 6.0))
         assert set(store.accepted()) == {"starter/flip"}

@@ -1,4 +1,4 @@
-"""Every command that docs/store.md gives works on a real store and finds something."""
+"""Every command of docs/store.md works on a real store and prints a result."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import subprocess
 from pathlib import Path
 
 from sessions import Home, decide
-from tests.sessions.story import SESSION
+from tests.support.story import SESSION
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
 
-def test_the_commands_of_the_page(told_home: Home) -> None:
-    decide(told_home, SESSION, "softmax#2/3", accepted=True, why="fast", by="ada")
+def test_commands_of_the_store_page_work(copied_home: Home) -> None:
+    decide(copied_home, SESSION, "softmax#2/3", accepted=True, why="fast", by="ada")
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][2:]
     commands = [command for row in rows for command in re.findall(r"`([^`]+)`", row)]
     assert len(commands) > 10
-    # A failed attempt has a trace, a correct one has none: the newest is looked at one step back.
+    # Only failed attempts have a trace, so commands on `trace.txt` use the failed attempt two commits back.
     names = f"S={SESSION}; B=$S/starter/softmax/2"
     for command in commands:
         at = f"{names}~2; " if "trace.txt" in command else f"{names}; "
         done = subprocess.run(
-            ["bash", "-euc", at + command], cwd=told_home.store, capture_output=True, text=True, check=False
+            ["bash", "-euc", at + command], cwd=copied_home.store, capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stderr) == (0, ""), command
         assert done.stdout.strip(), command

@@ -1,4 +1,4 @@
-"""A small right task folder for tests to break."""
+"""Writes small valid task folders; tests replace single files with faulty text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def write_folder(
     cost: str = COST,
     baseline: str = BASELINE,
 ) -> Path:
-    """A task folder; its files are right unless given."""
+    """Write a task folder and return its path; files that are not given are valid."""
     folder = parent / name
     folder.mkdir(parents=True)
     for file, text in {
@@ -87,12 +87,12 @@ def write_folder(
 
 
 def write_task(parent: Path, *, cost: str = COST) -> Task:
-    """A task read from a folder that is right but for the given files."""
+    """Write a task folder with this cost model and read the task."""
     return read_task(write_folder(parent, cost=cost), suite="mine")
 
 
 def write_documented_task(parent: Path) -> Task:
-    """The task that `docs/tasks.md` shows as its example."""
+    """Write and read the example task of `docs/tasks.md`."""
     page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
     files = dict(re.findall(r"^`([a-z.]+)`:\n\n```[a-z]+\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
     folder = write_folder(

@@ -1,6 +1,6 @@
-"""Runs starter baselines and variants in Triton's interpreter and prints what came out, as one JSON document.
+"""Runs starter baselines and variants in Triton's interpreter and prints one JSON report.
 
-A program of its own, because the interpreter has to be chosen before triton is imported.
+A separate program, because the interpreter must be selected before the import of triton.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def as_tuple(outputs: torch.Tensor | Outputs) -> Outputs:
     return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
-def drawn(problem: ModuleType, task: Task, case: Case, seed: int) -> dict[str, Any]:
+def draw_inputs(problem: ModuleType, task: Task, case: Case, seed: int) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(seed)
     inputs: dict[str, Any] = problem.make_inputs(case.cpu, getattr(torch, case.dtype), generator)
     if case.distribution is Distribution.OUTLIER:
@@ -54,16 +54,16 @@ def drawn(problem: ModuleType, task: Task, case: Case, seed: int) -> dict[str, A
 
 
 def excess(task: Task, case: Case, expected: Outputs, got: Outputs) -> float:
-    """Share of the tolerance used by the worst element (or metric); above 1 is wrong."""
+    """Return the share of the tolerance that the worst element (or metric) uses; above 1 is wrong."""
     worst = 0.0
     assert len(expected) == len(task.outputs)
     if len(got) != len(expected):
         return float("inf")
-    for output, wanted, found in zip(task.outputs, expected, got, strict=True):
+    for output, reference, answer in zip(task.outputs, expected, got, strict=True):
         dtype = getattr(torch, case.dtype if output.dtype == "input" else output.dtype)
-        if found.shape != wanted.shape or found.dtype != dtype or not torch.isfinite(found).all():
+        if answer.shape != reference.shape or answer.dtype != dtype or not torch.isfinite(answer).all():
             return float("inf")
-        truth, value = wanted.double(), found.double()
+        truth, value = reference.double(), answer.double()
         error = (value - truth).abs()
         if task.quantization is not None:
             limits = task.quantization
@@ -82,21 +82,24 @@ def excess(task: Task, case: Case, expected: Outputs, got: Outputs) -> float:
 
 
 def degenerate(inputs: dict[str, Any], expected: Outputs, got: Outputs) -> Iterator[tuple[str, Outputs]]:
-    """Answers that need no kernel, in the dtypes of the right one."""
-    yield "zeros", tuple(torch.zeros_like(one) for one in got)
-    yield "ones", tuple(torch.ones_like(one) for one in got)
-    means = [one.double().mean() for one in expected]
-    yield "mean", tuple(torch.full_like(one, float(mean)) for one, mean in zip(got, means, strict=True))
-    if all(one.dim() > 1 for one in got):
-        rows = [one.double().mean(dim=-1, keepdim=True) for one in expected]
-        yield "row means", tuple(row.expand_as(one).to(one.dtype) for one, row in zip(got, rows, strict=True))
+    """Yield answers that need no kernel, in the dtypes of the correct answer."""
+    yield "zeros", tuple(torch.zeros_like(output) for output in got)
+    yield "ones", tuple(torch.ones_like(output) for output in got)
+    means = [output.double().mean() for output in expected]
+    yield "mean", tuple(torch.full_like(output, float(mean)) for output, mean in zip(got, means, strict=True))
+    if all(output.dim() > 1 for output in got):
+        rows = [output.double().mean(dim=-1, keepdim=True) for output in expected]
+        yield (
+            "row means",
+            tuple(row.expand_as(output).to(output.dtype) for output, row in zip(got, rows, strict=True)),
+        )
     for name, value in inputs.items():
-        if all(value.shape == one.shape for one in got):
-            yield f"copy of {name}", tuple(value.to(one.dtype) for one in got)
+        if all(value.shape == output.shape for output in got):
+            yield f"copy of {name}", tuple(value.to(output.dtype) for output in got)
 
 
 def baseline_report(task: Task) -> dict[str, Any]:
-    """By case: share of the tolerance used by seed, and the share used by degenerate answers."""
+    """Return, by case, the used shares of the tolerance per seed, for the baseline and for degenerate answers."""
     problem = load(task.folder / "problem.py")
     solve = getattr(load(task.folder / "baseline.py"), task.entry_points[0].name)
     report: dict[str, Any] = {}
@@ -104,11 +107,11 @@ def baseline_report(task: Task) -> dict[str, Any]:
         shares, degenerates = [], {}
         unchanged = True
         for seed in BASELINE_SEEDS:
-            inputs = drawn(problem, task, case, seed)
-            kept = {name: value.clone() for name, value in inputs.items()}
+            inputs = draw_inputs(problem, task, case, seed)
+            copies = {name: value.clone() for name, value in inputs.items()}
             expected = as_tuple(problem.oracle(**inputs))
             got = as_tuple(solve(**inputs))
-            unchanged = unchanged and all(torch.equal(kept[name], inputs[name]) for name in kept)
+            unchanged = unchanged and all(torch.equal(copies[name], inputs[name]) for name in copies)
             shares.append(excess(task, case, expected, got))
             for name, answer in degenerate(inputs, expected, got):
                 degenerates.setdefault(name, []).append(excess(task, case, expected, answer))
@@ -121,15 +124,15 @@ def baseline_report(task: Task) -> dict[str, Any]:
 
 
 def variant_report(task: Task, variant: Variant, folder: Path) -> dict[str, list[float]]:
-    """By case: share of the tolerance used by seed."""
+    """Return, by case, the used share of the tolerance per seed."""
     problem = load(task.folder / "problem.py")
     file = folder / f"{abs(hash(variant.id))}.py"
     file.write_text(variant.source(baseline_source(task)))
     solve: Callable[..., Any] = getattr(load(file), task.entry_points[0].name)
     report: dict[str, list[float]] = {}
     for case in task.cases:
-        for seed in range(1 if variant.told_by is None else 2):
-            inputs = drawn(problem, task, case, seed)
+        for seed in range(1 if variant.required_in is None else 2):
+            inputs = draw_inputs(problem, task, case, seed)
             expected = as_tuple(problem.oracle(**inputs))
             with np.errstate(all="ignore"):
                 got = as_tuple(solve(**inputs))
@@ -138,7 +141,7 @@ def variant_report(task: Task, variant: Variant, folder: Path) -> dict[str, list
 
 
 def shapes_report(task: Task) -> dict[str, Any]:
-    """By case: names, shapes and dtypes of the inputs at the `gpu` sizes, without the memory for them."""
+    """Return, by case, names, shapes and dtypes of the inputs at `gpu` sizes; allocates no memory."""
     problem = load(task.folder / "problem.py")
     report = {}
     for case in task.cases:
@@ -153,9 +156,9 @@ def shapes_report(task: Task) -> dict[str, Any]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    # The judge's interpreter: some pairs of triton and numpy cannot interpret `tl.dot` without its corrections.
+    # The judge's corrections: without them some versions of triton and numpy cannot interpret `tl.dot`.
     interpreter.prepare(target("gfx942"))
-    # Fresh memory is filled with NaN, so that what a kernel leaves out never holds the last answer by luck.
+    # New memory is filled with NaN: elements that a kernel does not write then never hold an old correct answer.
     torch.use_deterministic_algorithms(mode=True)
     tasks = {task.name: task for task in load_suite("starter")}
     with tempfile.TemporaryDirectory() as folder:
@@ -163,7 +166,9 @@ def main() -> None:
             "baseline": {name: baseline_report(task) for name, task in tasks.items()},
             "documented": baseline_report(write_documented_task(Path(folder))),
             "shapes": {name: shapes_report(task) for name, task in tasks.items()},
-            "variants": {one.id: variant_report(tasks[one.task], one, Path(folder)) for one in WRONG},
+            "variants": {
+                variant.id: variant_report(tasks[variant.task], variant, Path(folder)) for variant in WRONG
+            },
         }
     json.dump(report, sys.stdout)
 

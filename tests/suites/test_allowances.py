@@ -1,4 +1,4 @@
-"""What a task says it allows: read, and held against its own cases and words."""
+"""Allowances and axes of tasks: read from task.toml, and checked against cases and instruction."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from suites.folder import read_task
 from tests.suites.folders import TASK, write_folder
 
 AXES = "\n[axes]\nn = { min = 4, multiple_of = 4 }\n"
-SAID = "Write `double(x)`."
+INSTRUCTION = "Write `double(x)`."
 
 
 def read(parent: Path, text: str) -> None:
     read_task(write_folder(parent, task=text), suite="mine")
 
 
-def test_what_is_said_is_read_and_what_is_not_is_offsets_alone(tmp_path: Path) -> None:
-    silent = read_task(write_folder(tmp_path / "silent"), suite="mine")
-    assert (silent.allows, silent.axes) == ((Allowance.OFFSET,), {})
-    told = TASK.replace(SAID, f"{SAID} `x` may be non-contiguous and at any alignment.")
-    told = told.replace(
+def test_default_allowance_is_offset_and_stated_allowances_are_read(tmp_path: Path) -> None:
+    default = read_task(write_folder(tmp_path / "silent"), suite="mine")
+    assert (default.allows, default.axes) == ((Allowance.OFFSET,), {})
+    text = TASK.replace(INSTRUCTION, f"{INSTRUCTION} `x` may be non-contiguous and at any alignment.")
+    text = text.replace(
         "[[entry",
         'allows = ["non-contiguous", "unaligned", "special-values", "degenerate-rows"]\n\n[[entry',
         1,
     )
-    task = read_task(write_folder(tmp_path / "told", task=told + AXES), suite="mine")
+    task = read_task(write_folder(tmp_path / "allowing", task=text + AXES), suite="mine")
     assert set(task.allows) == set(Allowance) - {Allowance.OFFSET}
     assert task.axes == {"n": Axis(min=4, multiple_of=4)}
 
@@ -44,12 +44,12 @@ def test_what_is_said_is_read_and_what_is_not_is_offsets_alone(tmp_path: Path) -
         (TASK + "[axes]\nn = { multiple_of = 3 }\n", "axes.n", "does not hold for case plain, which has size 100"),
         (TASK + "[axes]\nn = { min = 101 }\n", "axes.n", "does not hold for case plain"),
         (TASK + "[axes]\nn = { minimum = 1 }\n", "axes[...].minimum", "unknown key"),
-        (TASK.replace(SAID, f"{SAID} `n` is any positive number.") + "[axes]\nn = { min = 0 }\n", "axes.n.min", "promises"),
+        (TASK.replace(INSTRUCTION, f"{INSTRUCTION} `n` is any positive number.") + "[axes]\nn = { min = 0 }\n", "axes.n.min", "promises"),
         (TASK.replace("gpu = { n = 1000000 }", "gpu = { n = 1000000 }\nexam = true"), "cases", "all for the exam"),
     ],
     ids=lambda value: value if len(value) < 40 else "",
 )  # fmt: skip
-def test_what_contradicts_the_tasks_own_words_is_told(
+def test_allowance_that_contradicts_the_task_is_an_error(
     tmp_path: Path, text: str, key: str, complaint: str
 ) -> None:
     with pytest.raises(BadTask) as caught:
@@ -59,8 +59,8 @@ def test_what_contradicts_the_tasks_own_words_is_told(
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
-def test_a_starter_task_allows_what_its_instruction_promises(task: Task) -> None:
-    """Inputs are contiguous and no size is 0 by every instruction, so no hidden case may be otherwise."""
+def test_starter_task_allows_only_what_its_instruction_permits(task: Task) -> None:
+    """Every instruction promises contiguous inputs and positive sizes, so hidden cases must keep both promises."""
     assert "contiguous" in task.instruction
     assert "any positive numbers" in task.instruction or "any positive number:" in task.instruction
     assert not {Allowance.NON_CONTIGUOUS, Allowance.UNALIGNED} & set(task.allows)

@@ -1,4 +1,4 @@
-"""Cost models against figures worked out by hand, and what a bad `cost.py` is told."""
+"""Cost models: results against hand-computed figures, and errors of a faulty `cost.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ from tests.suites.folders import write_task
         ("matmul_w8a8", {"m": 2, "n": 3, "k": 5}, "float16", Cost(60, 10 * 2 + 15 + 3 * 4 + 6 * 2, "int8")),
     ],
 )
-def test_cost_is_what_a_person_counts(task: str, sizes: dict[str, int], dtype: str, expected: Cost) -> None:
+def test_cost_matches_hand_computed_figures(
+    task: str, sizes: dict[str, int], dtype: str, expected: Cost
+) -> None:
     assert task_cost(load_task(task), sizes, dtype) == expected
 
 
@@ -56,7 +58,7 @@ def test_cost_is_what_a_person_counts(task: str, sizes: dict[str, int], dtype: s
         ),
     ],
 )
-def test_a_bad_cost_model_is_one_line_that_names_the_file(
+def test_faulty_cost_model_is_a_one_line_error_with_the_file(
     tmp_path: Path, source: str, complaint: str
 ) -> None:
     task = write_task(tmp_path, cost=source)
@@ -68,14 +70,14 @@ def test_a_bad_cost_model_is_one_line_that_names_the_file(
     assert "\n" not in message
 
 
-def test_running_a_cost_model_leaves_nothing_in_the_author_s_folder(tmp_path: Path) -> None:
+def test_cost_model_leaves_no_files_in_the_task_folder(tmp_path: Path) -> None:
     task = write_task(tmp_path)
     before = sorted(task.folder.rglob("*"))
     assert task_cost(task, {"n": 4}, "float32") == Cost(4, 32)
     assert sorted(task.folder.rglob("*")) == before
 
 
-def test_an_unknown_dtype_has_no_size() -> None:
+def test_unknown_dtype_has_no_size() -> None:
     assert item_bytes("bfloat16") == 2
     with pytest.raises(ValueError, match="'half' is no dtype"):
         item_bytes("half")

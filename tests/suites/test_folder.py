@@ -1,4 +1,4 @@
-"""Reading task folders: what a right one gives, and the line that each mistake gets."""
+"""Task folders: a valid folder gives a task; each mistake gives a one-line error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suites.signature import parse_signature
 from tests.suites.folders import TASK, write_folder
 
 
-def test_a_right_folder_is_read_and_placed(tmp_path: Path) -> None:
+def test_valid_folder_is_read(tmp_path: Path) -> None:
     folder = write_folder(tmp_path)
     task = read_task(folder, suite="mine")
     assert (task.id, task.short_id, task.folder) == ("mine/double", "mine/double", folder.resolve())
@@ -22,7 +22,7 @@ def test_a_right_folder_is_read_and_placed(tmp_path: Path) -> None:
     assert [case.distribution for case in task.cases] == [Distribution.STANDARD, Distribution.OUTLIER]
 
 
-def test_reading_runs_none_of_the_folder_s_python(tmp_path: Path) -> None:
+def test_read_task_runs_no_python_of_the_folder(tmp_path: Path) -> None:
     folder = write_folder(
         tmp_path, problem="raise SystemExit", cost="raise SystemExit", baseline="raise SystemExit"
     )
@@ -70,7 +70,7 @@ def test_reading_runs_none_of_the_folder_s_python(tmp_path: Path) -> None:
         ("[tolerances]", "[quantization]\ncosine_min = 0.9\nrelative_l1_max = 0.1\nrmse_max = nan\n[tolerances]", "quantization.rmse_max", "must be from 0"),
     ],
 )  # fmt: skip
-def test_a_mistake_gets_one_line_with_file_key_and_problem(
+def test_mistake_is_one_line_with_file_key_and_problem(
     tmp_path: Path, old: str, new: str, key: str, complaint: str
 ) -> None:
     assert TASK.count(old) == 1 or old.startswith('dtype = "float32"'), old
@@ -85,7 +85,7 @@ def test_a_mistake_gets_one_line_with_file_key_and_problem(
 
 
 @pytest.mark.parametrize("file", ["task.toml", "problem.py", "cost.py", "baseline.py"])
-def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
+def test_missing_file_is_named(tmp_path: Path, file: str) -> None:
     folder = write_folder(tmp_path)
     (folder / file).unlink()
     with pytest.raises(BadTask, match="is missing; a task folder has") as caught:
@@ -93,13 +93,13 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
     assert caught.value.file == folder / file
 
 
-def test_an_empty_list_of_cases_is_no_task(tmp_path: Path) -> None:
+def test_task_without_cases_is_an_error(tmp_path: Path) -> None:
     text = TASK[: TASK.index("[[cases]]")].replace("schema = 1", "schema = 1\ncases = []")
     with pytest.raises(BadTask, match="at least one case"):
         read_task(write_folder(tmp_path, task=text), suite="mine")
 
 
-def test_a_quantization_task_needs_no_tolerances(tmp_path: Path) -> None:
+def test_quantization_task_needs_no_tolerances(tmp_path: Path) -> None:
     text = TASK.replace(
         "[tolerances]\nfloat32 = { rtol = 1e-6, atol = 0.0 }",
         "[quantization]\ncosine_min = 0.9\nrelative_l1_max = 0.1\nrmse_max = 0.1",
@@ -109,7 +109,7 @@ def test_a_quantization_task_needs_no_tolerances(tmp_path: Path) -> None:
     assert task.quantization.rmse_max == 0.1
 
 
-def test_a_signature_gives_its_parameters_in_order() -> None:
+def test_signature_gives_its_parameters_in_order() -> None:
     signature = parse_signature("layer_norm(x, weight, bias, eps=1e-5)")
     assert signature.name == "layer_norm"
     assert signature.parameters == ("x", "weight", "bias", "eps")
@@ -132,7 +132,7 @@ def test_a_signature_gives_its_parameters_in_order() -> None:
         "f(x, x)",
     ],
 )
-def test_what_is_no_signature_is_refused(text: str) -> None:
+def test_invalid_signature_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"signature|plain"):
         parse_signature(text)
 

@@ -1,4 +1,4 @@
-"""Finding suites and tasks by name, and adding one's own."""
+"""Registry of suites: search by name, user suites, and the check of a suite."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def registry(tmp_path: Path) -> Path:
     return tmp_path / "home" / "suites.toml"
 
 
-def test_a_bare_name_is_a_starter_task() -> None:
+def test_bare_name_is_a_starter_task() -> None:
     task = load_task("softmax")
     assert task == load_task("starter/softmax")
     assert (task.id, task.short_id) == ("starter/softmax", "softmax")
 
 
-def test_a_suite_comes_easiest_first() -> None:
+def test_suite_is_sorted_by_difficulty() -> None:
     tasks = load_suite("starter")
     assert [task.difficulty for task in tasks] == sorted(task.difficulty for task in tasks)
 
@@ -48,7 +48,7 @@ def test_a_suite_comes_easiest_first() -> None:
         ("mine/doubel", "mine/double"),
     ],
 )
-def test_an_unknown_task_is_told_with_the_nearest_right_name(
+def test_unknown_task_error_names_the_nearest_task(
     tmp_path: Path, registry: Path, name: str, near: str
 ) -> None:
     add_suite("mine", write_folder(tmp_path / "mine").parent, registry)
@@ -62,17 +62,17 @@ def test_an_unknown_task_is_told_with_the_nearest_right_name(
 @pytest.mark.parametrize(
     "name", ["", "/", "starter/", "../starter/softmax", "starter/../starter/softmax", "starter/softmax/"]
 )
-def test_a_name_that_is_none_finds_nothing(name: str) -> None:
+def test_invalid_task_name_is_unknown(name: str) -> None:
     with pytest.raises(UnknownTask):
         load_task(name)
 
 
-def test_an_unknown_suite_is_told_with_the_nearest_right_name() -> None:
+def test_unknown_suite_error_names_the_nearest_suite() -> None:
     with pytest.raises(UnknownSuite, match=r"no suite is called 'startr' \(did you mean 'starter'\?\)"):
         load_suite("startr")
 
 
-def test_an_added_suite_is_found_by_its_name(tmp_path: Path, registry: Path) -> None:
+def test_added_suite_is_found_by_its_name(tmp_path: Path, registry: Path) -> None:
     folder = write_folder(tmp_path / "my suite").parent
     add_suite("mine", folder, registry)
     assert suite_names(registry=registry) == ("starter", "mine")
@@ -82,7 +82,7 @@ def test_an_added_suite_is_found_by_its_name(tmp_path: Path, registry: Path) -> 
     assert suite_names() == ("starter",)
 
 
-def test_adding_again_changes_nothing_and_another_folder_is_refused(tmp_path: Path, registry: Path) -> None:
+def test_second_add_changes_nothing_and_a_different_folder_is_refused(tmp_path: Path, registry: Path) -> None:
     first = write_folder(tmp_path / "first").parent
     second = write_folder(tmp_path / "second").parent
     add_suite("mine", first, registry)
@@ -92,10 +92,10 @@ def test_adding_again_changes_nothing_and_another_folder_is_refused(tmp_path: Pa
     with pytest.raises(BadSuite, match="suite 'mine' is already"):
         add_suite("mine", second, registry)
     assert registry.read_bytes() == before
-    assert [one.name for one in registry.parent.iterdir()] == ["suites.toml"]
+    assert [path.name for path in registry.parent.iterdir()] == ["suites.toml"]
 
 
-def test_a_relative_folder_is_kept_absolute(
+def test_relative_folder_is_stored_as_absolute(
     tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_folder(tmp_path / "mine")
@@ -106,20 +106,20 @@ def test_a_relative_folder_is_kept_absolute(
 
 
 @pytest.mark.parametrize("name", ["starter", "Mine", "a/b", "", "a b", "-a", "a..b"])
-def test_a_suite_s_name_has_to_fit_refs_and_paths(tmp_path: Path, registry: Path, name: str) -> None:
+def test_suite_name_must_fit_refs_and_paths(tmp_path: Path, registry: Path, name: str) -> None:
     with pytest.raises(BadSuite, match=r"built in|is no name"):
         add_suite(name, write_folder(tmp_path / "mine").parent, registry)
     assert not registry.exists()
 
 
-def test_a_folder_without_tasks_is_no_suite(tmp_path: Path, registry: Path) -> None:
+def test_folder_without_tasks_is_no_suite(tmp_path: Path, registry: Path) -> None:
     with pytest.raises(BadSuite, match="is no folder"):
         add_suite("mine", tmp_path / "gone", registry)
     with pytest.raises(BadSuite, match="holds no task"):
         add_suite("mine", tmp_path, registry)
 
 
-def test_a_suite_whose_folder_is_gone_names_the_remedy(tmp_path: Path, registry: Path) -> None:
+def test_suite_with_a_missing_folder_names_the_fix(tmp_path: Path, registry: Path) -> None:
     folder = write_folder(tmp_path / "mine")
     add_suite("mine", folder.parent, registry)
     folder.parent.rename(tmp_path / "moved")
@@ -139,7 +139,7 @@ def test_a_suite_whose_folder_is_gone_names_the_remedy(tmp_path: Path, registry:
         "[suites]\n'a b' = '/x'\n",
     ],
 )
-def test_a_broken_registry_is_one_line(registry: Path, text: str) -> None:
+def test_broken_registry_is_a_one_line_error(registry: Path, text: str) -> None:
     registry.parent.mkdir(parents=True)
     registry.write_text(text)
     with pytest.raises(BadSuite) as caught:
@@ -148,14 +148,16 @@ def test_a_broken_registry_is_one_line(registry: Path, text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_registry_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_unwritable_registry_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file where a folder should be")
     with pytest.raises(BadSuite, match=r"cannot be (read|written)"):
         add_suite("mine", write_folder(tmp_path / "mine").parent, tmp_path / "home" / "suites.toml")
 
 
 @given(st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1, max_size=40))
-def test_any_folder_s_name_survives_the_registry(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+def test_any_folder_name_round_trips_through_the_registry(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
     parent = tmp_path_factory.mktemp("any")
     if name in {".", ".."} or len(name.encode()) > 200:
         return
@@ -164,14 +166,14 @@ def test_any_folder_s_name_survives_the_registry(tmp_path_factory: pytest.TempPa
     assert load_task("mine/double", registry=parent / "suites.toml").folder == folder / "double"
 
 
-def test_a_path_that_is_not_utf_8_is_refused_and_nothing_is_left(tmp_path: Path, registry: Path) -> None:
+def test_path_that_is_not_utf_8_is_refused_without_files(tmp_path: Path, registry: Path) -> None:
     folder = write_folder(tmp_path / "bad\udcff").parent
     with pytest.raises(BadSuite, match="not UTF-8"):
         add_suite("mine", folder, registry)
     assert not list(registry.parent.iterdir())
 
 
-def test_checking_a_suite_finds_every_mistake(tmp_path: Path, registry: Path) -> None:
+def test_check_of_a_suite_finds_every_mistake(tmp_path: Path, registry: Path) -> None:
     suite = tmp_path / "mine"
     write_folder(suite)
     write_folder(
@@ -197,11 +199,11 @@ def test_checking_a_suite_finds_every_mistake(tmp_path: Path, registry: Path) ->
         cost="from suites import Cost\ndef cost(sizes, dtype):\n    return Cost(1, 0)\n",
     )
     add_suite("mine", suite, registry)
-    found = {
+    problems = {
         (problem.file.parent.name, problem.file.name, problem.key)
         for problem in check_suite("mine", registry=registry)
     }
-    assert found == {
+    assert problems == {
         ("no_oracle", "problem.py", "make_inputs"),
         ("no_oracle", "problem.py", "oracle"),
         ("bad_toml", "task.toml", ""),
@@ -211,14 +213,14 @@ def test_checking_a_suite_finds_every_mistake(tmp_path: Path, registry: Path) ->
     }
 
 
-def test_the_documented_example_is_in_order(tmp_path: Path, registry: Path) -> None:
+def test_documented_example_has_no_problems(tmp_path: Path, registry: Path) -> None:
     task = write_documented_task(tmp_path / "mine")
     add_suite("mine", tmp_path / "mine", registry)
     assert check_suite("mine", registry=registry) == ()
     assert load_suite("mine", registry=registry) == (task,)
 
 
-def test_checking_a_suite_whose_tasks_are_gone_says_so(tmp_path: Path, registry: Path) -> None:
+def test_check_of_a_suite_without_tasks_is_an_error(tmp_path: Path, registry: Path) -> None:
     folder = write_folder(tmp_path / "mine")
     add_suite("mine", folder.parent, registry)
     (folder / "task.toml").unlink()
@@ -226,7 +228,7 @@ def test_checking_a_suite_whose_tasks_are_gone_says_so(tmp_path: Path, registry:
         check_suite("mine", registry=registry)
 
 
-def test_the_room_loads_without_torch_or_triton() -> None:
+def test_suites_load_without_torch_or_triton() -> None:
     code = (
         "import sys, suites\n"
         "assert not suites.check_suite('starter')\n"

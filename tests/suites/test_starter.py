@@ -1,4 +1,4 @@
-"""The starter tasks: right baselines are right, and wrong ones are told."""
+"""Starter tasks: baselines pass in every case, and wrong kernels fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPORT_LIMIT_S = 240
 
 @pytest.fixture(scope="module")
 def interpreted() -> dict[str, Any]:
-    """What all baselines and variants gave in Triton's interpreter; see `interpreted.py`."""
+    """Report of all baselines and variants in Triton's interpreter; see `interpreted.py`."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.suites.interpreted"],
         cwd=ROOT,
@@ -38,7 +38,7 @@ def interpreted() -> dict[str, Any]:
     return report
 
 
-def test_the_eight_tasks_are_there_and_in_order() -> None:
+def test_starter_has_eight_valid_tasks() -> None:
     assert sorted(NAMES) == [
         "cross_entropy",
         "flip",
@@ -53,7 +53,7 @@ def test_the_eight_tasks_are_there_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_a_task_has_the_cases_that_find_mistakes(task: Task) -> None:
+def test_task_has_outlier_small_and_ragged_cases(task: Task) -> None:
     cases = task.cases
     assert len(cases) >= 4
     assert any(case.distribution is Distribution.OUTLIER for case in cases)
@@ -69,7 +69,7 @@ def test_a_task_has_the_cases_that_find_mistakes(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_an_instruction_names_what_it_asks_for(task: Task) -> None:
+def test_instruction_names_signature_parameters_and_dtypes(task: Task) -> None:
     for entry in task.entry_points:
         assert entry.signature in task.instruction
         for parameter in parse_signature(entry.signature).parameters:
@@ -81,9 +81,7 @@ def test_an_instruction_names_what_it_asks_for(task: Task) -> None:
 
 @pytest.mark.judge
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_the_baseline_is_right_in_every_case_and_leaves_inputs_alone(
-    interpreted: dict[str, Any], task: Task
-) -> None:
+def test_baseline_passes_every_case_and_keeps_its_inputs(interpreted: dict[str, Any], task: Task) -> None:
     report = interpreted["baseline"][task.name]
     assert set(report) == {case.name for case in task.cases}
     for name, case in report.items():
@@ -93,32 +91,32 @@ def test_the_baseline_is_right_in_every_case_and_leaves_inputs_alone(
 
 @pytest.mark.judge
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_answers_that_need_no_kernel_are_wrong(interpreted: dict[str, Any], task: Task) -> None:
-    """Where the answer is one element, or one in each row, its mean is right: one such case a task."""
+def test_answers_without_a_kernel_are_wrong(interpreted: dict[str, Any], task: Task) -> None:
+    """Each task may have one case whose mean is correct: outputs of one element, or of one element per row."""
     report = interpreted["baseline"][task.name]
     answers = {answer for case in report.values() for answer in case["degenerate"]}
     assert {"zeros", "ones", "mean"} <= answers
     for answer in answers:
-        told = {name for name, case in report.items() if min(case["degenerate"].get(answer, [2.0])) > 1}
-        assert len(told) >= len(report) - 1, f"{answer} is accepted in {set(report) - told}"
+        failing = {name for name, case in report.items() if min(case["degenerate"].get(answer, [2.0])) > 1}
+        assert len(failing) >= len(report) - 1, f"{answer} is accepted in {set(report) - failing}"
         if "mean" not in answer:
-            assert told == set(report)
+            assert failing == set(report)
 
 
 @pytest.mark.judge
-@pytest.mark.parametrize("variant", WRONG, ids=lambda one: one.id)
-def test_a_wrong_kernel_is_told(interpreted: dict[str, Any], variant: Variant) -> None:
+@pytest.mark.parametrize("variant", WRONG, ids=lambda variant: variant.id)
+def test_wrong_kernel_fails(interpreted: dict[str, Any], variant: Variant) -> None:
     report = interpreted["variants"][variant.id]
     assert any(min(shares) > 1 for shares in report.values()), report
-    if variant.told_by is not None:
+    if variant.required_in is not None:
         for name, shares in report.items():
-            assert variant.told_by not in name or min(shares) > 1, f"{name}: {shares} of the tolerance"
+            assert variant.required_in not in name or min(shares) > 1, f"{name}: {shares} of the tolerance"
 
 
 @pytest.mark.judge
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_inputs_at_gpu_sizes_are_known_without_memory(interpreted: dict[str, Any], task: Task) -> None:
-    """Names in the order of the signature, those with defaults left out; contiguous; the sizes that the case names."""
+def test_inputs_at_gpu_sizes_have_names_shapes_and_dtypes(interpreted: dict[str, Any], task: Task) -> None:
+    """Inputs have the names of the required parameters in order, are contiguous, and have the sizes of the case."""
     signature = parse_signature(task.entry_points[0].signature)
     for case in task.cases:
         inputs = interpreted["shapes"][task.name][case.name]
@@ -129,14 +127,14 @@ def test_inputs_at_gpu_sizes_are_known_without_memory(interpreted: dict[str, Any
 
 
 @pytest.mark.judge
-def test_the_documented_example_is_right_and_tells_wrong_answers(interpreted: dict[str, Any]) -> None:
+def test_documented_example_passes_and_fails_wrong_answers(interpreted: dict[str, Any]) -> None:
     for name, case in interpreted["documented"].items():
         assert max(case["shares"]) < 0.9, name
         assert min(min(shares) for shares in case["degenerate"].values()) > 1, name
 
 
 @pytest.mark.parametrize("task", TASKS, ids=NAMES)
-def test_a_baseline_is_plain_triton(task: Task) -> None:
+def test_baseline_is_plain_triton(task: Task) -> None:
     source = baseline_source(task)
     assert "@triton.jit" in source
     assert "autotune" not in source

@@ -1,4 +1,4 @@
-"""Tolerances: which one judges an output, and what is said of those that make no sense."""
+"""Tolerances: the choice for an output, and errors for invalid tolerances."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(folder: Path, task: str) -> Task:
     return read_task(write_folder(folder, task=task), suite="mine")
 
 
-def test_an_outputs_dtype_decides_and_its_own_tolerance_goes_first(tmp_path: Path) -> None:
+def test_tolerance_follows_the_output_dtype_or_its_own_entry(tmp_path: Path) -> None:
     halves = TASK.replace('dtype = "float32"', 'dtype = "float16"')
     wide = read(tmp_path / "a", halves.replace('name = "out"', 'name = "out"\ndtype = "float32"'))
     assert tolerance_of(wide, wide.outputs[0], wide.cases[0]) == Tolerance(rtol=1e-6)
@@ -30,7 +30,7 @@ def test_an_outputs_dtype_decides_and_its_own_tolerance_goes_first(tmp_path: Pat
     assert tolerance_of(whole, whole.outputs[0], whole.cases[0]) == Tolerance()
 
 
-def test_eight_bits_by_target_are_a_dtype_of_cases_and_tolerances(tmp_path: Path) -> None:
+def test_fp8_dtype_is_allowed_in_cases_and_tolerances(tmp_path: Path) -> None:
     task = read(tmp_path, TASK.replace("float32", "fp8_e4m3"))
     assert tolerance_of(task, task.outputs[0], task.cases[0]) == Tolerance(rtol=1e-6)
 
@@ -66,7 +66,7 @@ def test_eight_bits_by_target_are_a_dtype_of_cases_and_tolerances(tmp_path: Path
         ),
     ],
 )
-def test_what_makes_no_sense_is_named(tmp_path: Path, line: str, key: str, problem: str) -> None:
-    with pytest.raises(BadTask, match=problem) as found:
+def test_invalid_tolerance_is_named(tmp_path: Path, line: str, key: str, problem: str) -> None:
+    with pytest.raises(BadTask, match=problem) as caught:
         read(tmp_path, TASK.replace(LINE, line))
-    assert found.value.key == key
+    assert caught.value.key == key

@@ -1,4 +1,4 @@
-"""Candidates for the judge, put together from parts: most tests change one thing about a right kernel."""
+"""Builds candidates for tests of the judge: a correct `vector_add` with one changed part."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def vector_add(x, y):
 def adding(
     *, before: str = "pass", after: str = "pass", result: str = "out", kernel: str = KERNEL, top: str = ""
 ) -> str:
-    """A `vector_add`; `before` and `after` are statements around the launch."""
+    """Return a `vector_add` module; `before` and `after` are statements around the launch."""
     return f"{IMPORTS}{top}{kernel}{WRAPPER.format(before=before, after=after, result=result)}"
 
 
 def with_value(value: str) -> str:
-    """A `vector_add` whose kernel stores `value`, an expression over `x` and `y`."""
+    """Return a `vector_add` module whose kernel stores `value`, an expression over `x` and `y`."""
     return adding(kernel=KERNEL.replace("x + y", value))

@@ -1,4 +1,7 @@
-"""Sessions run in this process by the engine's own parts, with a scripted model and a judge that does what it is told."""
+"""Runs sessions in this process: real engine parts, a scripted model and a scripted judge.
+
+The judge reads the verdict from the first line of a candidate (see `candidate`).
+"""
 
 from __future__ import annotations
 
@@ -26,39 +29,39 @@ from sessions.journal import read_journal
 from suites import Task, load_task
 
 from .evaluations import correct, failed
-from .surveys import ToldSurvey
+from .surveys import ScriptedSurvey
 
 BRISK = Limits(tries=3, wait_low_s=0.0, wait_high_s=0.0)
 USED = Usage(input_tokens=100, output_tokens=10, cached_tokens=0)
 
 
 def candidate(verdict: str, mark: str) -> str:
-    """A module of which `ToldJudge` says `verdict`: a `Verdict`, or `correct 1.5` for a measured speedup."""
+    """Return a module that gets `verdict` from `ScriptedJudge`: a `Verdict`, or `correct 1.5` with a speedup."""
     return f"# judge: {verdict}\n# {mark}\ndef vector_add(x, y):\n    return x\n"
 
 
 def answer_of(verdict: str, mark: str) -> str:
-    """A reply with such a candidate; `prose` for one without code."""
+    """Return a reply with a candidate for `verdict`; `prose` gives a reply without code."""
     if verdict == "prose":
         return f"I would rather talk about {mark}."
     return f"## Strategy\n\nIdea {mark}.\n\n```python\n{candidate(verdict, mark)}```\n"
 
 
-class ToldJudge:
-    """Says what a candidate's first line tells it to; `evaluated` holds every source it was asked about."""
+class ScriptedJudge:
+    """Judge whose verdict comes from the first line of a candidate; `evaluated` holds all judged sources."""
 
     def __init__(self) -> None:
-        self.devices: Sequence[Device] = (Device(name="cpu", kind="cpu", description="told"),)
+        self.devices: Sequence[Device] = (Device(name="cpu", kind="cpu", description="scripted"),)
         self.evaluated: list[str] = []
         self.examined: list[str] = []
-        """Sources that it was asked about on the exam cases."""
+        """Sources that were judged on the exam cases."""
         self.measured: list[tuple[str, str]] = []
-        """Sources that it was asked about on one device, and on which."""
+        """Source and device of each call of `measure`."""
         self.failing = 0
-        """How many of the next evaluations end with `infra_error`."""
-        self.exam: Callable[[str], Evaluation] = _as_told
-        """What an exam says of a source."""
-        self.surveying: Surveying = ToldSurvey()
+        """Number of next evaluations that end with `infra_error`."""
+        self.exam: Callable[[str], Evaluation] = _scripted_evaluation
+        """Returns the exam's evaluation of a source."""
+        self.surveying: Surveying = ScriptedSurvey()
 
     def survey(self, task: Task) -> Surveying:
         """See `Judge`."""
@@ -83,7 +86,7 @@ class ToldJudge:
         if self.failing:
             self.failing -= 1
             return failed(Verdict.INFRA_ERROR, "a worker died")
-        return msgspec.structs.replace(self.exam(source), exam=True) if exam else _as_told(source)
+        return msgspec.structs.replace(self.exam(source), exam=True) if exam else _scripted_evaluation(source)
 
     async def estimate(
         self,
@@ -101,26 +104,25 @@ class ToldJudge:
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
         self.measured.append((source, device))
-        return msgspec.structs.replace(_as_told(source), device=device)
+        return msgspec.structs.replace(_scripted_evaluation(source), device=device)
 
 
-def _as_told(source: str) -> Evaluation:
-    """The evaluation that a candidate's first line asks for."""
+def _scripted_evaluation(source: str) -> Evaluation:
     if not source:
         return failed(Verdict.NO_CODE, "there is no code")
     verdict, _, speedup = source.splitlines()[0].removeprefix("# judge: ").partition(" ")
     if verdict == "correct":
         return correct(speedup=float(speedup) if speedup else None)
-    return failed(Verdict(verdict), f"told to be {verdict}")
+    return failed(Verdict(verdict), f"scripted verdict: {verdict}")
 
 
-def told(*verdicts: str, usage: Usage = USED) -> ScriptedClient:
-    """A model whose candidate in attempt n gets verdict n (the last one again after that); reflections are words."""
-    return ScriptedClient(answer=answering(*verdicts, usage=usage))
+def scripted_model(*verdicts: str, usage: Usage = USED) -> ScriptedClient:
+    """Model whose candidate in attempt n gets verdict n; the last verdict repeats. Reflections are plain text."""
+    return ScriptedClient(answer=scripted_answer(*verdicts, usage=usage))
 
 
-def answering(*verdicts: str, usage: Usage = USED) -> Callable[[Request], Reply]:
-    """What `told` answers: it depends on nothing but the call, as a recording's replies do."""
+def scripted_answer(*verdicts: str, usage: Usage = USED) -> Callable[[Request], Reply]:
+    """Answer function of `scripted_model`: a reply depends only on the call, as in a recording."""
 
     def answer(request: Request) -> Reply:
         key = request.key
@@ -134,7 +136,7 @@ def answering(*verdicts: str, usage: Usage = USED) -> Callable[[Request], Reply]
 
 
 def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> SessionPlan:
-    """A small session on `vector_add`."""
+    """Return the plan of a small session on `vector_add`."""
     fields: dict[str, object] = {
         "session": session,
         "method": "geak",
@@ -156,33 +158,39 @@ def plan(session: str = "20260101-000000-geak-0000", **changes: object) -> Sessi
 
 
 def shared(
-    recorder: Recorder, of: SessionPlan, client: Client, judge: Judge, decisions: Decisions | None = None
+    recorder: Recorder,
+    session_plan: SessionPlan,
+    client: Client,
+    judge: Judge,
+    decisions: Decisions | None = None,
 ) -> Shared:
-    """What an engine's instances have in common; the budget knows what was spent before."""
-    budget = Budget(usd=of.budget_usd, tokens=of.budget_tokens, prices=of.prices)
+    """Build the state that all instances of an engine share; earlier spending counts in the budget."""
+    budget = Budget(
+        usd=session_plan.budget_usd, tokens=session_plan.budget_tokens, prices=session_plan.prices
+    )
     budget.restore(recorder.state)
     return Shared(
-        plan=of,
+        plan=session_plan,
         recorder=recorder,
         clients=dict.fromkeys(Role, client),
         judge=judge,
         budget=budget,
-        targets=tuple(target(name) for name in of.targets),
+        targets=tuple(target(name) for name in session_plan.targets),
         corpus=Corpus(()),
         decisions=decisions or Decisions(),
-        calls=asyncio.Semaphore(of.model_calls),
+        calls=asyncio.Semaphore(session_plan.model_calls),
     )
 
 
-async def run(with_: Shared) -> tuple[str, ...]:
-    """Run the instances as an engine does."""
-    tasks = [load_task(name) for name in with_.plan.tasks]
-    return await run_instances(with_, open_method(with_.plan.method), tasks)
+async def run(shared_state: Shared) -> tuple[str, ...]:
+    """Run the instances of the plan as an engine does."""
+    tasks = [load_task(name) for name in shared_state.plan.tasks]
+    return await run_instances(shared_state, open_method(shared_state.plan.method), tasks)
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Return once the condition holds; other tasks go on meanwhile."""
-    while not condition():  # noqa: ASYNC110  # whatever is waited for here tells nobody
+    """Return as soon as the condition holds; other tasks continue during the wait."""
+    while not condition():  # noqa: ASYNC110  # no event announces the condition
         await asyncio.sleep(0)
 
 
@@ -190,18 +198,18 @@ async def play(
     home: Home,
     client: Client,
     *,
-    of: SessionPlan | None = None,
+    session_plan: SessionPlan | None = None,
     judge: Judge | None = None,
     before: Callable[[Recorder, Decisions], object] | None = None,
 ) -> list[Event]:
-    """A whole new session, left unfinished on disk; its events."""
-    of = of or plan()
+    """Run a new session and return its events; the session's files stay in `home`."""
+    session_plan = session_plan or plan()
     decisions = Decisions()
-    with Recorder.begin(home, session_started(of)) as recorder:
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
         recorder.record(EngineStarted(host="here", pid=1))
         if before is not None:
             before(recorder, decisions)
-        await run(shared(recorder, of, client, judge or ToldJudge(), decisions))
+        await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
         recorder.record(SessionFinished())
         return list(read_journal(recorder.live.journal).events)
 

@@ -1,4 +1,4 @@
-"""Evaluations for tests that need none judged."""
+"""Ready-made evaluations for tests that run no judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILING_STAGE = {
 
 
 def correct(*, speedup: float | None = None, requested_bytes: int = 2000) -> Evaluation:
-    """A correct candidate, timed where `speedup` is given."""
+    """Return the evaluation of a correct candidate; timed if `speedup` is given."""
     traffic = Traffic(
         case="small",
         sizes={"n": 100},
@@ -47,18 +47,22 @@ def correct(*, speedup: float | None = None, requested_bytes: int = 2000) -> Eva
 
 
 def failed(verdict: Verdict = Verdict.WRONG, message: str = "output 0 is wrong at [3]") -> Evaluation:
-    """A candidate that did not pass, for the reason given."""
-    place = STAGES.index(FAILING_STAGE[verdict])
+    """Return the evaluation of a failed candidate with this verdict and message."""
+    failing_index = STAGES.index(FAILING_STAGE[verdict])
     stages = tuple(
-        Stage(name, True if at < place else False if at == place else None, 0.1 if at <= place else 0.0)
-        for at, name in enumerate(STAGES)
+        Stage(
+            name,
+            True if index < failing_index else False if index == failing_index else None,
+            0.1 if index <= failing_index else 0.0,
+        )
+        for index, name in enumerate(STAGES)
     )
     return Evaluation(
         schema=1,
         task="starter/vector_add",
         device="cpu",
         verdict=verdict,
-        call=place > 1,
+        call=failing_index > 1,
         execution=False,
         stages=stages,
         error=ErrorReport(kind=str(verdict), message=message),

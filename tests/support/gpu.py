@@ -1,4 +1,4 @@
-"""Tests on a real GPU: `pytest -m gpu`, on the device that `WAVEDECK_TEST_DEVICE` names (`0` without it)."""
+"""Helpers of tests on a real GPU (`pytest -m gpu`); `WAVEDECK_TEST_DEVICE` names the device (default `0`)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from harness import DevicePool, Evaluation, TimeLimits, discover_devices, evalua
 from suites import Task, load_task
 
 DEVICE = os.environ.get("WAVEDECK_TEST_DEVICE", "0")
-"""Read when tests are collected, before each test's environment is emptied."""
+"""Read at collection: later each test gets an empty environment."""
 SLOTS = 6
-"""Small cases leave room for more than are judged at once at a GPU's own sizes."""
+"""More parallel judgings than in production: the cases of these tests are small."""
 
 
 @functools.cache
 def missing() -> str:
-    """Why nothing can be tested on a GPU here; empty when it can."""
-    found = [device for device in discover_devices() if device.kind != "cpu" and device.visibility]
-    if not found:
+    """Return why no GPU test can run here; empty if GPU tests can run."""
+    gpus = [device for device in discover_devices() if device.kind != "cpu" and device.visibility]
+    if not gpus:
         return "this machine shows no GPU whose runtime answers"
-    names = [device.name for device in found]
+    names = [device.name for device in gpus]
     return "" if DEVICE in names else f"WAVEDECK_TEST_DEVICE={DEVICE} is none of the GPUs {', '.join(names)}"
 
 
@@ -40,7 +40,7 @@ async def gpu_pool() -> AsyncIterator[DevicePool]:
 
 
 def small(task: Task) -> Task:
-    """The task with the sizes of `cpu` on a GPU too: what is tested by it does not hang on how much there is to do."""
+    """Return the task with its small `cpu` sizes also on GPUs; the tests do not depend on the amount of work."""
     cases = tuple(msgspec.structs.replace(case, gpu=case.cpu) for case in task.cases)
     return msgspec.structs.replace(task, cases=cases)
 

@@ -1,7 +1,6 @@
-"""A believable session, told as events: two tasks, three agents, failures, a repair, an optimisation, decisions.
+"""Events of a realistic session: two tasks, three instances, failures, a repair, an optimisation and decisions.
 
-Times, names and numbers are fixed, so that screens drawn from them can be compared as pictures. They are told for tests and
-measured nowhere.
+Times, names and numbers are fixed, so that tests can compare screens as pictures. No figure here was measured.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ TypeError: maximum() got an unexpected keyword argument 'axis'
 
 
 def stages(passed: int, *, failed: bool, detail: str = "") -> tuple[Stage, ...]:
-    """Six stages, so many of them passed, the next one failed or not reached."""
+    """Return six stages: `passed` stages passed; the next stage failed or was not reached."""
     details = (
         "entry point softmax(x)",
         "3 launches captured",
@@ -99,14 +98,14 @@ def stages(passed: int, *, failed: bool, detail: str = "") -> tuple[Stage, ...]:
         "nothing odd",
         "",
     )
-    told = []
-    for place, name in enumerate(STAGES):
-        if place < passed:
-            told.append(Stage(name, True, 0.012 * 6**place % 9, details[place]))
-        elif place == passed and failed:
-            told.append(Stage(name, False, 1.31, detail))
+    result = []
+    for index, name in enumerate(STAGES):
+        if index < passed:
+            result.append(Stage(name, True, 0.012 * 6**index % 9, details[index]))
+        elif index == passed and failed:
+            result.append(Stage(name, False, 1.31, detail))
         else:
-            told.append(
+            result.append(
                 Stage(
                     name,
                     None,
@@ -114,13 +113,13 @@ def stages(passed: int, *, failed: bool, detail: str = "") -> tuple[Stage, ...]:
                     "no latency on device cpu" if name == "performance" and not failed else "",
                 )
             )
-    return tuple(told)
+    return tuple(result)
 
 
 def resources(
     *, waves: float = 8, vgprs: int = 38, spills: int = 0
 ) -> dict[str, tuple[KernelResources, ...]]:
-    """Two kernels for one target."""
+    """Return the resources of two kernels for one target."""
     shared = {
         "kernel": "softmax_kernel",
         "autotune_index": None,
@@ -159,7 +158,7 @@ def resources(
 def correct(
     *, speed: tuple[Latency, ...] = (), waste: float = 1.0, task: str = "starter/softmax"
 ) -> Evaluation:
-    """A right answer; `waste` scales the bytes requested."""
+    """Return the evaluation of a correct candidate; `waste` scales the requested bytes."""
     minimal = 131_072
     traffic = tuple(
         Traffic(
@@ -180,7 +179,7 @@ def correct(
     estimate = tuple(
         Estimate(
             target="gfx942",
-            case=each.case,
+            case=entry.case,
             sizes={"rows": 4096, "cols": 4096},
             low_us=25.3,
             high_us=25.3 * (0.5 + waste),
@@ -188,9 +187,9 @@ def correct(
             bound_high="memory",
             basis="5.3 TB/s, 163 TFLOP/s fp32 (MI300X peaks)",
         )
-        for each in traffic
+        for entry in traffic
     )
-    ratios = [each.speedup for each in speed]
+    ratios = [latency.speedup for latency in speed]
     return Evaluation(
         schema=1,
         task=task,
@@ -219,22 +218,22 @@ def correct(
 
 
 def examined(verdict: Verdict = Verdict.CORRECT) -> Evaluation:
-    """What the exam says of a winner."""
+    """Return the evaluation of a winner's exam."""
     if verdict is Verdict.CORRECT:
         margins = (
             Margin("fp32 one column", "y", "elementwise", 0.0, (0, 0)),
             Margin("fp16 wide", "y", "elementwise", 0.581, (0, 16384)),
         )
         return msgspec.structs.replace(correct(), exam=True, margins=margins)
-    told = msgspec.structs.replace(wrong(), exam=True, verdict=verdict)
+    failed = msgspec.structs.replace(wrong(), exam=True, verdict=verdict)
     message = "output y of case fp16 wide is 0.0 where 0.00006104 was expected"
     if verdict is Verdict.INFRA_ERROR:
         message = "the judge is gone: it was killed"
-    return msgspec.structs.replace(told, error=ErrorReport("mismatch", message))
+    return msgspec.structs.replace(failed, error=ErrorReport("mismatch", message))
 
 
 def wrong(task: str = "starter/softmax") -> Evaluation:
-    """A wrong answer, told whole."""
+    """Return the evaluation of a wrong candidate with all details."""
     mismatch = Mismatch(
         case="fp16 outliers",
         output="y",
@@ -273,7 +272,7 @@ def wrong(task: str = "starter/softmax") -> Evaluation:
 
 
 def call_error(task: str = "starter/softmax") -> Evaluation:
-    """A kernel that does not run, with frames of its own."""
+    """Return the evaluation of a kernel that raises, with stack frames of the kernel."""
     return Evaluation(
         schema=1,
         task=task,
@@ -293,7 +292,7 @@ def call_error(task: str = "starter/softmax") -> Evaluation:
 
 
 def latencies() -> tuple[Latency, ...]:
-    """Two cases timed on one device, with all that a device can tell."""
+    """Return two timed cases of one device, with all telemetry that a device can report."""
     window = Window(
         source="nvml",
         seconds=0.61,
@@ -330,17 +329,17 @@ def latencies() -> tuple[Latency, ...]:
 
 
 @dataclass(slots=True)
-class Teller:
-    """Gives events their numbers and times, as a journal does."""
+class EventLog:
+    """List of events that numbers and timestamps each event, as a journal does."""
 
     wall: float = STARTED_WALL
-    told: list[ev.AnyEvent] = field(default_factory=list)
+    events: list[ev.AnyEvent] = field(default_factory=list)
 
-    def tell(self, event: ev.AnyEvent, *, after_s: float = 0.0) -> None:
-        """The next event, so many seconds after the last."""
+    def add(self, event: ev.AnyEvent, *, after_s: float = 0.0) -> None:
+        """Append an event, `after_s` seconds after the last event."""
         self.wall += after_s
-        number = len(self.told) + 1
-        self.told.append(
+        number = len(self.events) + 1
+        self.events.append(
             msgspec.structs.replace(event, seq=number, wall=self.wall, mono=self.wall - STARTED_WALL)
         )
 
@@ -352,8 +351,8 @@ class Teller:
         iterations: int = 5,
         method: str = "geak",
     ) -> None:
-        """The session's first events."""
-        self.tell(
+        """Append the first events of the session."""
+        self.add(
             ev.SessionStarted(
                 session=SESSION,
                 method=method,
@@ -367,12 +366,12 @@ class Teller:
                 review=review,
             )
         )
-        self.tell(ev.EngineStarted(host="node17", pid=4242), after_s=0.2)
+        self.add(ev.EngineStarted(host="node17", pid=4242), after_s=0.2)
 
     def device(self, name: str, *busy: str, share: float | None = None) -> None:
-        """A sample of a device."""
+        """Append a sample of a device."""
         gpu = name != "cpu"
-        self.tell(
+        self.add(
             ev.DeviceSampled(
                 device=name,
                 description="MI300X gfx942" if gpu else "Triton's interpreter",
@@ -397,26 +396,26 @@ class Teller:
         stream_s: float = 6.0,
         price: float | None = None,
     ) -> None:
-        """A call and its reply, streamed in pieces; without `text` the reply is still being written."""
+        """Append a call and its streamed reply; without `text` the reply is not finished."""
         call = f"{attempt}/{role.value}/1"
         messages = (
             ev.Message("system", "You write Triton kernels."),
             ev.Message("user", f"Solve {attempt.partition('#')[0]}."),
         )
-        self.tell(
+        self.add(
             ev.CallStarted(call=call, attempt=attempt, role=role, model=MODEL, messages=messages), after_s=0.4
         )
         whole = text or "Masked lanes load -inf, so that they vanish in"
         for kind, words in (("reasoning", reasoning), ("text", whole)):
             size = max(1, len(words) // 4 + 1)
             for start in range(0, len(words), size):
-                self.tell(
+                self.add(
                     ev.ReplyPiece(call=call, kind=kind, text=words[start : start + size]),
                     after_s=stream_s / 8,
                 )
         if text is not None:
             usage = ev.Usage(input_tokens=1840, output_tokens=612, cached_tokens=1024)
-            self.tell(
+            self.add(
                 ev.CallFinished(
                     call=call,
                     text=text,
@@ -441,42 +440,38 @@ class Teller:
         strategy: str = "",
         price: float | None = None,
     ) -> None:
-        """A whole attempt, from the question to the commit."""
+        """Append a whole attempt, from the call to the commit."""
         role = ev.Role.OPTIMIZER if origin is ev.Origin.OPTIMIZE else ev.Role.GENERATOR
-        self.tell(ev.AttemptStarted(attempt=name, origin=origin, base=base), after_s=0.2)
+        self.add(ev.AttemptStarted(attempt=name, origin=origin, base=base), after_s=0.2)
         self.ask(name, role, text=REPLY.format(source=source), price=price)
-        self.tell(ev.CandidateProposed(attempt=name, source=source, strategy=strategy), after_s=0.1)
+        self.add(ev.CandidateProposed(attempt=name, source=source, strategy=strategy), after_s=0.1)
         for stage in evaluation.stages:
             if stage.ok is not None:
-                self.tell(
+                self.add(
                     ev.StageStarted(attempt=name, stage=stage.name, device=evaluation.device), after_s=0.05
                 )
-                self.tell(ev.StageFinished(attempt=name, stage=stage), after_s=stage.seconds)
-        self.tell(ev.AttemptJudged(attempt=name, evaluation=evaluation), after_s=0.1)
+                self.add(ev.StageFinished(attempt=name, stage=stage), after_s=stage.seconds)
+        self.add(ev.AttemptJudged(attempt=name, evaluation=evaluation), after_s=0.1)
         commit = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
-        self.tell(
-            ev.AttemptCommitted(attempt=name, commit=commit, branch=f"{SESSION}/starter/x"), after_s=0.1
-        )
+        self.add(ev.AttemptCommitted(attempt=name, commit=commit, branch=f"{SESSION}/starter/x"), after_s=0.1)
 
     def exam(self, name: str, evaluation: Evaluation) -> None:
-        """The exam of a winner."""
-        self.tell(ev.StageStarted(attempt=name, stage="execution", device="cpu", exam=True), after_s=0.1)
-        self.tell(ev.WinnerExamined(attempt=name, evaluation=evaluation), after_s=2.0)
+        """Append the exam of a winner."""
+        self.add(ev.StageStarted(attempt=name, stage="execution", device="cpu", exam=True), after_s=0.1)
+        self.add(ev.WinnerExamined(attempt=name, evaluation=evaluation), after_s=2.0)
 
 
 def running() -> list[ev.AnyEvent]:
-    """Three agents: one repaired and optimised, one failing, one whose reply is arriving."""
-    teller = Teller()
-    teller.open()
+    """Return the events of three instances: the first is repaired and optimised, the second fails, the third streams a reply."""
+    log = EventLog()
+    log.open()
     for task, instance in (("starter/softmax", 1), ("starter/softmax", 2), ("starter/vector_add", 1)):
-        teller.tell(ev.InstanceStarted(task=task, instance=instance), after_s=0.1)
-    teller.device("cpu", share=0.12)
-    teller.attempt("softmax#1/1", WRONG_SOURCE, wrong())
-    teller.attempt(
-        "softmax#1/2", RIGHT_SOURCE, correct(waste=2.1), origin=ev.Origin.REPAIR, base="softmax#1/1"
-    )
-    teller.attempt("softmax#2/1", BROKEN_SOURCE, call_error())
-    teller.attempt(
+        log.add(ev.InstanceStarted(task=task, instance=instance), after_s=0.1)
+    log.device("cpu", share=0.12)
+    log.attempt("softmax#1/1", WRONG_SOURCE, wrong())
+    log.attempt("softmax#1/2", RIGHT_SOURCE, correct(waste=2.1), origin=ev.Origin.REPAIR, base="softmax#1/1")
+    log.attempt("softmax#2/1", BROKEN_SOURCE, call_error())
+    log.attempt(
         "softmax#1/3",
         FAST_SOURCE,
         correct(waste=1.2),
@@ -484,84 +479,84 @@ def running() -> list[ev.AnyEvent]:
         base="softmax#1/2",
         strategy="Eight waves a row and an aligned stride, so that loads are 128 bits wide.",
     )
-    teller.tell(
+    log.add(
         ev.DecisionMade(attempt="softmax#1/2", accepted=True, why="clean and right", by="ada"), after_s=9.0
     )
-    teller.tell(ev.AttemptStarted(attempt="vector_add#1/1", origin=ev.Origin.FRESH), after_s=0.2)
-    teller.ask("vector_add#1/1", ev.Role.GENERATOR, text=None)
-    teller.tell(
+    log.add(ev.AttemptStarted(attempt="vector_add#1/1", origin=ev.Origin.FRESH), after_s=0.2)
+    log.ask("vector_add#1/1", ev.Role.GENERATOR, text=None)
+    log.add(
         ev.AttemptStarted(attempt="softmax#2/2", origin=ev.Origin.REPAIR, base="softmax#2/1"), after_s=0.2
     )
-    teller.ask(
+    log.ask(
         "softmax#2/2", ev.Role.REFLECTOR, text=None, reasoning="tl.maximum is element-wise; tl.max reduces."
     )
-    teller.device("cpu", "softmax#1/4", share=0.87)
-    return teller.told
+    log.device("cpu", "softmax#1/4", share=0.87)
+    return log.events
 
 
 def at_once() -> list[ev.AnyEvent]:
-    """One agent with four attempts begun: two are being written, one is being judged, the last one is wrong already."""
-    teller = Teller()
-    teller.open(method="kernelagent")
-    teller.tell(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
+    """Return the events of one instance with four attempts: 1 and 3 stream, 2 is in the judge, 4 is wrong."""
+    log = EventLog()
+    log.open(method="kernelagent")
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
     names = [f"softmax#1/{number}" for number in range(1, 5)]
     for name in names:
-        teller.tell(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH), after_s=0.1)
-    teller.ask(names[1], ev.Role.GENERATOR, text=REPLY.format(source=BROKEN_SOURCE))
-    teller.ask(names[3], ev.Role.GENERATOR, text=REPLY.format(source=WRONG_SOURCE))
+        log.add(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH), after_s=0.1)
+    log.ask(names[1], ev.Role.GENERATOR, text=REPLY.format(source=BROKEN_SOURCE))
+    log.ask(names[3], ev.Role.GENERATOR, text=REPLY.format(source=WRONG_SOURCE))
     for name, source in ((names[1], BROKEN_SOURCE), (names[3], WRONG_SOURCE)):
-        teller.tell(ev.CandidateProposed(attempt=name, source=source), after_s=0.1)
-    teller.tell(ev.StageStarted(attempt=names[1], stage="call", device="cpu"), after_s=0.1)
-    teller.tell(ev.AttemptJudged(attempt=names[3], evaluation=wrong()), after_s=0.5)
+        log.add(ev.CandidateProposed(attempt=name, source=source), after_s=0.1)
+    log.add(ev.StageStarted(attempt=names[1], stage="call", device="cpu"), after_s=0.1)
+    log.add(ev.AttemptJudged(attempt=names[3], evaluation=wrong()), after_s=0.5)
     for name in (names[0], names[2]):
-        teller.ask(name, ev.Role.GENERATOR, text=None)
-    return teller.told
+        log.ask(name, ev.Role.GENERATOR, text=None)
+    return log.events
 
 
 def finished() -> list[ev.AnyEvent]:
-    """`running`, taken to its end, with measured speed on one device and a decision undone."""
-    teller = Teller()
-    teller.told = running()
-    teller.wall = teller.told[-1].wall
+    """Return the events of `running` up to the end, with measured speed on one device and one undone decision."""
+    log = EventLog()
+    log.events = running()
+    log.wall = log.events[-1].wall
     call = "vector_add#1/1/generator/1"
     source = RIGHT_SOURCE.replace("softmax", "vector_add")
-    teller.tell(
+    log.add(
         ev.CallFinished(
             call=call, text=REPLY.format(source=source), reasoning=REASONING, stop_reason="end", seconds=7.5
         )
     )
-    teller.tell(ev.CandidateProposed(attempt="vector_add#1/1", source=source))
-    teller.tell(
+    log.add(ev.CandidateProposed(attempt="vector_add#1/1", source=source))
+    log.add(
         ev.AttemptJudged(
             attempt="vector_add#1/1", evaluation=correct(speed=latencies(), task="starter/vector_add")
         ),
         after_s=4.0,
     )
-    teller.tell(
+    log.add(
         ev.DecisionMade(attempt="softmax#1/3", accepted=False, why="the assume is not checked", by="ada"),
         after_s=5.0,
     )
-    teller.tell(ev.DecisionUndone(attempt="softmax#1/3", by="ada"), after_s=3.0)
-    teller.tell(
+    log.add(ev.DecisionUndone(attempt="softmax#1/3", by="ada"), after_s=3.0)
+    log.add(
         ev.CallFailed(
             call="softmax#2/2/reflector/1", reason="recording_exhausted", message="no more replies"
         ),
         after_s=1.0,
     )
-    teller.exam("softmax#1/3", examined())
-    teller.exam("vector_add#1/1", examined(Verdict.WRONG))
+    log.exam("softmax#1/3", examined())
+    log.exam("vector_add#1/1", examined(Verdict.WRONG))
     for task, instance, best, reason in (
         ("starter/softmax", 1, "softmax#1/3", "iterations"),
         ("starter/softmax", 2, None, "recording_exhausted"),
         ("starter/vector_add", 1, "vector_add#1/1", "iterations"),
     ):
-        teller.tell(ev.InstanceFinished(task=task, instance=instance, reason=reason, best=best), after_s=0.2)
-    teller.tell(ev.SessionFinished(solved=("starter/softmax", "starter/vector_add")), after_s=0.5)
-    return teller.told
+        log.add(ev.InstanceFinished(task=task, instance=instance, reason=reason, best=best), after_s=0.2)
+    log.add(ev.SessionFinished(solved=("starter/softmax", "starter/vector_add")), after_s=0.5)
+    return log.events
 
 
 def write_live(home: Home, events: Iterable[ev.AnyEvent], *, session: str = SESSION) -> Path:
-    """Put events down as the journal of a live session; returns the journal."""
+    """Write events as the journal of a live session and return the path of the journal."""
     journal = home.live(session).journal
     journal.parent.mkdir(parents=True, exist_ok=True)
     append(journal, list(events))
@@ -569,18 +564,18 @@ def write_live(home: Home, events: Iterable[ev.AnyEvent], *, session: str = SESS
 
 
 def append(journal: Path, events: Sequence[ev.AnyEvent]) -> None:
-    """Add events to a journal."""
+    """Append events to a journal."""
     with journal.open("ab") as file:
         for event in events:
             file.write(encode(event) + b"\n")
 
 
 def timed_again() -> list[ev.AnyEvent]:
-    """`finished`, with a winner whose exam timed it again and found less."""
+    """Return `finished` with one winner whose exam timed it again and measured a smaller speedup."""
     exam = msgspec.structs.replace(examined(), speedup=1.14, speedup_geomean=1.13, latency=latencies())
     return [
-        msgspec.structs.replace(each, evaluation=exam)
-        if isinstance(each, ev.WinnerExamined) and each.attempt == "vector_add#1/1"
-        else each
-        for each in finished()
+        msgspec.structs.replace(event, evaluation=exam)
+        if isinstance(event, ev.WinnerExamined) and event.attempt == "vector_add#1/1"
+        else event
+        for event in finished()
     ]

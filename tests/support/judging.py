@@ -1,4 +1,4 @@
-"""One pool of judges for a whole test session, and short calls that judge with it."""
+"""Pool of judges for a whole test session, and a short call that judges one source."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The kept sessions of `tests/fixtures/methods`: a model's own replies to each method's own prompts, and what came of them.
+"""Kept sessions of `tests/fixtures/methods`: real replies of a model to the prompts of each method.
 
-`told_again` runs the engine over one of them anew: replies come from its recording, verdicts from its journal.
+`replay_session` runs the engine again over a kept session: replies come from its recording, verdicts from its journal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sessions.names import attempt_name, call_name, instance_key
 from sessions.recording import load_recording
 from suites import Task, load_task
 
-from .engines import ToldJudge, run, shared
+from .engines import ScriptedJudge, run, shared
 
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures" / "methods"
 METHODS = ("direct", "reflexion", "kernelagent", "geak", "geak-evolve")
@@ -35,8 +35,8 @@ TASKS = ("starter/rms_norm_residual", "starter/matmul_w8a8")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A kept session; only to be read, for all tests have the same one."""
+class KeptSession:
+    """Kept session; read-only, because all tests share the same object."""
 
     method: str
     events: Sequence[AnyEvent]
@@ -44,25 +44,25 @@ class Kept:
 
     @property
     def started(self) -> SessionStarted:
-        """Its first event."""
+        """First event of the session."""
         assert self.state.started is not None
         return self.state.started
 
     @property
     def folder(self) -> Path:
-        """Where it lies, its recording and its journal side by side."""
+        """Folder with the recording and the journal."""
         return FOLDER / self.method
 
 
 @cache
-def kept(method: str) -> Kept:
-    """The session of this method."""
+def kept_session(method: str) -> KeptSession:
+    """Load the kept session of a method."""
     journal = parse(gzip.decompress((FOLDER / method / "journal.jsonl.gz").read_bytes()))
-    return Kept(method, journal.events, fold(journal.events))
+    return KeptSession(method, journal.events, fold(journal.events))
 
 
 def recording_in(home: Home, method: str) -> str:
-    """Put a kept session's recording among a person's own; returns the model that plays it."""
+    """Copy the recording of a kept session into `home` and return the name of the model that plays it."""
     home.ensure()
     shutil.copytree(
         FOLDER / method, home.recordings / method, ignore=shutil.ignore_patterns("journal.jsonl.gz")
@@ -71,14 +71,17 @@ def recording_in(home: Home, method: str) -> str:
 
 
 class KeptClient:
-    """Answers from the recording. A call that was cancelled before its reply had come waits until it is cancelled again."""
+    """Client that answers from the recording.
 
-    def __init__(self, of: Kept) -> None:
-        self._recorded = RecordedClient(load_recording(of.folder), pieces_a_second=None)
+    A call that was cancelled before its reply arrived waits here until its next cancellation.
+    """
+
+    def __init__(self, session: KeptSession) -> None:
+        self._recorded = RecordedClient(load_recording(session.folder), pieces_a_second=None)
         self.model = self._recorded.model
         self._never = {
             call.call
-            for attempt in of.state.attempts()
+            for attempt in session.state.attempts()
             for call in attempt.calls
             if call.failed.startswith("cancelled:")
         }
@@ -95,17 +98,21 @@ class KeptClient:
         """See `Client`."""
 
 
-class KeptJudge(ToldJudge):
-    """Says of a candidate what was said of it in the kept session; of one that was not examined there, the same as of its open cases."""
+class KeptJudge(ScriptedJudge):
+    """Judge that repeats the verdicts of the kept session.
 
-    def __init__(self, of: Kept) -> None:
+    The exam of a candidate without a recorded exam gets the verdict of the open cases.
+    """
+
+    def __init__(self, session: KeptSession) -> None:
         super().__init__()
         self._verdicts: dict[tuple[str, str, bool], Evaluation] = {}
-        for instance in of.state.instances.values():
+        for instance in session.state.instances.values():
             for attempt in instance.attempts:
-                for found in (attempt.evaluation, attempt.exam):
-                    if attempt.source and found is not None:
-                        self._verdicts[instance.task, attempt.source, found is attempt.exam] = found
+                for evaluation in (attempt.evaluation, attempt.exam):
+                    if attempt.source and evaluation is not None:
+                        is_exam = evaluation is attempt.exam
+                        self._verdicts[instance.task, attempt.source, is_exam] = evaluation
 
     async def evaluate(
         self,
@@ -117,19 +124,19 @@ class KeptJudge(ToldJudge):
         exam: bool = False,
         avoid: str = "",
     ) -> Evaluation:
-        """See `Judge`; `KeyError` for a candidate that was never judged there."""
+        """See `Judge`; raises `KeyError` for a candidate that the kept session never judged."""
         await asyncio.sleep(0)
-        known = self._verdicts.get((task.id, source, exam))
-        return known or msgspec.structs.replace(self._verdicts[task.id, source, False], exam=True)
+        recorded = self._verdicts.get((task.id, source, exam))
+        return recorded or msgspec.structs.replace(self._verdicts[task.id, source, False], exam=True)
 
 
-async def told_again(of: Kept, home: Home, **changes: object) -> list[AnyEvent]:
-    """The events of the same session run anew, with `changes` to its plan; the judge is not asked."""
-    plan = msgspec.structs.replace(plan_of(of.started), **changes)
+async def replay_session(session: KeptSession, home: Home, **changes: object) -> list[AnyEvent]:
+    """Run a kept session again with `changes` to its plan and return its events; no real judge runs."""
+    plan = msgspec.structs.replace(plan_of(session.started), **changes)
     tasks = [load_task(name) for name in plan.tasks]
     with Recorder.begin(home, session_started(plan)) as recorder:
         recorder.record(EngineStarted(host="host", pid=1))
-        with_ = shared(recorder, plan, KeptClient(of), KeptJudge(of))
-        await run(dataclasses.replace(with_, corpus=corpus_for(tasks, home)))
+        shared_state = shared(recorder, plan, KeptClient(session), KeptJudge(session))
+        await run(dataclasses.replace(shared_state, corpus=corpus_for(tasks, home)))
         recorder.record(SessionFinished())
         return list(read_journal(recorder.live.journal).events)

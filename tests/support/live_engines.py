@@ -1,4 +1,4 @@
-"""Engine processes as people start them: the real harness behind, a model server on loopback before."""
+"""Starts real engine processes with the real harness and a model server on loopback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = "sk-that-nobody-may-see"
 
 
 def plan_for(server: ModelServer, **changes: object) -> RunPlan:
-    """A small run on `vector_add` with the model on loopback."""
+    """Return a small run plan on `vector_add` with the model on loopback."""
     fields: dict[str, object] = {
         "model": f"openai:test@{server.openai_url}",
         "tasks": ("vector_add",),
@@ -39,13 +39,13 @@ def plan_for(server: ModelServer, **changes: object) -> RunPlan:
 
 
 def right(mark: object = "") -> str:
-    """A reply with a correct kernel."""
+    """Return a reply with a correct kernel."""
     source = baseline_source(load_task("vector_add"))
     return f"## Strategy\n\nOne block a program.\n\n```python\n{source}\n# {mark}\n```\n"
 
 
 def wrong() -> str:
-    """A reply with a kernel that subtracts."""
+    """Return a reply with a kernel that subtracts."""
     source = (
         baseline_source(load_task("vector_add"))
         .replace(" + tl.load(", " - tl.load(")
@@ -55,7 +55,7 @@ def wrong() -> str:
 
 
 def journal(home: Home, session: str) -> list[Event]:
-    """The events so far, wherever they are."""
+    """Return the events so far, from the live journal or the store."""
     live = home.live(session).journal
     with contextlib.suppress(FileNotFoundError):
         return list(read_journal(live).events)
@@ -63,21 +63,21 @@ def journal(home: Home, session: str) -> list[Event]:
         return list(store.session_events(session))
 
 
-def until(condition: Callable[[], object], what: str) -> None:
-    """Return once the condition holds; fails after `WAIT_S`."""
+def until(condition: Callable[[], object], awaited: str) -> None:
+    """Return as soon as the condition holds; fail after `WAIT_S`."""
     limit = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < limit, f"waited {WAIT_S:.0f} s for {what}"
+        assert time.monotonic() < limit, f"waited {WAIT_S:.0f} s for {awaited}"
         time.sleep(0.02)
 
 
 def until_left(home: Home, session: str) -> None:
-    """Return once no engine holds the session."""
+    """Return as soon as no engine runs the session."""
     until(lambda: not home.live(session).running, "the engine to leave")
 
 
 def info_of(home: Home, session: str) -> EngineInfo:
-    """Where the running engine is."""
+    """Return the contact data of the running engine."""
     info = read_engine_info(home.live(session))
     assert info is not None
     return info
@@ -85,7 +85,7 @@ def info_of(home: Home, session: str) -> EngineInfo:
 
 @contextlib.contextmanager
 def started(plan: RunPlan, home: Home, **environ: str) -> Iterator[str]:
-    """A session whose engine is ended with the block, whatever happened in it."""
+    """Start a session; at the end of the block its engine is killed if it still runs."""
     session = launch.start(plan, home, environ=dict(os.environ) | environ)
     try:
         yield session

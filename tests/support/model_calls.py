@@ -1,8 +1,7 @@
-"""Requests, limits and listeners for tests that ask a model."""
+"""Requests, clients and limits for tests that call a model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,9 +12,9 @@ from sessions.events import Message, Role
 from .model_server import ModelServer
 
 BRISK = Limits(connect_s=5, first_token_s=10, silence_s=10, reply_s=30)
-"""Limits that no healthy answer on loopback comes near."""
+"""Limits that are far longer than any healthy answer on loopback."""
 WIRES = ("anthropic", "openai", "responses")
-"""Wire formats; `responses` is what OpenAI itself is asked by."""
+"""Wire formats; `responses` is the format for OpenAI itself."""
 
 
 def request(
@@ -31,7 +30,7 @@ def client_of(
     wire: str, server: ModelServer, limits: Limits = BRISK, environ: dict[str, str] | None = None
 ) -> Client:
     if wire == "responses":
-        # No name leads there but OpenAI's own, which is asked at OpenAI's own address.
+        # Only OpenAI's own models use this client, always at OpenAI's own address.
         from engine.models.responses_client import ResponsesClient
 
         key = (environ or {}).get("WAVEDECK_MODEL_KEY", "none").strip()
@@ -43,34 +42,31 @@ def client_of(
 
 
 @dataclass
-class Heard:
-    """What came in while a model was asked."""
+class Received:
+    """Pieces, retries and waits of one model call."""
 
     pieces: list[Piece] = field(default_factory=list)
     retries: list[Retry] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
 
-    async def ask(self, client: Client, asked: Request, limits: Limits = BRISK) -> Reply:
-        """Ask with waits that are noted instead of waited."""
+    async def ask(self, client: Client, model_request: Request, limits: Limits = BRISK) -> Reply:
+        """Call the model; waits are recorded instead of slept."""
 
         async def note(seconds: float) -> None:
             self.waits.append(seconds)
 
         return await ask(
             client,
-            asked,
+            model_request,
             on_piece=self.pieces.append,
             on_retry=self.retries.append,
             limits=limits,
             sleep=note,
         )
 
-    def said(self, kind: str) -> str:
+    def text_of(self, kind: str) -> str:
         return "".join(piece.text for piece in self.pieces if piece.kind == kind)
 
 
 def ignore(_: object) -> None:
-    """For a listener nobody asks about."""
-
-
-Listener = Callable[[Piece], None]
+    """Listener that does nothing."""

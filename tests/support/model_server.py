@@ -1,9 +1,9 @@
-"""A small model server on loopback that speaks all three wire formats, scripted answer by answer, faults included.
+"""Small model server on loopback for all three wire formats; a script gives its answers and faults.
 
     with model_server(says("hello"), refuses(429, retry_after="2"), cuts("half", after=1)) as server:
         client = open_client(f"openai:test@{server.openai_url}", ...)
 
-It runs in threads of its own, so a test may block, and an engine in another process may ask it. Standard library only.
+The server runs in its own threads: a test may block, and an engine in another process may call it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 PIECE_CHARACTERS = 24
 ROUTES = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai", "/v1/responses": "responses"}
-"""By the end of a path: a gateway has a prefix, Azure a deployment before it."""
+"""Wire format by the end of a path: a gateway adds a prefix, Azure adds a deployment."""
 CHAT = "/chat/completions"
 STOP_WORDS = {
     "anthropic": {"end": "end_turn", "truncated": "max_tokens"},
@@ -32,7 +32,7 @@ STOP_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server does with one request: a reply, whole or broken off, or a refusal."""
+    """Answer to one request: a whole reply, a broken reply or a refusal."""
 
     text: str = ""
     reasoning: str = ""
@@ -41,26 +41,26 @@ class Answer:
     input_tokens: int = 100
     output_tokens: int = 10
     cached_tokens: int = 40
-    """Of the input."""
+    """Part of the input tokens."""
     written_tokens: int | None = None
-    """Of the input, written to the cache; `None` tells no such count."""
+    """Part of the input tokens, written to the cache; with `None` the server sends no such count."""
     thought_tokens: int = 0
-    """In the total alone, as Gemini counts its thoughts."""
+    """Counted only in the total, as Gemini does."""
     status: int = 200
     message: str = ""
     kind: str = ""
-    """The wire format's own word for the error."""
+    """Error name in the wire format."""
     headers: dict[str, str] = field(default_factory=dict)
     cut_after: int | None = None
-    """Drop the connection after so many pieces."""
+    """Drop the connection after this number of pieces."""
     hang_after: int | None = None
-    """Fall silent after so many pieces; -1 before the first byte."""
+    """Send nothing more after this number of pieces; -1: before the first byte."""
     error_after: int | None = None
-    """Send an error of this `kind` inside the stream after so many pieces."""
+    """Send an error of this `kind` inside the stream after this number of pieces."""
     lingers: bool = False
-    """Fall silent after the model's stop reason: no counts, no end."""
+    """Send nothing after the stop reason: no counts and no end of the stream."""
     unfinished: bool = False
-    """End the response properly, but without the protocol's own end."""
+    """End the HTTP response correctly, but without the end marker of the protocol."""
     raw: bytes | None = None
     """Send these bytes as the body."""
     content_type: str = "text/event-stream"
@@ -68,7 +68,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request as it came in."""
+    """Request that the server received."""
 
     route: str
     headers: dict[str, str]
@@ -78,49 +78,49 @@ class Seen:
 
     @property
     def turns(self) -> list[str]:
-        """Texts of the messages, without a system message that stands apart."""
+        """Texts of the messages, without a separate system message."""
         return [flat(turn.get("content")) for turn in self.body.get("messages") or self.body["input"]]
 
     @property
     def prompt(self) -> str:
-        """All the text that was sent."""
+        """All text of the request."""
         parts = [flat(self.body.get("system") or self.body.get("instructions")), *self.turns]
         return "\n\n".join(part for part in parts if part)
 
 
 def says(text: str, *, reasoning: str = "", stop: str = "end", **counts: int) -> Answer:
-    """A whole reply."""
+    """Return a whole reply."""
     return Answer(text=text, reasoning=reasoning, stop=stop, **counts)
 
 
 def truncated(text: str) -> Answer:
-    """A reply that met the limit of output tokens."""
+    """Return a reply that reached the limit of output tokens."""
     return Answer(text=text, stop="truncated")
 
 
 def refuses(status: int, *, message: str = "", kind: str = "", **headers: str) -> Answer:
-    """An HTTP error; headers as `retry_after="2"`."""
+    """Return an HTTP error; headers as `retry_after="2"`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status=status, message=message or f"fault {status}", kind=kind, headers=named)
 
 
 def cuts(text: str, *, after: int) -> Answer:
-    """A stream whose connection drops after so many pieces."""
+    """Return a stream whose connection drops after `after` pieces."""
     return Answer(text=text, cut_after=after)
 
 
 def hangs(text: str, *, after: int) -> Answer:
-    """A stream that falls silent after so many pieces; -1 before the first byte."""
+    """Return a stream that sends nothing after `after` pieces; -1: nothing at all."""
     return Answer(text=text, hang_after=after)
 
 
 def garbage() -> Answer:
-    """A stream of bytes that are no JSON and no UTF-8, under an event's name that both SDKs read."""
+    """Return a stream that is neither JSON nor UTF-8, under an event name that both SDKs read."""
     return Answer(raw=b"event: message_start\ndata: \xff\xfe not json at all\n\n")
 
 
 class ModelServer:
-    """The server while it runs. `requests` holds what came in; the last answer of the script is not repeated."""
+    """Running server; `requests` holds all received requests. The last answer of the script is not repeated."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class ModelServer:
         self._scheme = "http"
         if tls is not None:
             self._scheme = "https"
-            # Shaking hands belongs to the connection's thread: one that goes wrong must not hold the server.
+            # Each connection's thread does its own handshake: a failed handshake must not block the server.
             self.http.socket = tls.wrap_socket(
                 self.http.socket, server_side=True, do_handshake_on_connect=False
             )
@@ -155,7 +155,7 @@ class ModelServer:
         return f"{self.anthropic_url}/v1"
 
     def next_answer(self, seen: Seen) -> Answer:
-        """What the script has for this request."""
+        """Record the request and return its answer."""
         with self._lock:
             self.requests.append(seen)
             if self._answer:
@@ -171,7 +171,7 @@ def model_server(
     answer: Callable[[Seen], Answer] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[ModelServer]:
-    """A server that answers with the script in order, or with a function of the request; gone when the block ends."""
+    """Run a server for the block; it answers with the script in order, or with a function of the request."""
     server = ModelServer(script, answer, tls)
     thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -187,7 +187,7 @@ def model_server(
 
 
 class Quiet(ThreadingHTTPServer):
-    """Says nothing of a client that does not trust it."""
+    """HTTP server that ignores clients which do not trust its certificate."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], ssl.SSLError):
@@ -209,7 +209,7 @@ class Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing on the test's standard error."""
+        """Write no log to the test's standard error."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
@@ -275,7 +275,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def hang(self) -> None:
-        """Say nothing more until the test is over."""
+        """Send nothing until the test ends."""
         self.model.closing.wait()
         self.close_connection = True
 
@@ -285,7 +285,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def shut(connection: socket.socket) -> None:
-    """End a connection at once, whether or not the other side already has."""
+    """Close a connection at once, even if the other side closed it before."""
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
@@ -293,12 +293,12 @@ def shut(connection: socket.socket) -> None:
 
 
 def split(words: str) -> list[str]:
-    """Text in pieces as a stream brings them."""
+    """Split text into the pieces of a stream."""
     return [words[start : start + PIECE_CHARACTERS] for start in range(0, len(words), PIECE_CHARACTERS)]
 
 
 def stream_error(wire: str, answer: Answer) -> bytes:
-    """An error that comes after the status was sent."""
+    """Return an error event that follows the HTTP status."""
     error = {"type": answer.kind, "message": answer.message or answer.kind}
     if wire == "anthropic":
         return named("error", {"error": error})
@@ -311,12 +311,12 @@ def stream_error(wire: str, answer: Answer) -> bytes:
 
 
 def named(event: str, data: dict[str, Any]) -> bytes:
-    """One event of Anthropic's stream."""
+    """Encode one event of a server-sent stream."""
     return f"event: {event}\ndata: {json.dumps({'type': event} | data)}\n\n".encode()
 
 
 def frames_of(wire: str, answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, bytes]]:
-    """Frames of a whole stream, each with whether it is a piece."""
+    """Return the frames of a stream; the flag of each frame says if it is a piece."""
     match wire:
         case "anthropic":
             return anthropic_frames(answer)
@@ -327,7 +327,7 @@ def frames_of(wire: str, answer: Answer, body: dict[str, Any]) -> Iterator[tuple
 
 
 def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
-    """Frames of a stream of Anthropic's protocol, each with whether it is a piece."""
+    """Yield the frames of Anthropic's protocol; the flag says if a frame is a piece."""
     usage = {
         "input_tokens": answer.input_tokens - answer.cached_tokens,
         "cache_read_input_tokens": answer.cached_tokens,
@@ -365,7 +365,7 @@ def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
 
 
 def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, bytes]]:
-    """Frames of a stream of OpenAI's protocol, each with whether it is a piece."""
+    """Yield the frames of OpenAI's chat protocol; the flag says if a frame is a piece."""
 
     def chunk(**fields: Any) -> bytes:
         head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": "test"}
@@ -396,7 +396,7 @@ def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, 
 
 
 def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
-    """Frames of a stream of OpenAI's Responses API, each with whether it is a piece; reasoning comes as a summary."""
+    """Yield the frames of OpenAI's Responses API; the flag says if a frame is a piece. Reasoning is a summary."""
     count = iter(range(1_000_000))
 
     def frame(event: str, **fields: Any) -> bytes:
@@ -440,7 +440,7 @@ def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
 
 
 def flat(content: object) -> str:
-    """Text of a content field of either wire format."""
+    """Return the text of a content field of any wire format."""
     if isinstance(content, list):
         return "\n".join(part.get("text", "") for part in content)
     return content if isinstance(content, str) else ""

@@ -1,4 +1,4 @@
-"""A small proxy on loopback that tunnels (`CONNECT`), asks for a password if it has one, and notes where it was sent."""
+"""Small proxy on loopback: tunnels (`CONNECT`), may require a password, and records the targets."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from contextlib import contextmanager
 
 
 class Proxy:
-    """The proxy while it runs."""
+    """Running proxy."""
 
     def __init__(self, login: str) -> None:
-        self.asked: list[str] = []
-        """Targets of the tunnels that were opened, `host:port`."""
+        self.targets: list[str] = []
+        """Targets of the opened tunnels, as `host:port`."""
         self.login = login
-        """`user:password`; empty: it asks for none."""
+        """`user:password`; empty: no password is required."""
         self.tcp = socketserver.ThreadingTCPServer(
             ("127.0.0.1", 0), type("Bound", (Tunnel,), {"proxy": self})
         )
         self.tcp.daemon_threads = True
 
     def url(self, login: str = "") -> str:
-        """Its address, as a proxy variable has it."""
+        """Return the address for a proxy variable."""
         return f"http://{login + '@' if login else ''}127.0.0.1:{self.tcp.server_address[1]}"
 
 
@@ -39,12 +39,12 @@ class Tunnel(socketserver.StreamRequestHandler):
         while (header := self.rfile.readline().decode().strip()) != "":
             name, _, value = header.partition(":")
             headers[name.lower()] = value.strip()
-        wanted = f"Basic {base64.b64encode(self.proxy.login.encode()).decode()}"
-        if self.proxy.login and headers.get("proxy-authorization") != wanted:
+        expected_login = f"Basic {base64.b64encode(self.proxy.login.encode()).decode()}"
+        if self.proxy.login and headers.get("proxy-authorization") != expected_login:
             self.wfile.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
             return
         target = line.split()[1]
-        self.proxy.asked.append(target)
+        self.proxy.targets.append(target)
         host, _, port = target.rpartition(":")
         with socket.create_connection((host, int(port))) as upstream:
             self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -55,7 +55,7 @@ class Tunnel(socketserver.StreamRequestHandler):
 
 
 def pour(source: socket.socket, sink: socket.socket) -> None:
-    """Pass bytes on until one side ends."""
+    """Copy bytes from `source` to `sink` until one side closes."""
     try:
         while data := source.recv(65536):
             sink.sendall(data)
@@ -66,7 +66,7 @@ def pour(source: socket.socket, sink: socket.socket) -> None:
 
 @contextmanager
 def proxy(login: str = "") -> Iterator[Proxy]:
-    """A proxy that is gone when the block ends."""
+    """Run a proxy for the block."""
     running = Proxy(login)
     thread = threading.Thread(target=running.tcp.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -1,4 +1,4 @@
-"""An instance's world in a few lines: the method under test is asked nothing it would not ask the real one."""
+"""Scripted `Context` for tests of methods: verdicts come from a list, no engine and no judge run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from harness.hardware.product import Product
 from sessions.events import AttemptSwept, Message, MethodOptions, Origin, Role, SweepRung, SweptVariant
 from suites import load_task
 
-from .engines import ToldJudge, answer_of
+from .engines import ScriptedJudge, answer_of
 
 
 @dataclass
-class Told:
-    """One attempt as the method made it."""
+class ScriptedAttempt:
+    """Attempt as the method made it."""
 
     name: str
     origin: Origin
@@ -29,32 +29,35 @@ class Told:
     evaluation: Evaluation | None = None
     rival: str | None = None
     reviewed: bool = False
-    known: list[frozenset[int]] = field(default_factory=list)
-    """For each call, the attempts of the instance that were judged before it."""
+    judged_before: list[frozenset[int]] = field(default_factory=list)
+    """For each call: numbers of the attempts that were judged before the call."""
 
     @property
     def prompt(self) -> str:
-        """What the first call of the attempt asked."""
+        """Prompt of the first call of the attempt."""
         return self.calls[0][1][-1].content
 
 
 @dataclass
 class World:
-    """What the lanes of one instance have in common."""
+    """State that the lanes of one instance share."""
 
     verdicts: tuple[str, ...]
     why: str
-    judge: ToldJudge = field(default_factory=ToldJudge)
-    attempts: dict[int, Told] = field(default_factory=dict)
-    """By number."""
+    judge: ScriptedJudge = field(default_factory=ScriptedJudge)
+    attempts: dict[int, ScriptedAttempt] = field(default_factory=dict)
+    """Attempts by number."""
     abandoned: list[str] = field(default_factory=list)
     most_at_once: int = 0
-    """Attempts that were under way at one moment."""
+    """Highest number of attempts that ran at the same time."""
     under_way: int = 0
 
 
 class ScriptedContext:
-    """A `Context` whose attempt n ends with verdict n: a verdict of `ToldJudge`, `prose`, or `turned_down` by a person."""
+    """`Context` whose attempt n ends with verdict n.
+
+    A verdict is a verdict of `ScriptedJudge`, `prose`, or `turned_down` (rejected by a person).
+    """
 
     def __init__(self, *verdicts: str, why: str = "too clever", options: MethodOptions | None = None) -> None:
         self.task = load_task("vector_add")
@@ -68,12 +71,12 @@ class ScriptedContext:
         self._number, self._step = 0, 1
 
     @property
-    def attempts(self) -> list[Told]:
-        """In the order of their numbers."""
-        return [told for _, told in sorted(self.world.attempts.items())]
+    def attempts(self) -> list[ScriptedAttempt]:
+        """Attempts in the order of their numbers."""
+        return [attempt for _, attempt in sorted(self.world.attempts.items())]
 
     @property
-    def _told(self) -> Told:
+    def _attempt(self) -> ScriptedAttempt:
         return self.world.attempts[self._number]
 
     @property
@@ -84,8 +87,8 @@ class ScriptedContext:
         """See `Context`."""
         last = max(self.world.attempts, default=0)
         lanes = tuple(copy.copy(self) for _ in range(count))
-        for place, lane in enumerate(lanes):
-            lane._number, lane._step = last + place + 1 - count, count
+        for index, lane in enumerate(lanes):
+            lane._number, lane._step = last + index + 1 - count, count
         return lanes
 
     async def settle(self) -> None:
@@ -93,7 +96,7 @@ class ScriptedContext:
 
     async def abandon(self, why: str) -> None:
         """See `Context`."""
-        self.world.abandoned.append(self._told.name)
+        self.world.abandoned.append(self._attempt.name)
 
     def start(self) -> str:
         """See `Context`."""
@@ -118,19 +121,19 @@ class ScriptedContext:
         last = max(self.world.attempts, default=0) if self._step == 1 else self._number
         self._number = last + self._step
         name = f"vector_add#1/{self._number}"
-        self.world.attempts[self._number] = Told(name, origin, base)
+        self.world.attempts[self._number] = ScriptedAttempt(name, origin, base)
         return name
 
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
         """See `Context`."""
-        self._told.calls.append((role, tuple(messages)))
-        judged = (number for number, told in self.world.attempts.items() if told.evaluation is not None)
-        self._told.known.append(frozenset(judged))
+        self._attempt.calls.append((role, tuple(messages)))
+        judged = (number for number, attempt in self.world.attempts.items() if attempt.evaluation is not None)
+        self._attempt.judged_before.append(frozenset(judged))
         self.world.under_way += 1
         self.world.most_at_once = max(self.world.most_at_once, self.world.under_way)
         await asyncio.sleep(0)
         self.world.under_way -= 1
-        mark = f"{self._number}.{len(self._told.calls)}"
+        mark = f"{self._number}.{len(self._attempt.calls)}"
         if role is Role.REFLECTOR:
             return Reply(text=f"Cause {mark}.")
         verdict = "correct" if self._verdict == "turned_down" else self._verdict
@@ -138,17 +141,17 @@ class ScriptedContext:
 
     async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
         """See `Context`."""
-        self._told.rival = rival
+        self._attempt.rival = rival
         evaluation = await self.world.judge.evaluate(source, self.task, rival=rival, on_stage=_ignore)
-        self._told.evaluation = evaluation
+        self._attempt.evaluation = evaluation
         return evaluation
 
     async def review(self) -> Review:
         """See `Context`."""
-        self._told.reviewed = True
+        self._attempt.reviewed = True
         turned_down = self._verdict == "turned_down"
         return Review(accepted=not turned_down, why=self.world.why if turned_down else "")
 
 
 def _ignore(_: object) -> None:
-    """Nobody watches the stages."""
+    pass

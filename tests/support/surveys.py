@@ -1,4 +1,4 @@
-"""A survey that says what it is told: compiling without a compiler, for sweeps whose search is under test."""
+"""Scripted survey: compile results without a compiler, for tests of the search of a sweep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compiled(
     error: str = "",
     flags: tuple[str, ...] = (),
 ) -> Compiled:
-    """One kernel with these resources; `code` tells it from others."""
+    """Return the result for one kernel with these resources; `code` identifies its binary."""
     row = KernelResources(
         kernel="kernel",
         case="small",
@@ -40,17 +40,17 @@ def compiled(
 
 
 def sampled(ratio: float = 1.0) -> Sampled:
-    """An estimate whose upper bound is so many times the lower."""
-    return Sampled((), (Estimate("gfx942", "small", {"n": 1}, 1.0, ratio, "memory", "memory", "told"),))
+    """Return an estimate whose upper bound is `ratio` times its lower bound."""
+    return Sampled((), (Estimate("gfx942", "small", {"n": 1}, 1.0, ratio, "memory", "memory", "scripted"),))
 
 
 def plain(source: str) -> Compiled:
-    """Every source compiles to code of its own and needs the same."""
+    """Return a result in which each source has its own code and equal resources."""
     return compiled(hashlib.sha256(source.encode()).hexdigest())
 
 
-class ToldSurvey:
-    """Answers by the source alone; `compiles` and `samples` hold every source it was asked about."""
+class ScriptedSurvey:
+    """Survey whose answers depend only on the source; `compiles` and `samples` hold all received sources."""
 
     def __init__(
         self,

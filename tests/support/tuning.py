@@ -1,4 +1,4 @@
-"""A judge under which more warps and larger blocks are better, and what a session that was tuned came to."""
+"""Judge for tests of `tune`: more warps and larger blocks are faster, up to an optimum."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Baseline
 from sessions.state import AttemptState, SessionState
 from suites import Task, baseline_source, load_task
-from tests.support.engines import ToldJudge
+from tests.support.engines import ScriptedJudge
 from tests.support.evaluations import correct, failed
-from tests.support.surveys import ToldSurvey, compiled
+from tests.support.surveys import ScriptedSurvey, compiled
 
 BASELINE = baseline_source(load_task("vector_add"))
-"""BLOCK 1024 and no option given: BLOCK, num_warps and waves_per_eu can be swept."""
+"""Source with BLOCK 1024 and no option: BLOCK, num_warps and waves_per_eu can be swept."""
 
 
 def block_of(source: str) -> int:
@@ -26,36 +26,36 @@ def block_of(source: str) -> int:
 
 
 def warps_of(source: str) -> int:
-    found = re.search(r"num_warps=(\d+)", source)
-    return int(found[1]) if found else 4
+    match = re.search(r"num_warps=(\d+)", source)
+    return int(match[1]) if match else 4
 
 
 def speed(source: str) -> float:
-    """Highest with 16 warps and blocks of 4096."""
+    """Return the speedup of a source; the maximum is at 16 warps and blocks of 4096."""
     return 1.5 - 0.3 * (abs(warps_of(source) - 16) / 16 + abs(block_of(source) - 4096) / 4096)
 
 
-class Judging(ToldJudge):
-    """Says of each source what a function does, and lets sweeps see more occupancy with more warps and larger blocks."""
+class TuningJudge(ScriptedJudge):
+    """Judge whose speedup is `speed`; in its sweeps more warps and larger blocks give more occupancy."""
 
     def __init__(self, verdict: str = "correct", *, timed: bool = False, wrong: Sequence[int] = ()) -> None:
         super().__init__()
-        self.surveying = self.survey_told = ToldSurvey(self._compiled)
+        self.surveying = self.scripted_survey = ScriptedSurvey(self._compiled)
         self.exam = lambda _: correct()
         self._verdict, self._timed, self._wrong = verdict, timed, wrong
         self.estimated: list[tuple[str, Effort]] = []
         self.seen_by_rungs = True
-        """Whether what is wrong is seen where time is estimated already."""
-        self.known: list[bool] = []
-        """Of each estimate, whether the judge was told what it had said of the source before."""
+        """True if a rung (an estimate) already finds wrong variants."""
+        self.had_passed: list[bool] = []
+        """For each estimate: True if the call carried an earlier passed evaluation."""
         self.unable = 0
-        """How many of the next estimates end with `infra_error`."""
+        """Number of next estimates that end with `infra_error`."""
 
     async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
         if rest.get("exam"):
             return await super().evaluate(source, task, **rest)  # type: ignore[arg-type]
         self.evaluated.append(source)
-        return self._said(source)
+        return self._evaluation_of(source)
 
     async def estimate(
         self,
@@ -68,22 +68,22 @@ class Judging(ToldJudge):
         on_stage: OnStage,
     ) -> Evaluation:
         self.estimated.append((source, effort))
-        self.known.append(passed is not None)
+        self.had_passed.append(passed is not None)
         on_stage(StageEntered("call", "0"))
         if self.unable:
             self.unable -= 1
             return failed(Verdict.INFRA_ERROR, "a worker died")
-        said = self._said(source) if self.seen_by_rungs else correct()
-        if said.verdict is not Verdict.CORRECT:
-            return said
+        evaluation = self._evaluation_of(source) if self.seen_by_rungs else correct()
+        if evaluation.verdict is not Verdict.CORRECT:
+            return evaluation
         ratio = speed(source) / speed(start.source)
         rough = tuple(
             RoughTime("0", case.name, ratio, 1 / ratio, 2 * effort.pairs, effort.pairs, start.name)
             for case in task.open_cases
         )
-        return msgspec.structs.replace(said, rough=rough, speedup=None)
+        return msgspec.structs.replace(evaluation, rough=rough, speedup=None)
 
-    def _said(self, source: str) -> Evaluation:
+    def _evaluation_of(self, source: str) -> Evaluation:
         if self._verdict != "correct":
             return failed(Verdict(self._verdict))
         if block_of(source) in self._wrong:
@@ -99,5 +99,5 @@ def notices(state: SessionState) -> str:
     return "\n".join(words for _, words in state.notices)
 
 
-def only(state: SessionState) -> list[AttemptState]:
+def attempts_of(state: SessionState) -> list[AttemptState]:
     return state.instances["vector_add#1"].attempts

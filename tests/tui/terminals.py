@@ -1,4 +1,4 @@
-"""A pseudo terminal with a cockpit in it: what travels to it is what would travel over SSH."""
+"""Runs Python code in a pseudo terminal; the received bytes are the bytes that SSH would carry."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 
 TIMEOUT_S = 30.0
 TERMINAL_VARIABLES = frozenset({"COLUMNS", "LINES", "NO_COLOR", "TMUX"})
-"""What a terminal of one's own must not inherit."""
+"""Variables that the program in the new terminal must not inherit."""
 
 
 class Terminal:
-    """The other side of a program's terminal."""
+    """Test's side of a program's terminal."""
 
     def __init__(self, descriptor: int, process: subprocess.Popen[bytes]) -> None:
         self._descriptor = descriptor
@@ -29,25 +29,25 @@ class Terminal:
         self.received = b""
 
     def read(self, seconds: float) -> bytes:
-        """What arrives within so many seconds."""
+        """Return the bytes that arrive within this number of seconds."""
         start = len(self.received)
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if not self._read_once(left):
+        while (remaining := end - time.monotonic()) > 0:
+            if not self._read_once(remaining):
                 break
         return self.received[start:]
 
-    def until(self, condition: Callable[[bytes], bool], what: str) -> None:
-        """Read until something holds for all that was received."""
+    def until(self, condition: Callable[[bytes], bool], awaited: str) -> None:
+        """Read until the condition holds for all received bytes."""
         end = time.monotonic() + TIMEOUT_S
         while not condition(self.received):
             if time.monotonic() > end or not self._read_once(0.1):
                 if condition(self.received):
                     return
-                raise AssertionError(f"never came true: {what}; received {self.received[-600:]!r}")
+                raise AssertionError(f"never came true: {awaited}; received {self.received[-600:]!r}")
 
     def _read_once(self, seconds: float) -> bool:
-        """`False` when the program has closed its side."""
+        """Read once; returns `False` if the program closed its side."""
         ready, _, _ = select.select([self._descriptor], [], [], seconds)
         if not ready:
             return True
@@ -59,11 +59,10 @@ class Terminal:
         return bool(data)
 
     def press(self, keys: str) -> None:
-        """Type."""
         os.write(self._descriptor, keys.encode())
 
     def ends(self) -> int:
-        """Wait for the program to end, reading what it still says; returns its exit status."""
+        """Read until the program ends and return its exit status."""
         end = time.monotonic() + TIMEOUT_S
         while self.process.poll() is None and time.monotonic() < end:
             self._read_once(0.1)
@@ -75,10 +74,10 @@ class Terminal:
 def terminal(
     code: str, *, size: tuple[int, int], environ: Mapping[str, str] | None = None
 ) -> Iterator[Terminal]:
-    """Python code run in a terminal of (columns, rows)."""
+    """Run Python code in a terminal of (columns, rows)."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    # Where the tests run under something that exports a size (COLUMNS, LINES), it would be believed before the terminal's.
+    # Exported sizes (COLUMNS, LINES) would take precedence over the size of this terminal.
     inherited = {name: value for name, value in os.environ.items() if name not in TERMINAL_VARIABLES}
     env = {**inherited, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environ or {})}
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The ablation's table, its going on where it was, and the whole way from a model to a recording and back."""
+"""`wavedeck ablate`: its table, continuation after an interruption, and a second run from a recording."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,22 +18,20 @@ from harness import Verdict
 from sessions import Home, Recorder, fold
 from sessions import events as ev
 from sessions.catalog import journal_of, list_sessions
-from sessions.home import read_engine_info
 from tests.conftest import SOAK
+from tests.support import stored_sessions as stored
+from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
 from tests.support.live_engines import right, wrong
 from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
-from tests.tui import stored
-from tests.tui.running import Shell, one_line
-from tests.tui.test_run import LIMIT_S, start, wait_for
 from tui.cockpit import views
 from tui.cockpit.lines import Span, plain
 from tui.cockpit.screens.home import session_row
 from tui.diagnostics import ExitCode
 from tui.narrate import Narrator, log
 
-ASKED = ("vector_add", "--model", "anthropic:test", "--instances", "2", "--iterations", "3")
+OPTIONS = ("vector_add", "--model", "anthropic:test", "--instances", "2", "--iterations", "3")
 OUTCOMES = {1: "WW", 2: "WC", 3: "CC", 4: "CC", 5: "CW", 6: "CC", 7: "WX"}
-"""By row, the verdict of each instance: correct, wrong, call error."""
+"""Verdicts of the instances of each row: C correct, W wrong, X call error."""
 VERDICTS = {"C": Verdict.CORRECT, "W": Verdict.WRONG, "X": Verdict.CALL_ERROR}
 
 
@@ -59,7 +56,7 @@ def record(
     speedup: float | None = None,
     reply: str = "x",
 ) -> str:
-    """A row's session, with a fixed verdict an instance."""
+    """Record the session of a row with these verdicts and return its name."""
     plan = resolve(ablation.row_plan(ROWS[number - 1]), home=home, environ=os.environ)
     with Recorder.begin(home, session_started(plan)) as recorder:
         recorder.record(ev.EngineStarted(host="here", pid=1))
@@ -89,15 +86,15 @@ def record(
 
 @pytest.fixture
 def whole(home: Home) -> dict[int, str]:
-    """An ablation whose rows are all finished; its sessions by row."""
+    """Sessions by row of an ablation whose rows are all finished."""
     ablation = settled(home)
     return {number: record(home, ablation, number, outcomes) for number, outcomes in OUTCOMES.items()}
 
 
-def test_a_finished_ablation_is_told_again_and_runs_nothing(
+def test_finished_ablation_prints_its_table_and_runs_nothing(
     shell: Shell, whole: dict[int, str], home: Home
 ) -> None:
-    done = shell("ablate", *ASKED)
+    done = shell("ablate", *OPTIONS)
     assert done.code == ExitCode.DONE, done.err
     rows = {line.split()[0]: line.split() for line in done.out.splitlines() if re.match(r"\s+\d  o", line)}
     assert rows["1"][1:8] == ["off", "off", "off", "on", "2", "100%", "0%"]
@@ -109,11 +106,14 @@ def test_a_finished_ablation_is_told_again_and_runs_nothing(
     assert len(list_sessions(home)) == len(ROWS)
 
 
-def test_what_a_module_adds_is_resolved_only_where_the_interval_says_so(
+def test_contribution_is_resolved_only_if_its_interval_excludes_zero(
     shell: Shell, whole: dict[int, str]
 ) -> None:
-    told = json.loads(shell("ablate", *ASKED, "--json").out)
-    by_rows = {(each["row_on"], each["row_off"]): each for each in told["contributions"]}
+    report = json.loads(shell("ablate", *OPTIONS, "--json").out)
+    by_rows = {
+        (contribution["row_on"], contribution["row_off"]): contribution
+        for contribution in report["contributions"]
+    }
     assert (by_rows[4, 3]["module"], by_rows[4, 3]["difference"], by_rows[4, 3]["resolved"]) == (
         "optimizer",
         0,
@@ -123,79 +123,69 @@ def test_what_a_module_adds_is_resolved_only_where_the_interval_says_so(
     assert reflection["difference"] == 1
     assert reflection["low"] == pytest.approx(0.0696, abs=1e-3)
     assert reflection["resolved"]
-    assert not by_rows[2, 1]["resolved"], "one of two against none of two says little"
+    assert not by_rows[2, 1]["resolved"], "1 of 2 against 0 of 2 is no significant difference"
 
 
-def test_every_format_tells_the_same_rows(shell: Shell, whole: dict[int, str]) -> None:
-    table = list(csv.DictReader(io.StringIO(shell("ablate", *ASKED, "--format", "csv").out)))
+def test_every_format_has_the_same_rows(shell: Shell, whole: dict[int, str]) -> None:
+    table = list(csv.DictReader(io.StringIO(shell("ablate", *OPTIONS, "--format", "csv").out)))
     assert [row["session"] for row in table] == list(whole.values())
-    assert [row["correct"] for row in table] == [str(each.count("C")) for each in OUTCOMES.values()]
-    assert table[0]["speedup_mean"] == "", "what was not measured is empty"
+    assert [row["correct"] for row in table] == [str(outcomes.count("C")) for outcomes in OUTCOMES.values()]
+    assert table[0]["speedup_mean"] == "", "an unmeasured speedup is empty"
     assert (table[0]["input_tokens"], table[0]["output_tokens"]) == ("2000", "200")
-    markdown = shell("ablate", *ASKED, "--format", "md").out
+    markdown = shell("ablate", *OPTIONS, "--format", "md").out
     assert "| row | knowledge | one-shot | optimizer | reflection | n |" in markdown
     assert all(f"| {session} |" in markdown for session in whole.values())
 
 
-def test_measured_speedups_are_told(shell: Shell, home: Home) -> None:
+def test_measured_speedups_are_reported(shell: Shell, home: Home) -> None:
     ablation = settled(home)
     for number, outcomes in OUTCOMES.items():
         record(home, ablation, number, outcomes, speedup=2.0)
-    told = json.loads(shell("ablate", *ASKED, "--json").out)
-    assert [row["speedup_mean"] for row in told["rows"]] == [None, 2.0, 2.0, 2.0, 2.0, 2.0, None]
+    report = json.loads(shell("ablate", *OPTIONS, "--json").out)
+    assert [row["speedup_mean"] for row in report["rows"]] == [None, 2.0, 2.0, 2.0, 2.0, 2.0, None]
 
 
-def test_too_few_chains_are_wrong_usage(shell: Shell, home: Home) -> None:
+def test_too_few_chains_are_a_usage_error(shell: Shell, home: Home) -> None:
     stored.vector_add_recording(home, "mine")
     done = shell("ablate", "vector_add", "--model", "recorded:mine", "--instances", "2")
     assert done.code == ExitCode.USAGE
     assert re.search(r"needs 14 chains of vector_add, and recorded:mine holds \d", one_line(done))
 
 
-def test_what_is_off_is_said_wherever_a_session_is(shell: Shell, whole: dict[int, str], home: Home) -> None:
-    said = "without optimizer"
+def test_switched_off_modules_are_shown_everywhere(shell: Shell, whole: dict[int, str], home: Home) -> None:
+    words = "without optimizer"
     shown = json.loads(shell("sessions", "show", whole[3], "--json").out)
     assert shown["started"]["options"]["without"] == ["optimizer"]
     assert shown["session"]["series"].startswith("ablation-")
     page = shell("sessions", "show", whole[3]).out
-    assert f"geak ({said}) with" in page
+    assert f"geak ({words}) with" in page
     assert "part of ablation-" in page
     listed = {line.split()[0]: line for line in shell("sessions").out.splitlines()}
-    assert listed[whole[3]].endswith(said)
+    assert listed[whole[3]].endswith(words)
     assert "without" not in listed[whole[4]]
-    infos = {each.name: each for each in list_sessions(home)}
-    assert said in [cell.text for cell in session_row(infos[whole[3]]).cells]
-    assert f"geak ({said}) with anthropic:test, k = 2" in shell("report", whole[3], whole[4]).out
+    infos = {info.name: info for info in list_sessions(home)}
+    assert words in [cell.text for cell in session_row(infos[whole[3]]).cells]
+    assert f"geak ({words}) with anthropic:test, k = 2" in shell("report", whole[3], whole[4]).out
     reported = json.loads(shell("report", whole[3], whole[4], "--format", "json").out)
-    assert [row["options"] for row in reported] == [said, ""]
+    assert [row["options"] for row in reported] == [words, ""]
     events = journal_of(home, whole[3]).events
-    assert any(f"geak ({said}) with" in line for line in log(fold(events)))
-    assert f"geak ({said}) with" in Narrator().lines(events[0])[0]
+    assert any(f"geak ({words}) with" in line for line in log(fold(events)))
+    assert f"geak ({words}) with" in Narrator().lines(events[0])[0]
     header = views.header(fold(events), name="s", word=Span("running"), extra=(), width=160)
-    assert f"geak ({said}) anthropic:test" in plain(header)
+    assert f"geak ({words}) anthropic:test" in plain(header)
 
 
 # With engines and the judge
 
 
-@pytest.fixture
-def engines(home: Home) -> Iterator[None]:
-    """Ends what a test left running."""
-    yield
-    for live in home.live_sessions():
-        info = read_engine_info(live)
-        if info is not None and live.running:
-            os.kill(info.pid, signal.SIGKILL)
-
-
 def answer(seen: Seen) -> Answer:
-    """A model that is wrong at first, and right once it is told its own reflection."""
+    """Model that is wrong at first, and correct after its own reflection is in the prompt."""
     if "Do not write the module" in seen.prompt:
         return says("The sign.")
     return says(right() if "The sign." in seen.prompt else wrong())
 
 
-def asking(server: ModelServer) -> tuple[str, ...]:
+def options_for(server: ModelServer) -> tuple[str, ...]:
     return (
         "vector_add",
         "--model",
@@ -208,7 +198,7 @@ def asking(server: ModelServer) -> tuple[str, ...]:
 
 
 def rows_before(home: Home, model: str, last: int) -> None:
-    """An ablation whose first rows are there: each solved its instance at once."""
+    """Record the first `last` rows of an ablation; each row solved its instance at once."""
     home.ensure()
     plan = RunPlan(model=model, tasks=("vector_add",), instances=1, iterations=2)
     ablation = settle(plan, home=home, environ=os.environ)
@@ -216,57 +206,57 @@ def rows_before(home: Home, model: str, last: int) -> None:
         record(home, ablation, number, "C", reply=right())
 
 
-def from_model_to_recording(shell: Shell, home: Home, *, there: int) -> None:
-    """Run an ablation, record it and run it again from the recording; the first rows of both may be there already."""
+def from_model_to_recording(shell: Shell, home: Home, *, recorded_rows: int) -> None:
+    """Run an ablation, record it, and run it again from the recording; `recorded_rows` rows exist before each run."""
     with model_server(answer=answer) as server:
-        rows_before(home, f"openai:test@{server.openai_url}", there)
-        done = shell("ablate", *asking(server), "--json")
+        rows_before(home, f"openai:test@{server.openai_url}", recorded_rows)
+        done = shell("ablate", *options_for(server), "--json")
         assert done.code == ExitCode.DONE, done.err
-    told = json.loads(done.out)
-    assert [row["correct"] for row in told["rows"]] == [1, 1, 1, 1, 1, 1, 0]
-    sessions = [row["session"] for row in told["rows"]]
+    report = json.loads(done.out)
+    assert [row["correct"] for row in report["rows"]] == [1, 1, 1, 1, 1, 1, 0]
+    sessions = [row["session"] for row in report["rows"]]
     recorded = shell("record", *sessions, "whole")
     assert recorded.code == ExitCode.DONE, recorded.err
-    rows_before(home, "recorded:whole", there)
+    rows_before(home, "recorded:whole", recorded_rows)
     again = shell("ablate", "--model", "recorded:whole", "--json")
     assert again.code == ExitCode.DONE, again.err
     replayed = json.loads(again.out)
-    assert (replayed["tasks"], replayed["instances"], replayed["iterations"]) == (told["tasks"], 1, 2)
-    for before, after in zip(told["rows"], replayed["rows"], strict=True):
+    assert (replayed["tasks"], replayed["instances"], replayed["iterations"]) == (report["tasks"], 1, 2)
+    for before, after in zip(report["rows"], replayed["rows"], strict=True):
         same = before.keys() - {"session"}
         assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    assert told["contributions"] == replayed["contributions"]
-    told_again = shell("ablate", "--model", "recorded:whole", "--json")
-    assert told_again.out == again.out, "nothing is run twice"
+    assert report["contributions"] == replayed["contributions"]
+    repeated = shell("ablate", "--model", "recorded:whole", "--json")
+    assert repeated.out == again.out, "no row runs twice"
 
 
 @pytest.mark.judge
-def test_from_a_model_to_a_recording_and_the_same_table_again(
+def test_ablation_from_its_recording_gives_the_same_table(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
-    from_model_to_recording(shell, home, there=6)
+    from_model_to_recording(shell, home, recorded_rows=6)
 
 
 @pytest.mark.judge
 @pytest.mark.skipif(not SOAK, reason="14 sessions with engines of their own: make soak")
-def test_the_same_with_every_row_run(
+def test_ablation_from_its_recording_gives_the_same_table_if_all_rows_run(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
-    from_model_to_recording(shell, home, there=0)
+    from_model_to_recording(shell, home, recorded_rows=0)
 
 
 @pytest.mark.judge
-def test_a_failed_row_says_so_and_an_interrupted_one_is_gone_on_with(
+def test_failed_row_is_reported_and_interrupted_row_continues(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last row meets a model that refuses its key, then one that says nothing and is not waited for, then one that answers."""
+    """The last row gets a model that refuses its key, then a silent model and an interrupt, then a model that answers."""
     monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
     model = [refuses(401, message="no such key")]
     with model_server(answer=lambda seen: model[0] if model else answer(seen)) as server:
         rows_before(home, f"openai:test@{server.openai_url}", 6)
-        failed = shell("ablate", *asking(server), "--json")
+        failed = shell("ablate", *options_for(server), "--json")
         assert failed.code == ExitCode.FAILED
         last = json.loads(failed.out)["rows"][-1]
         assert (last["state"], last["instances"], last["execution_accuracy"]) == ("failed", 0, None)
@@ -275,9 +265,9 @@ def test_a_failed_row_says_so_and_an_interrupted_one_is_gone_on_with(
         assert "the same command runs the others" in failed.err
 
         model[0] = hangs("", after=-1)
-        asked = len(server.requests)
-        waiting = start("ablate", *asking(server), "--json")
-        wait_for(lambda: len(server.requests) > asked)
+        before = len(server.requests)
+        waiting = start("ablate", *options_for(server), "--json")
+        wait_for(lambda: len(server.requests) > before)
         waiting.send_signal(signal.SIGINT)
         out, err = waiting.communicate(timeout=LIMIT_S)
         assert waiting.returncode == ExitCode.INTERRUPTED, err
@@ -285,7 +275,7 @@ def test_a_failed_row_says_so_and_an_interrupted_one_is_gone_on_with(
         assert (row["session"], row["state"]) == (last["session"], "stopped")
 
         model.clear()
-        done = shell("ablate", *asking(server), "--json")
+        done = shell("ablate", *options_for(server), "--json")
         assert done.code == ExitCode.DONE, done.err
         row = json.loads(done.out)["rows"][-1]
         assert (row["session"], row["state"], row["instances"]) == (last["session"], "finished", 1)

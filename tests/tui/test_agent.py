@@ -1,4 +1,4 @@
-"""One agent: words that stream, code and diffs, errors that lead to their line, tables that say what is measured."""
+"""Screen of one instance: streamed text, code and diffs, links from errors to lines, tables and decisions."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from sessions.events import (
 )
 from sessions.fold import fold
 from sessions.state import Confirmation
+from tests.support.cockpits import NARROW, WIDE, RecordingDecider, ScriptedSource, live, until
 from tests.support.journals import (
     FAST_SOURCE,
     at_once,
@@ -35,7 +36,6 @@ from tests.support.journals import (
     timed_again,
     wrong,
 )
-from tests.tui.cockpits import NARROW, WIDE, Notebook, Told, live, until
 from tui.cockpit import attempts, details, views
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.lines import plain
@@ -53,9 +53,9 @@ async def opened(
     *,
     size: tuple[int, int] = WIDE,
     events: list[AnyEvent] | None = None,
-    decider: Notebook | None = None,
+    decider: RecordingDecider | None = None,
     readonly: bool = False,
-) -> AsyncIterator[tuple[Pilot[ExitNote], AgentScreen, Told]]:
+) -> AsyncIterator[tuple[Pilot[ExitNote], AgentScreen, ScriptedSource]]:
     app, source = live(running() if events is None else events, decider=decider, readonly=readonly)
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -69,7 +69,7 @@ async def opened(
 
 
 def going_to(key: str, *keys: str) -> Callable[[Pilot[ExitNote]], object]:
-    """For a picture: open the agent and press keys."""
+    """Return a function for `snap_compare` that opens the instance and presses keys."""
 
     async def go(pilot: Pilot[ExitNote]) -> None:
         app = pilot.app
@@ -79,15 +79,15 @@ def going_to(key: str, *keys: str) -> Callable[[Pilot[ExitNote]], object]:
         await until(
             pilot, lambda: isinstance(app.screen, AgentScreen) and bool(app.screen.words.lines), "the agent"
         )
-        for each in keys:
-            await pilot.press(each)
+        for pressed in keys:
+            await pilot.press(pressed)
             await pilot.pause()
 
     return go
 
 
 @BOTH
-def test_picture_of_words_that_stream(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_streaming_text(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     app, _ = live(running())
     assert snap_compare(app, terminal_size=size, run_before=going_to("vector_add#1"))
     assert app.feed is not None
@@ -95,11 +95,11 @@ def test_picture_of_words_that_stream(size: tuple[int, int], snap_compare: Calla
 
 
 @BOTH
-def test_picture_of_attempts_at_once(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_parallel_attempts(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     app, _ = live(at_once())
     assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1"))
     assert app.feed is not None
-    assert [each.word for each in app.feed.state.instances["softmax#1"].attempts] == [
+    assert [attempt.word for attempt in app.feed.state.instances["softmax#1"].attempts] == [
         "generate",
         "call",
         "generate",
@@ -107,15 +107,15 @@ def test_picture_of_attempts_at_once(size: tuple[int, int], snap_compare: Callab
     ]
 
 
-async def test_what_is_being_made_is_followed_and_every_attempt_can_be_walked_to() -> None:
+async def test_screen_follows_running_attempts_and_brackets_reach_every_attempt() -> None:
     async with opened("softmax#1", events=at_once()) as (pilot, screen, _):
         assert (screen.number, shown_number(screen)) == (None, 3)
-        seen = []
+        numbers = []
         for key in ("right_square_bracket", "left_square_bracket", *["left_square_bracket"] * 2):
             await pilot.press(key)
             await pilot.pause()
-            seen.append((screen.number, shown_number(screen)))
-        assert seen == [(4, 4), (None, 3), (2, 2), (1, 1)]
+            numbers.append((screen.number, shown_number(screen)))
+        assert numbers == [(4, 4), (None, 3), (2, 2), (1, 1)]
 
 
 def shown_number(screen: AgentScreen) -> int:
@@ -124,7 +124,7 @@ def shown_number(screen: AgentScreen) -> int:
 
 
 @BOTH
-def test_picture_of_a_wrong_answer(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_a_wrong_output(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     app, _ = live(running())
     assert snap_compare(
         app,
@@ -162,36 +162,36 @@ def test_picture_of_a_diff_in_two_columns(snap_compare: Callable[..., bool]) -> 
 
 
 @pytest.mark.parametrize("theme", ["wavedeck-light", "ansi-dark"])
-def test_picture_in_other_colours(theme: str, snap_compare: Callable[..., bool]) -> None:
+def test_picture_in_other_themes(theme: str, snap_compare: Callable[..., bool]) -> None:
     app, _ = live(running())
     app.theme = theme
     assert snap_compare(app, terminal_size=(120, 34), run_before=going_to("softmax#1", "d"))
 
 
-async def test_words_are_followed_until_somebody_scrolls_up() -> None:
+async def test_text_is_followed_until_the_user_scrolls_up() -> None:
     async with opened("vector_add#1", size=NARROW) as (pilot, screen, source):
         seq = 1000
 
-        async def says(text: str) -> None:
+        async def stream(text: str) -> None:
             nonlocal seq
             seq += 1
             source.pending = [ReplyPiece(call=CALL, kind="text", text=text, seq=seq)]
             word = text.split()[-1]
             await until(pilot, lambda: word in screen.words.text, word)
 
-        await says("\n".join(f"line {number}" for number in range(100)) + "\nfirst_end ")
+        await stream("\n".join(f"line {number}" for number in range(100)) + "\nfirst_end ")
         assert screen.words.scroll_offset.y == screen.words.max_scroll_y > 0
         await pilot.press("g")
         assert screen.words.scroll_offset.y == 0
-        await says("\nmore\nmore\nsecond_end ")
+        await stream("\nmore\nmore\nsecond_end ")
         assert screen.words.scroll_offset.y == 0, "held"
         assert "held" in str(screen.words.border_title)
         await pilot.press("f")
-        await says("\nthird_end ")
+        await stream("\nthird_end ")
         assert screen.words.scroll_offset.y == screen.words.max_scroll_y
 
 
-async def test_a_retry_takes_back_what_was_said() -> None:
+async def test_retry_removes_the_streamed_text() -> None:
     async with opened("vector_add#1") as (pilot, screen, source):
         assert "vanish" in screen.words.text
         source.pending = [
@@ -201,7 +201,7 @@ async def test_a_retry_takes_back_what_was_said() -> None:
         assert "try 2, after cut: the stream ended" in screen.words.text
 
 
-async def test_streaming_in_pieces_ends_in_the_same_lines_as_all_at_once() -> None:
+async def test_text_streamed_in_pieces_gives_the_same_lines() -> None:
     text = "A paragraph that is longer than the pane is wide, again and again. " * 6 + "\n\n    indented\nend"
     async with opened("vector_add#1") as (pilot, screen, source):
         for number, character in enumerate(text):
@@ -216,7 +216,7 @@ async def test_streaming_in_pieces_ends_in_the_same_lines_as_all_at_once() -> No
         assert screen.words.text == pieces
 
 
-async def test_brackets_walk_the_attempts_and_the_last_one_follows() -> None:
+async def test_brackets_select_attempts_and_the_last_follows_the_newest() -> None:
     async with opened("softmax#1") as (pilot, screen, source):
         assert screen.number is None
         await pilot.press("left_square_bracket")
@@ -229,13 +229,13 @@ async def test_brackets_walk_the_attempts_and_the_last_one_follows() -> None:
             )
         ]
         await until(pilot, lambda: "4." in screen.strip.text, "attempt 4")
-        assert screen.attempt.number == 2, "the person's choice stays"
+        assert screen.attempt.number == 2, "the selected attempt stays"
         await pilot.press("right_square_bracket", "right_square_bracket")
         assert screen.number is None
         assert screen.attempt.number == 4
 
 
-async def test_a_diff_is_against_the_base_and_braces_choose_another() -> None:
+async def test_diff_is_against_the_base_and_braces_select_another_attempt() -> None:
     async with opened("softmax#1") as (pilot, screen, _):
         await pilot.press("d")
         assert "diff softmax#1/2 -> /3" in str(screen.code.border_title)
@@ -252,7 +252,7 @@ async def test_a_diff_is_against_the_base_and_braces_choose_another() -> None:
         assert screen.code.copy_text == FAST_SOURCE
 
 
-async def test_e_goes_through_the_lines_that_the_error_names() -> None:
+async def test_key_e_visits_the_lines_that_the_error_names() -> None:
     async with opened("softmax#2", size=(160, 40)) as (pilot, screen, _):
         await pilot.press("left_square_bracket")
         assert screen.attempt is not None
@@ -265,7 +265,7 @@ async def test_e_goes_through_the_lines_that_the_error_names() -> None:
         assert '>   File "kernel.py", line 23' in screen.detail.text
 
 
-async def test_digits_choose_what_the_judge_says() -> None:
+async def test_digits_select_the_judge_pane() -> None:
     async with opened("softmax#1") as (pilot, screen, _):
         for digit, words in (
             ("4", "vgprs"),
@@ -278,7 +278,7 @@ async def test_digits_choose_what_the_judge_says() -> None:
             await until(pilot, lambda words=words: words in screen.detail.text, words)
 
 
-async def test_a_terminal_that_grows_shows_all_panes_at_once() -> None:
+async def test_larger_terminal_shows_all_panes() -> None:
     async with opened("softmax#1", size=NARROW) as (pilot, screen, _):
         await pilot.press("2")
         await pilot.resize_terminal(*WIDE)
@@ -287,7 +287,7 @@ async def test_a_terminal_that_grows_shows_all_panes_at_once() -> None:
         assert screen.code.display
 
 
-async def test_zoom_gives_one_pane_the_screen_and_escape_takes_it_back() -> None:
+async def test_zoom_shows_one_pane_and_escape_ends_it() -> None:
     async with opened("softmax#1") as (pilot, screen, _):
         await pilot.press("2", "z")
         await pilot.pause()
@@ -298,14 +298,14 @@ async def test_zoom_gives_one_pane_the_screen_and_escape_takes_it_back() -> None
         assert isinstance(pilot.app.screen, AgentScreen)
 
 
-async def test_accepting_asks_for_a_reason_and_only_the_fold_shows_it() -> None:
-    notebook = Notebook()
-    async with opened("softmax#1", decider=notebook) as (pilot, screen, source):
+async def test_accept_asks_for_a_reason_and_shows_only_recorded_decisions() -> None:
+    decider = RecordingDecider()
+    async with opened("softmax#1", decider=decider) as (pilot, screen, source):
         await pilot.press("a")
         assert isinstance(pilot.app.screen, ReasonDialog)
         await pilot.press(*"fine", "space", *"q", "enter")
-        await until(pilot, lambda: bool(notebook.asked), "the decision")
-        assert notebook.asked == [(source.session, "softmax#1/3", True, "fine q")]
+        await until(pilot, lambda: bool(decider.decisions), "the decision")
+        assert decider.decisions == [(source.session, "softmax#1/3", True, "fine q")]
         assert "3C+" not in screen.strip.text
         source.pending = [
             DecisionMade(attempt="softmax#1/3", accepted=True, why="fine q", by="ada", seq=900, wall=1.0)
@@ -313,53 +313,53 @@ async def test_accepting_asks_for_a_reason_and_only_the_fold_shows_it() -> None:
         await until(pilot, lambda: "3C+" in screen.strip.text, "the fold")
 
 
-async def test_rejecting_and_undoing_and_thinking_better_of_it() -> None:
-    notebook = Notebook()
-    async with opened("softmax#1", decider=notebook) as (pilot, _, source):
+async def test_reject_cancel_and_undo_send_the_right_decisions() -> None:
+    decider = RecordingDecider()
+    async with opened("softmax#1", decider=decider) as (pilot, _, source):
         await pilot.press("r", "escape", "r", *"slow", "enter")
-        await until(pilot, lambda: len(notebook.asked) == 1, "the rejection")
+        await until(pilot, lambda: len(decider.decisions) == 1, "the rejection")
         await pilot.press("u")
-        assert len(notebook.asked) == 1, "attempt 3 has no decision to undo"
+        assert len(decider.decisions) == 1, "attempt 3 has no decision to undo"
         await pilot.press("left_square_bracket", "u")
-        await until(pilot, lambda: len(notebook.asked) == 2, "the undoing")
-        assert notebook.asked == [
+        await until(pilot, lambda: len(decider.decisions) == 2, "the undoing")
+        assert decider.decisions == [
             (source.session, "softmax#1/3", False, "slow"),
             (source.session, "softmax#1/2", None),
         ]
 
 
-async def test_a_refused_decision_is_told_and_nothing_changes() -> None:
-    notebook = Notebook(refusal="the engine of this session runs on node18; decide there")
-    async with opened("softmax#1", decider=notebook) as (pilot, screen, _):
+async def test_refused_decision_is_notified_and_changes_nothing() -> None:
+    decider = RecordingDecider(refusal="the engine of this session runs on node18; decide there")
+    async with opened("softmax#1", decider=decider) as (pilot, screen, _):
         await pilot.press("a", "enter")
         await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
-        assert any("node18" in each.message for each in pilot.app._notifications)
+        assert any("node18" in notification.message for notification in pilot.app._notifications)
         assert "3C+" not in screen.strip.text
 
 
 async def test_read_only_hides_and_disables_decisions() -> None:
-    notebook = Notebook()
-    async with opened("softmax#1", decider=notebook, readonly=True) as (pilot, screen, _):
+    decider = RecordingDecider()
+    async with opened("softmax#1", decider=decider, readonly=True) as (pilot, screen, _):
         await pilot.press("a", "r", "u", "enter")
         assert pilot.app.screen is screen
-        assert not notebook.asked
+        assert not decider.decisions
         assert "accept" not in screen.query_one("KeyBar").text
         assert "read only" in screen.header_bar.text
 
 
-async def test_an_attempt_without_a_verdict_cannot_be_decided() -> None:
+async def test_attempt_without_a_verdict_cannot_be_decided() -> None:
     async with opened("vector_add#1") as (pilot, screen, _):
         await pilot.press("a")
         assert pilot.app.screen is screen
 
 
-async def test_y_copies_the_source_and_says_where_it_went() -> None:
+async def test_key_y_copies_the_source_and_notifies() -> None:
     async with opened("softmax#1") as (pilot, _, _source):
         await pilot.press("2", "y")
         await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
         assert pilot.app.clipboard == FAST_SOURCE
-        (told,) = pilot.app._notifications
-        assert f"{len(FAST_SOURCE)} B sent to the terminal" in told.message
+        (notification,) = pilot.app._notifications
+        assert f"{len(FAST_SOURCE)} B sent to the terminal" in notification.message
 
 
 def lines_of(name: str, evaluation: object, width: int = 100) -> str:
@@ -368,7 +368,7 @@ def lines_of(name: str, evaluation: object, width: int = 100) -> str:
     return "\n".join(plain(line) for line in details.told(name, attempt, None, "gfx942", width).lines)
 
 
-def test_a_mismatch_is_told_whole() -> None:
+def test_verdict_pane_shows_all_facts_of_a_mismatch() -> None:
     shown = lines_of("verdict", wrong())
     for fact in (
         "W wrong", "y[3, 517]", "0.0009765625", "nan", "0.9821 absolute", "1 relative", "6.250%", "got 1000, 0",
@@ -377,13 +377,13 @@ def test_a_mismatch_is_told_whole() -> None:
         assert fact in shown
 
 
-def test_measured_latencies_say_faster_only_where_the_interval_excludes_one() -> None:
+def test_latency_row_says_faster_only_if_the_interval_excludes_one() -> None:
     shown = lines_of("speed", correct(speed=latencies())).splitlines()
-    assert any("fp32" in each and "faster" in each and "1.390-1.470" in each for each in shown)
-    assert any("fp16 outliers" in each and "not resolved" in each for each in shown)
+    assert any("fp32" in line and "faster" in line and "1.390-1.470" in line for line in shown)
+    assert any("fp16 outliers" in line and "not resolved" in line for line in shown)
 
 
-def test_what_a_ratio_is_worth_stands_beside_it() -> None:
+def test_latency_row_shows_the_measurement_conditions() -> None:
     shown = lines_of("speed", correct(speed=latencies()), 200)
     for fact in (
         "speedup against triton, cold caches", "28.5-29.6 us", "640/655", "bound", "1.05x 1.020-1.070", "4.1 us", "85%",
@@ -394,7 +394,7 @@ def test_what_a_ratio_is_worth_stands_beside_it() -> None:
 
 @BOTH
 @pytest.mark.parametrize("pane", ["3", "5"], ids=["verdict", "speed"])
-def test_picture_of_a_winner_that_was_timed_again(
+def test_picture_of_a_winner_timed_again(
     size: tuple[int, int], pane: str, snap_compare: Callable[..., bool]
 ) -> None:
     app, _ = live(timed_again()[:-1])
@@ -402,15 +402,15 @@ def test_picture_of_a_winner_that_was_timed_again(
     assert app.feed is not None
     attempt = app.feed.state.attempt("vector_add#1/1")
     assert attempt.speedup == 1.14
-    shown = "\n".join(plain(each) for each in details.told("speed", attempt, None, "gfx942", 100).lines)
+    shown = "\n".join(plain(line) for line in details.told("speed", attempt, None, "gfx942", 100).lines)
     assert shown.index("timed again for the exam") < shown.index("mean 1.14x")
 
 
-def test_nothing_measured_is_said_so() -> None:
+def test_speed_pane_says_that_nothing_was_measured() -> None:
     assert "Not measured: device cpu gives no latency." in lines_of("speed", correct())
 
 
-def test_a_target_that_does_not_compile_is_named_with_its_message() -> None:
+def test_target_with_a_compile_error_is_named_with_its_message() -> None:
     evaluation = msgspec.structs.replace(
         correct(), compile_errors={"sm_90": "out of resources: shared memory"}
     )
@@ -418,14 +418,16 @@ def test_a_target_that_does_not_compile_is_named_with_its_message() -> None:
     assert "does not compile: out of resources: shared memory" in lines_of("resources", evaluation)
 
 
-def test_cases_that_compile_to_the_same_are_one_row_and_each_launch_is_told_whole() -> None:
+def test_cases_with_equal_code_share_a_row_and_each_launch_is_listed() -> None:
     (kernel, *_) = correct().resources["gfx942"]
-    like = [
+    equal = [
         msgspec.structs.replace(kernel, case=f"case-{number}", binary_sha256=str(number))
         for number in range(24)
     ]
-    other = msgspec.structs.replace(kernel, case="tail", vgprs=256, vgpr_spills=12, config={"BLOCK": "4096"})
-    evaluation = msgspec.structs.replace(correct(), resources={"gfx942": (*like, other)})
+    different = msgspec.structs.replace(
+        kernel, case="tail", vgprs=256, vgpr_spills=12, config={"BLOCK": "4096"}
+    )
+    evaluation = msgspec.structs.replace(correct(), resources={"gfx942": (*equal, different)})
     shown = lines_of("resources", evaluation, width=76)
     table, _, launches = shown.partition("launched as")
     rows = [row for row in table.splitlines() if row.startswith(kernel.kernel[:10])]
@@ -433,11 +435,11 @@ def test_cases_that_compile_to_the_same_are_one_row_and_each_launch_is_told_whol
     assert "case-0 +23" in rows[0]
     assert "256" in rows[1]
     assert " 12 " in rows[1]
-    assert "case-23" in launches, "no case is left out"
+    assert "case-23" in launches, "every case is listed"
     assert "BLOCK=4096" in launches
 
 
-def test_a_long_intention_stands_below_the_error_and_an_error_is_told_once() -> None:
+def test_long_strategy_is_below_the_error_and_the_error_is_shown_once() -> None:
     state = fold(running())
     attempt = state.attempt("softmax#2/1")
     attempt.strategy = "hold the row in registers " * 40
@@ -456,7 +458,7 @@ def test_a_long_intention_stands_below_the_error_and_an_error_is_told_once() -> 
     assert shown.index("131072") < shown.index("hold the row")
 
 
-def test_an_attempt_without_a_verdict_says_what_it_is_made_from() -> None:
+def test_attempt_without_a_verdict_names_its_base() -> None:
     state = fold(running())
     base, instance = state.attempt("softmax#2/1"), state.instances["softmax#2"]
     repair = fold(running()).attempt("softmax#2/1")
@@ -472,11 +474,11 @@ def test_an_attempt_without_a_verdict_says_what_it_is_made_from() -> None:
 def verdict_of(attempt: str, events: list[AnyEvent], width: int = 80) -> list[str]:
     state = fold(events)
     instance = state.instances[attempt.partition("/")[0]]
-    told = details.told("verdict", state.attempt(attempt), instance, "gfx942", width)
-    return [plain(row) for row in told.lines]
+    pane = details.told("verdict", state.attempt(attempt), instance, "gfx942", width)
+    return [plain(row) for row in pane.lines]
 
 
-def test_a_correct_one_tells_how_close_it_came_worst_first_and_what_the_exam_said() -> None:
+def test_verdict_pane_of_a_correct_attempt_shows_margins_and_exam() -> None:
     shown = verdict_of("softmax#1/3", finished(), width=100)
     assert shown[1] == "2 cases pass; closest to its tolerance: 38 % used"
     assert (
@@ -491,7 +493,7 @@ def test_a_correct_one_tells_how_close_it_came_worst_first_and_what_the_exam_sai
     assert shown[begin + 1].split()[:4] == ["41", "%", "fp16", "wide"]
 
 
-def test_the_verdict_pane_has_the_findings_of_the_exam() -> None:
+def test_verdict_pane_shows_the_findings_of_the_exam() -> None:
     older = [event for event in finished() if not isinstance(event, WinnerExamined)]
     race = Finding(kind="race", message="line 9: two programs store to y", case="fp16 wide", line=9)
     examination = msgspec.structs.replace(examined(), findings=(race,))
@@ -500,7 +502,7 @@ def test_the_verdict_pane_has_the_findings_of_the_exam() -> None:
     assert shown[begin + 1].strip() == "race: case fp16 wide: line 9: two programs store to y"
 
 
-def test_an_exam_that_was_failed_or_not_held_says_why() -> None:
+def test_failed_or_missing_exam_has_a_reason() -> None:
     assert "not confirmed: wrong on the exam cases: output y of case fp16 wide is 0.0" in " ".join(
         verdict_of("vector_add#1/1", finished())
     )
@@ -509,15 +511,15 @@ def test_an_exam_that_was_failed_or_not_held_says_why() -> None:
     only = "exam: only the best attempt of an instance is examined"
     assert only in verdict_of("softmax#1/2", finished())
     older = [event for event in finished() if not isinstance(event, WinnerExamined)]
-    assert "not examined" in verdict_of("softmax#1/3", older), "recorded before there were exams"
+    assert "not examined" in verdict_of("softmax#1/3", older), "session without exams"
     lost = WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.INFRA_ERROR))
     assert "not examined: the judge is gone: it was killed" in verdict_of("softmax#1/3", [*older, lost])
     assert not any("examined" in row for row in verdict_of("softmax#1/1", finished())), (
-        "a wrong one needs none"
+        "wrong attempts have no exam"
     )
 
 
-async def test_an_exam_under_way_is_seen_in_the_fleet_and_at_the_agent() -> None:
+async def test_running_exam_is_shown_in_fleet_and_verdict_pane() -> None:
     begun = StageStarted(attempt="softmax#1/3", stage="execution", device="cpu", exam=True)
     state = fold([*running(), begun])
     row = views.agent_row(state, state.instances["softmax#1"])
@@ -526,18 +528,18 @@ async def test_an_exam_under_way_is_seen_in_the_fleet_and_at_the_agent() -> None
     assert "exam under way: execution" in verdict_of("softmax#1/3", [*running(), begun])
 
 
-async def test_who_decides_sees_margins_and_exam() -> None:
+async def test_decision_dialog_shows_margins_and_exam() -> None:
     async with opened("softmax#1", events=finished()[:-1]) as (pilot, _, _source):
         await pilot.press("a")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
-        known = str(pilot.app.screen.query_one("#known").render())
-        assert "2 cases pass; closest to its tolerance: 38 % used" in known
-        assert "confirmed correct on the exam cases" in known
+        facts = str(pilot.app.screen.query_one("#known").render())
+        assert "2 cases pass; closest to its tolerance: 38 % used" in facts
+        assert "confirmed correct on the exam cases" in facts
     async with opened("softmax#1") as (pilot, _, _source):
         await pilot.press("a")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReasonDialog), "the dialog")
-        known = str(pilot.app.screen.query_one("#known").render())
-        assert "the best attempt is examined when the instance ends" in known
+        facts = str(pilot.app.screen.query_one("#known").render())
+        assert "the best attempt is examined when the instance ends" in facts
 
 
 @BOTH
@@ -549,17 +551,17 @@ def test_picture_of_margins_and_exam(size: tuple[int, int], snap_compare: Callab
 
 
 @BOTH
-def test_picture_of_facts_by_their_basis(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_facts_by_basis(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     app, _ = live(finished()[:-1])
     assert snap_compare(app, terminal_size=size, run_before=going_to("softmax#1", "6"))
 
 
-def test_picture_of_a_decision_with_what_is_known(snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_the_decision_dialog(snap_compare: Callable[..., bool]) -> None:
     app, _ = live(finished()[:-1])
     assert snap_compare(app, terminal_size=NARROW, run_before=going_to("softmax#1", "a"))
 
 
-def test_stages_are_told_with_words_and_not_with_colour_alone() -> None:
+def test_stages_have_words_and_not_only_colours() -> None:
     shown = lines_of("stages", call_error()).splitlines()
     attempt = fold(running()).attempt("softmax#2/1")
     shown = [plain(line) for line in attempts.stage_lines(attempt, 100)]
@@ -568,7 +570,7 @@ def test_stages_are_told_with_words_and_not_with_colour_alone() -> None:
     assert shown[2].startswith("-    compile")
 
 
-async def test_a_stage_that_runs_is_seen() -> None:
+async def test_running_stage_is_shown() -> None:
     events = finished()[:-1]
     stage = Stage("static", True, 0.1, "")
     events += [
@@ -582,7 +584,7 @@ async def test_a_stage_that_runs_is_seen() -> None:
         assert "..   call" in screen.detail.text
 
 
-async def test_a_candidate_cannot_draw_over_the_screen() -> None:
+async def test_candidate_text_cannot_control_the_terminal() -> None:
     hostile = "\x1b[2J\x1b[31mnothing to see\x07"
     async with opened("vector_add#1") as (pilot, screen, source):
         source.pending = [ReplyPiece(call=CALL, kind="text", text=hostile, seq=900)]

@@ -1,4 +1,4 @@
-"""How sure a *correct* is, in words that round against the kernel."""
+"""Words for margins, exams and speedups of correct kernels; rounding is never in favour of the kernel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tui.timed_against import measured_words
         (7.5, "none"),
     ],
 )
-def test_what_is_left_is_rounded_down_and_never_to_nothing(used: float, words: str) -> None:
+def test_remaining_margin_is_rounded_down_but_not_to_zero(used: float, words: str) -> None:
     assert left(used) == words
 
 
@@ -40,7 +40,7 @@ def with_margins(*margins: Margin) -> object:
     return msgspec.structs.replace(correct(speedup=1.5), margins=margins)
 
 
-def test_the_worst_of_all_outputs_of_all_cases_stands_beside_a_correct() -> None:
+def test_headline_of_a_correct_kernel_has_the_smallest_margin() -> None:
     evaluation = with_margins(
         Margin("a", "y", "elementwise", 0.1, (0,)),
         Margin("a", "scale", "cosine", 0.7),
@@ -59,7 +59,7 @@ def test_the_worst_of_all_outputs_of_all_cases_stands_beside_a_correct() -> None
     ]
 
 
-def test_exactness_is_no_margin_and_what_is_not_known_is_not_said() -> None:
+def test_exact_outputs_have_no_margin_and_unknown_margins_are_not_shown() -> None:
     exact = with_margins(Margin("a", "y", "exact", 0.0), Margin("b", "y", "exact", 0.0))
     assert margin_words(exact) == "2 cases pass; all exact"
     assert headline(correct()) == "correct"
@@ -69,16 +69,16 @@ def test_exactness_is_no_margin_and_what_is_not_known_is_not_said() -> None:
     )
 
 
-def test_the_page_of_an_evaluation_lists_proof_and_evidence_apart() -> None:
+def test_page_lists_proof_and_evidence_separately() -> None:
     facts = (Fact("launches", "k 6", Basis.EVIDENCE), Fact("replay", "agrees", Basis.PROOF))
     lines = page(msgspec.structs.replace(correct(), facts=facts)).splitlines()
-    proof = next(place for place, row in enumerate(lines) if row.startswith("proof ("))
-    evidence = next(place for place, row in enumerate(lines) if row.startswith("evidence ("))
+    proof = next(index for index, row in enumerate(lines) if row.startswith("proof ("))
+    evidence = next(index for index, row in enumerate(lines) if row.startswith("evidence ("))
     assert lines[proof + 1] == "  replay: agrees"
     assert lines[evidence + 1] == "  launches: k 6"
 
 
-def test_a_list_of_sessions_knows_confirmed_from_not_examined() -> None:
+def test_session_list_separates_confirmed_from_not_examined() -> None:
     class Session(msgspec.Struct):
         solved: tuple[str, ...] = ()
         confirmed: tuple[str, ...] | None = None
@@ -89,7 +89,7 @@ def test_a_list_of_sessions_knows_confirmed_from_not_examined() -> None:
     assert told_confirmed(Session(("a", "b"), ("b",))) == "1/2"
 
 
-def test_a_tolerance_is_told_key_by_key_and_by_output_where_they_differ() -> None:
+def test_tolerance_words_list_each_key_and_differing_outputs() -> None:
     assert allowed(Tolerance()) == "exact"
     summed = Tolerance(rtol=1e-3, ulps=1.0, accumulation=4.0, reduction="k")
     assert allowed(summed) == "rtol 0.001, ulps 1, accumulation 4 over k"
@@ -108,14 +108,14 @@ def in_part() -> Evaluation:
     return msgspec.structs.replace(correct(), latency=(row,), not_timed=("fp16", "bf16"))
 
 
-def test_where_timing_was_not_whole_every_page_says_so_and_none_has_an_overall_figure() -> None:
+def test_partly_timed_kernel_has_no_overall_speedup_on_any_page() -> None:
     evaluation = in_part()
     words = "not whole: 1 of 3 cases"
     assert headline(evaluation) == f"correct, {words} timed against triton"
-    said = page(evaluation)
-    assert "0.998x" not in said.partition("\n")[0]
-    assert "1.0020" in said, "the row of the case that was timed"
-    assert "without a latency: fp16, bf16" in said
+    text = page(evaluation)
+    assert "0.998x" not in text.partition("\n")[0]
+    assert "1.0020" in text, "row of the timed case"
+    assert "without a latency: fp16, bf16" in text
     assert f"{words} timed, so there is no overall speedup" in latencies.means(evaluation)
     assert wording.standing(evaluation, "gfx942").text == f"C {words}"
     assert achieved(evaluation).startswith(f"timing {words}, so there is no overall speedup")
@@ -124,7 +124,7 @@ def test_where_timing_was_not_whole_every_page_says_so_and_none_has_an_overall_f
     )
 
 
-def test_what_was_found_and_what_was_confirmed_are_of_the_same_cases_or_say_of_how_many() -> None:
+def test_found_and_confirmed_speedups_name_their_common_cases() -> None:
     evaluation = correct(speedup=5.56)
     assert speedup_words(evaluation, TimedTwice(5.56, 5.4)) == "found 5.56x, confirmed 5.40x"
     some = TimedTwice(8.0, 7.9, 5)
@@ -134,14 +134,14 @@ def test_what_was_found_and_what_was_confirmed_are_of_the_same_cases_or_say_of_h
     both = wording.standing(evaluation, "gfx942", TimedTwice(5.56, 5.4))
     assert both.text == "C 5.40x (found 5.56x)"
     assert wording.standing(evaluation, "gfx942", some).text == "C 7.90x on 5 cases"
-    only = TimedTwice(None, 7.9)
-    assert speedup_words(in_part(), only) == "confirmed 7.90x"
-    assert wording.standing(in_part(), "gfx942", only).text == "C 7.90x"
+    second_only = TimedTwice(None, 7.9)
+    assert speedup_words(in_part(), second_only) == "confirmed 7.90x"
+    assert wording.standing(in_part(), "gfx942", second_only).text == "C 7.90x"
 
 
-def test_an_exam_that_was_timed_in_part_confirms_the_kernel_and_no_speedup() -> None:
+def test_partly_timed_exam_confirms_the_kernel_but_no_speedup() -> None:
     attempt = AttemptState("vector_add#1/1", 1, Origin.FRESH, None, evaluation=correct(speedup=5.56))
     attempt.exam = msgspec.structs.replace(in_part(), exam=True)
-    said = exam_sentence(attempt, None)
-    assert said == "confirmed correct on the exam cases: timed again, not whole: 1 of 3 cases"
+    sentence = exam_sentence(attempt, None)
+    assert sentence == "confirmed correct on the exam cases: timed again, not whole: 1 of 3 cases"
     assert speed(attempt) == "5.56x"

@@ -1,3 +1,5 @@
+"""Commands on stored sessions and suites: output, exit codes and one-line errors."""
+
 from __future__ import annotations
 
 import importlib
@@ -12,14 +14,14 @@ import pytest
 
 from harness import Verdict
 from sessions import Home
-from tests.tui import stored
-from tests.tui.running import ROOT, Shell, one_line
+from tests.support import stored_sessions as stored
+from tests.support.command_line import ROOT, Shell, one_line
 from tui.cli import COMMANDS
 from tui.diagnostics import ExitCode
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_lists_each_command_as_it_describes_itself(name: str) -> None:
+def test_help_lists_each_command_with_its_own_description(name: str) -> None:
     module = importlib.import_module(f"tui.commands.{COMMANDS[name].module}")
     command = getattr(module, f"{name}_command")
     assert isinstance(command, click.Command)
@@ -36,7 +38,7 @@ def test_help_fits_80_columns(shell: Shell, name: str) -> None:
     assert max(map(len, done.out.splitlines())) <= 80
 
 
-def test_an_empty_home_says_what_comes_next(shell: Shell, home: Home) -> None:
+def test_empty_home_names_the_next_command(shell: Shell, home: Home) -> None:
     done = shell()
     assert done.code == 0
     assert f"no sessions yet in {home.root}" in done.out
@@ -44,7 +46,7 @@ def test_an_empty_home_says_what_comes_next(shell: Shell, home: Home) -> None:
     assert not home.root.exists()
 
 
-def test_an_empty_list_is_an_empty_array(shell: Shell) -> None:
+def test_empty_list_is_an_empty_json_array(shell: Shell) -> None:
     done = shell("sessions", "list", "--json")
     assert (done.code, done.out, done.err) == (0, "[]\n", "")
     assert shell("sessions", "--json").out == "[]\n"
@@ -54,7 +56,7 @@ def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: H
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)
     listed = json.loads(shell("sessions", "list", "--json").out)
-    assert [(each["name"], each["state"]) for each in listed] == [
+    assert [(row["name"], row["state"]) for row in listed] == [
         (stored.SECOND, "stopped"),
         (stored.FIRST, "finished"),
     ]
@@ -67,7 +69,7 @@ def test_sessions_are_listed_newest_first_with_their_state(shell: Shell, home: H
     assert f"next: wavedeck resume {stored.SECOND}" in text, "it was stopped"
 
 
-def test_a_session_is_shown_by_any_prefix_that_fits_it_alone(shell: Shell, home: Home) -> None:
+def test_session_is_shown_by_a_unique_prefix(shell: Shell, home: Home) -> None:
     stored.finished(home)
     done = shell("sessions", "show", stored.FIRST[:12])
     assert done.code == 0
@@ -85,10 +87,10 @@ def test_a_session_is_shown_by_any_prefix_that_fits_it_alone(shell: Shell, home:
         }
     ]
     assert "softmax#1  wrong correct        softmax#1/2  not examined  iterations" in done.out
-    assert [each["verdict"] for each in shown["attempts"]] == ["wrong", "correct"]
+    assert [attempt["verdict"] for attempt in shown["attempts"]] == ["wrong", "correct"]
 
 
-def test_unknown_and_ambiguous_sessions_are_told_with_what_fits(shell: Shell, home: Home) -> None:
+def test_unknown_or_ambiguous_session_error_names_candidates(shell: Shell, home: Home) -> None:
     stored.finished(home, stored.FIRST)
     stored.finished(home, stored.SECOND)
     unknown = shell("replay", "20260102-030405-geak-aaab")
@@ -99,7 +101,7 @@ def test_unknown_and_ambiguous_sessions_are_told_with_what_fits(shell: Shell, ho
     assert "fits 2 sessions" in one_line(ambiguous)
 
 
-def test_replay_without_a_terminal_tells_every_attempt(shell: Shell, home: Home) -> None:
+def test_replay_without_a_terminal_prints_every_attempt(shell: Shell, home: Home) -> None:
     stored.finished(home)
     done = shell("replay", stored.FIRST)
     assert (done.code, done.err) == (0, "")
@@ -114,7 +116,7 @@ def test_replay_without_a_terminal_tells_every_attempt(shell: Shell, home: Home)
     assert lines[-2].startswith(f"session   {stored.FIRST}, finished after ")
 
 
-def test_a_bad_line_in_a_stopped_sessions_journal_is_skipped_and_counted(shell: Shell, home: Home) -> None:
+def test_bad_line_in_the_journal_of_a_stopped_session_is_counted(shell: Shell, home: Home) -> None:
     stored.stopped(home)
     journal = home.live(stored.FIRST).journal
     lines = journal.read_bytes().splitlines(keepends=True)
@@ -125,7 +127,7 @@ def test_a_bad_line_in_a_stopped_sessions_journal_is_skipped_and_counted(shell: 
     assert "== softmax#1/1  fresh" in done.out
 
 
-def test_a_decision_is_made_and_undone_on_a_session_at_rest(shell: Shell, home: Home) -> None:
+def test_decision_on_a_finished_session_is_made_and_undone(shell: Shell, home: Home) -> None:
     stored.finished(home)
     done = shell("accept", stored.FIRST, "softmax#1/2", "--why", "fast and plain")
     assert done.code == 0
@@ -137,7 +139,7 @@ def test_a_decision_is_made_and_undone_on_a_session_at_rest(shell: Shell, home: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("accept", stored.FIRST, "softmax#1/9"), "no attempt 'softmax#1/9'"),
         (("reject", stored.FIRST, "softmax"), "no attempt 'softmax'"),
@@ -147,16 +149,16 @@ def test_a_decision_is_made_and_undone_on_a_session_at_rest(shell: Shell, home: 
         (("record", stored.FIRST, "Bad Name"), "'Bad Name' cannot name a recording"),
     ],
 )
-def test_what_cannot_be_is_told_in_one_line(
-    shell: Shell, home: Home, arguments: tuple[str, ...], said: str
+def test_impossible_command_is_a_one_line_error(
+    shell: Shell, home: Home, arguments: tuple[str, ...], message: str
 ) -> None:
     stored.finished(home)
     done = shell(*arguments)
     assert done.code == ExitCode.USAGE
-    assert said in one_line(done)
+    assert message in one_line(done)
 
 
-def test_a_deleted_session_is_gone_and_one_that_runs_is_not(shell: Shell, home: Home) -> None:
+def test_delete_removes_finished_sessions_only(shell: Shell, home: Home) -> None:
     stored.finished(home, stored.FIRST)
     unsure = shell("sessions", "delete", stored.FIRST)
     assert unsure.code == ExitCode.USAGE
@@ -171,7 +173,7 @@ def test_a_deleted_session_is_gone_and_one_that_runs_is_not(shell: Shell, home: 
     assert json.loads(shell("sessions", "--json").out)[0]["state"] == "crashed"
 
 
-def test_a_finished_session_becomes_a_recording(shell: Shell, home: Home) -> None:
+def test_finished_session_can_be_recorded(shell: Shell, home: Home) -> None:
     stored.finished(home)
     done = shell("record", stored.FIRST, "mine")
     assert done.code == 0
@@ -185,9 +187,7 @@ def test_a_finished_session_becomes_a_recording(shell: Shell, home: Home) -> Non
     )
 
 
-def test_reports_count_what_was_judged_and_show_no_speed_that_was_not_measured(
-    shell: Shell, home: Home
-) -> None:
+def test_report_counts_judged_attempts_without_unmeasured_speed(shell: Shell, home: Home) -> None:
     recorder = stored.begin(home)
     stored.attempt(recorder, 1, Verdict.CALL_ERROR)
     stored.attempt(recorder, 2, Verdict.UNSUPPORTED)
@@ -208,7 +208,7 @@ def test_reports_count_what_was_judged_and_show_no_speed_that_was_not_measured(
     )
 
 
-def test_the_exam_is_told_wherever_the_best_is(shell: Shell, home: Home) -> None:
+def test_exam_result_is_shown_with_the_best_attempt(shell: Shell, home: Home) -> None:
     recorder = stored.begin(home)
     stored.attempt(recorder, 1, Verdict.CORRECT)
     stored.attempt(recorder, 2, Verdict.CORRECT, source=stored.FAST)
@@ -222,8 +222,8 @@ def test_the_exam_is_told_wherever_the_best_is(shell: Shell, home: Home) -> None
     (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
     assert (row["best_attempt"], row["best_exam"], row["confirmed"]) == ("softmax#1/2", "confirmed", 1)
     shown = json.loads(shell("sessions", "show", stored.FIRST, "--json").out)
-    assert [each["confirmation"] for each in shown["attempts"]] == ["not confirmed", "confirmed"]
-    assert [each["exam"] for each in shown["attempts"]] == ["wrong", "correct"]
+    assert [attempt["confirmation"] for attempt in shown["attempts"]] == ["not confirmed", "confirmed"]
+    assert [attempt["exam"] for attempt in shown["attempts"]] == ["wrong", "correct"]
     (listed,) = json.loads(shell("sessions", "list", "--json").out)
     assert listed["confirmed"] == ["starter/softmax"]
     assert shell("sessions").out.splitlines()[1].split()[:4] == [stored.FIRST, "finished", "1/1", "1/1"]
@@ -232,7 +232,7 @@ def test_the_exam_is_told_wherever_the_best_is(shell: Shell, home: Home) -> None
     assert "accepted (confirmed correct on the exam cases)" in accepted.err
 
 
-def test_a_report_of_measured_attempts_has_their_mean_speedup(shell: Shell, home: Home) -> None:
+def test_report_of_measured_attempts_has_their_mean_speedup(shell: Shell, home: Home) -> None:
     recorder = stored.begin(home)
     stored.attempt(recorder, 1, Verdict.CORRECT, speedup=1.0)
     stored.attempt(recorder, 2, Verdict.CORRECT, speedup=4.0)
@@ -248,7 +248,7 @@ def test_a_report_of_measured_attempts_has_their_mean_speedup(shell: Shell, home
 
 def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp_path: Path) -> None:
     listed = json.loads(shell("suites", "--json").out)
-    assert {"starter/softmax", "starter/matmul"} <= {each["task"] for each in listed}
+    assert {"starter/softmax", "starter/matmul"} <= {row["task"] for row in listed}
     assert "def softmax(x)" in shell("suites", "show", "softmax").out
     broken = tmp_path / "mine" / "thing"
     broken.mkdir(parents=True)
@@ -257,12 +257,12 @@ def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp
     checked = shell("suites", "check", "mine", "--json")
     assert checked.code == ExitCode.NO
     problems = json.loads(checked.out)["problems"]
-    assert {Path(each["file"]).parent for each in problems} == {broken}
+    assert {Path(problem["file"]).parent for problem in problems} == {broken}
     assert "did you mean 'softmax'" in one_line(shell("suites", "show", "sofmax"))
     assert shell("suites", "add", "none", str(tmp_path / "nowhere")).code == ExitCode.USAGE
 
 
-def test_a_home_that_cannot_be_written_is_told_with_the_remedy(
+def test_unwritable_home_error_names_the_fix(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -272,7 +272,7 @@ def test_a_home_that_cannot_be_written_is_told_with_the_remedy(
     assert "set WAVEDECK_HOME to a folder you may write" in one_line(done)
 
 
-def test_an_output_that_takes_no_more_is_told_where_that_can_be() -> None:
+def test_full_output_device_is_an_error() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "tui", "suites", "list"],

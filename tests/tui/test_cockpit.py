@@ -1,17 +1,15 @@
-"""The app around the screens: leaving, help, palette, keys, mouse, colours, and what it loads to start."""
+"""Cockpit app: exit notes, help, command palette, key map, mouse, themes and imports."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sessions import Home
 from sessions.files import FileLock
+from tests.support.cockpits import NARROW, WIDE, Clock, live, replayed, until
 from tests.support.journals import SESSION, finished, running, write_live
-from tests.tui.cockpits import NARROW, WIDE, Clock, live, replayed, until
 from tui.cockpit.app import Cockpit, ExitNote, run_cockpit
 from tui.cockpit.keymap import check_keymap, key_names
 from tui.cockpit.screens.agent import AgentScreen
@@ -20,25 +18,7 @@ from tui.cockpit.screens.fleet import FleetScreen
 from tui.diagnostics import Complaint
 
 
-def test_the_cockpit_starts_without_heavy_company() -> None:
-    code = "import tui.cockpit.app, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert "textual" in loaded
-    assert not loaded & {
-        "torch",
-        "triton",
-        "numpy",
-        "git",
-        "gitdb",
-        "anthropic",
-        "openai",
-        "httpx",
-        "asyncio.unix",
-    }
-
-
-async def left(app: Cockpit, home: Home) -> ExitNote:
+async def exit_note_of(app: Cockpit) -> ExitNote:
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.feed is not None and app.feed.state.started is not None, "the session")
         assert app.feed is not None
@@ -50,31 +30,31 @@ async def left(app: Cockpit, home: Home) -> ExitNote:
     return app.return_value
 
 
-async def test_leaving_a_running_session_says_how_to_come_back(home: Home) -> None:
+async def test_exit_from_a_running_session_names_attach(home: Home) -> None:
     write_live(home, running())
     lock = FileLock(home.live(SESSION).lock)
     assert lock.acquire()
-    note = await left(Cockpit(home, session=SESSION, mode="live"), home)
+    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
     assert note.lines == (
         f"{SESSION} goes on without the cockpit; come back with: wavedeck attach {SESSION}",
     )
-    assert home.live(SESSION).running, "the engine is not touched"
+    assert home.live(SESSION).running, "the engine still runs"
     lock.release()
 
 
-async def test_leaving_a_session_without_an_engine_says_how_to_go_on(home: Home) -> None:
+async def test_exit_from_a_session_without_an_engine_names_resume(home: Home) -> None:
     write_live(home, running())
-    note = await left(Cockpit(home, session=SESSION, mode="live"), home)
+    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
     assert note.lines == (f"{SESSION} is not running; go on with: wavedeck resume {SESSION}",)
 
 
-async def test_leaving_a_finished_session_says_how_to_see_it_again(home: Home) -> None:
+async def test_exit_from_a_finished_session_names_replay(home: Home) -> None:
     write_live(home, finished())
-    note = await left(Cockpit(home, session=SESSION, mode="live"), home)
+    note = await exit_note_of(Cockpit(home, session=SESSION, mode="live"))
     assert f"wavedeck replay {SESSION}" in note.lines[0]
 
 
-async def test_help_is_about_the_focused_pane_and_the_keys_that_work_now() -> None:
+async def test_help_describes_the_focused_pane_and_its_keys() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -86,7 +66,7 @@ async def test_help_is_about_the_focused_pane_and_the_keys_that_work_now() -> No
         )
         text = app.screen.query_one("LineView").text
         assert "One row a device" in text
-        assert "play" not in text, "a replay's key"
+        assert "play" not in text, "only a replay has this key"
         await pilot.press("escape", "enter")
         app.open_agent("softmax#1")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
@@ -101,7 +81,7 @@ async def test_help_is_about_the_focused_pane_and_the_keys_that_work_now() -> No
         assert "accept" in text
 
 
-async def test_the_palette_reaches_any_attempt() -> None:
+async def test_palette_opens_any_attempt() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -121,7 +101,7 @@ async def test_the_palette_reaches_any_attempt() -> None:
         assert app.screen.attempt.attempt == "softmax#1/1"
 
 
-async def test_any_key_can_be_another() -> None:
+async def test_keymap_changes_any_key() -> None:
     app, _ = live(running(), keymap={"agent.diff": "w", "app.quit": "Q"})
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -133,7 +113,7 @@ async def test_any_key_can_be_another() -> None:
         assert " w diff" in app.screen.query_one("KeyBar").text
 
 
-def test_every_binding_of_ours_has_a_name() -> None:
+def test_every_key_binding_has_a_name() -> None:
     names = key_names(Cockpit)
     for expected in (
         "app.quit",
@@ -147,17 +127,17 @@ def test_every_binding_of_ours_has_a_name() -> None:
         assert expected in names
 
 
-def test_a_key_that_is_bound_to_nothing_is_an_error_with_the_nearest_right_name() -> None:
+def test_unknown_key_name_error_names_the_nearest() -> None:
     with pytest.raises(Complaint, match=r"agent\.acept.*did you mean 'agent\.accept'"):
         check_keymap({"agent.acept": "A"}, Cockpit)
 
 
-def test_an_unknown_theme_is_an_error_that_lists_them(tmp_path: Path) -> None:
+def test_unknown_theme_error_lists_the_themes(tmp_path: Path) -> None:
     with pytest.raises(Complaint, match=r"unknown theme 'nope'; themes are .*wavedeck"):
         run_cockpit(home=tmp_path, session=None, mode="home", theme="nope")
 
 
-async def test_m_leaves_the_mouse_to_the_terminal_and_says_so() -> None:
+async def test_key_m_switches_the_mouse_and_shows_it() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -170,18 +150,21 @@ async def test_m_leaves_the_mouse_to_the_terminal_and_says_so() -> None:
         assert "mouse off" not in screen.header_bar.text
 
 
-async def test_a_session_that_does_not_exist_is_told_and_the_list_stays(home: Home) -> None:
+async def test_unknown_session_is_notified_and_the_list_stays(home: Home) -> None:
     app = Cockpit(home, session=SESSION, mode="replay")
     async with app.run_test(size=NARROW) as pilot:
         await until(
             pilot,
-            lambda: any(SESSION in each.message and each.severity == "error" for each in app._notifications),
+            lambda: any(
+                SESSION in notification.message and notification.severity == "error"
+                for notification in app._notifications
+            ),
             "the error",
         )
         assert app.feed is None
 
 
-async def test_a_replay_from_the_start_is_what_wavedeck_replay_shows() -> None:
+async def test_replay_mode_plays_from_the_start() -> None:
     clock = Clock()
     app = replayed(finished(), clock=clock, speed=50.0)
     async with app.run_test(size=NARROW) as pilot:
@@ -194,7 +177,7 @@ async def test_a_replay_from_the_start_is_what_wavedeck_replay_shows() -> None:
 @pytest.mark.parametrize(
     "theme", ["wavedeck", "wavedeck-light", "ansi-dark", "ansi-light", "nord", "textual-light"]
 )
-async def test_every_theme_draws(theme: str) -> None:
+async def test_every_theme_can_draw(theme: str) -> None:
     app, _ = live(running())
     app.theme = theme
     async with app.run_test(size=NARROW) as pilot:
@@ -203,6 +186,6 @@ async def test_every_theme_draws(theme: str) -> None:
         assert isinstance(app.screen, AgentScreen)
 
 
-def test_the_page_about_the_cockpit_names_every_key() -> None:
+def test_cockpit_page_documents_every_key() -> None:
     page = (Path(__file__).parents[2] / "docs" / "cockpit.md").read_text(encoding="utf-8")
     assert [name for name in key_names(Cockpit) if f"`{name}`" not in page] == []

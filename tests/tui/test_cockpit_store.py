@@ -1,4 +1,4 @@
-"""The cockpit on real sessions: recorder, journal, git store and decisions are the real ones."""
+"""Cockpit on real sessions, with the real recorder, journal, store and decisions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sessions.catalog import journal_of
 from sessions.events import DecisionMade
 from sessions.files import FileLock
 from sessions.fold import fold
-from tests.tui import stored
-from tests.tui.cockpits import NARROW, WIDE, until
+from tests.support import stored_sessions as stored
+from tests.support.cockpits import NARROW, WIDE, until
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.decider import SessionDecider
 from tui.cockpit.screens.agent import AgentScreen
@@ -37,7 +37,7 @@ async def opened_agent(pilot: Pilot[ExitNote]) -> AgentScreen:
     return app.screen
 
 
-async def test_a_finished_session_opens_from_the_list_as_a_replay_at_its_end(home: Home) -> None:
+async def test_finished_session_opens_as_a_replay_at_its_end(home: Home) -> None:
     session = stored.finished(home)
     app = Cockpit(home)
     async with app.run_test(size=NARROW) as pilot:
@@ -54,7 +54,7 @@ async def test_a_finished_session_opens_from_the_list_as_a_replay_at_its_end(hom
         assert app.feed.replay.position < len(app.feed.replay.story.events)
 
 
-async def test_a_session_that_ends_while_it_is_watched_is_seen_to_its_end(home: Home) -> None:
+async def test_session_that_ends_in_the_cockpit_is_shown_to_its_end(home: Home) -> None:
     recorder = stored.begin(home)
     app = Cockpit(home, session=stored.FIRST, mode="live")
     async with app.run_test(size=WIDE) as pilot:
@@ -62,7 +62,7 @@ async def test_a_session_that_ends_while_it_is_watched_is_seen_to_its_end(home: 
         stored.attempt(recorder, 1, Verdict.WRONG, message="differs")
         stored.attempt(recorder, 2, Verdict.CORRECT, source=stored.FAST)
         stored.finish(recorder)
-        assert not home.live(stored.FIRST).folder.exists(), "put away"
+        assert not home.live(stored.FIRST).folder.exists(), "moved to the store"
         await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
         assert app.feed is not None
         assert app.feed.trouble() == ""
@@ -76,7 +76,7 @@ async def test_a_session_that_ends_while_it_is_watched_is_seen_to_its_end(home: 
     assert state.attempt("softmax#1/2").decision is None
 
 
-async def test_decisions_made_at_once_take_turns(home: Home) -> None:
+async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
     stored.stopped(home)
     decider = SessionDecider(home)
     async with asyncio.TaskGroup() as group:
@@ -90,7 +90,7 @@ async def test_decisions_made_at_once_take_turns(home: Home) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "r"])
-async def test_a_stopped_session_takes_decisions(home: Home, key: str) -> None:
+async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
     session = stored.stopped(home)
     app = Cockpit(home, session=session, mode="live")
     async with app.run_test(size=WIDE) as pilot:
@@ -105,7 +105,7 @@ async def test_a_stopped_session_takes_decisions(home: Home, key: str) -> None:
     assert decision.accepted is (key == "a")
 
 
-async def test_an_engine_that_does_not_answer_is_told_in_one_line(home: Home) -> None:
+async def test_engine_without_an_answer_is_a_one_line_error(home: Home) -> None:
     stored.stopped(home)
     app = Cockpit(home, session=stored.FIRST, mode="live")
     async with app.run_test(size=WIDE) as pilot:
@@ -114,9 +114,13 @@ async def test_an_engine_that_does_not_answer_is_told_in_one_line(home: Home) ->
         assert lock.acquire()
         await pilot.press("a", "enter")
         await until(
-            pilot, lambda: any(each.severity == "error" for each in app._notifications), "the refusal"
+            pilot,
+            lambda: any(notification.severity == "error" for notification in app._notifications),
+            "the refusal",
         )
-        (told,) = [each for each in app._notifications if each.severity == "error"]
-        assert "\n" not in told.message
+        (notification,) = [
+            notification for notification in app._notifications if notification.severity == "error"
+        ]
+        assert "\n" not in notification.message
         assert "1W+" not in screen.strip.text
         lock.release()

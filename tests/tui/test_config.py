@@ -1,3 +1,5 @@
+"""Configuration: precedence of its sources, and one-line errors with file, line and key."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,7 +11,7 @@ from tui.diagnostics import Complaint
 
 
 class Place:
-    """A working folder, a person's configuration folder and an environment."""
+    """Working folder, user configuration and environment of one test."""
 
     def __init__(self, root: Path) -> None:
         self.folder = root / "project"
@@ -36,7 +38,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "place")
 
 
-def test_each_source_rules_over_the_ones_below_it(place: Place) -> None:
+def test_flag_overrides_variable_overrides_project_overrides_user_file(place: Place) -> None:
     place.own.write_text('instances = 1\niterations = 1\nmethod = "own"\nseed = 1\n')
     place.project('instances = 2\niterations = 2\nmethod = "project"\n')
     place.environ |= {"WAVEDECK_INSTANCES": "3", "WAVEDECK_ITERATIONS": "3"}
@@ -51,13 +53,13 @@ def test_each_source_rules_over_the_ones_below_it(place: Place) -> None:
     }
 
 
-def test_names_come_as_lists_or_with_commas(place: Place) -> None:
+def test_names_are_lists_or_comma_separated(place: Place) -> None:
     place.project('targets = ["gfx942", "sm_90"]\n')
     assert place.load().settings.targets == ("gfx942", "sm_90")
     assert place.load(targets="gfx90a, sm_90").settings.targets == ("gfx90a", "sm_90")
 
 
-def test_limits_are_a_table_that_changes_what_it_names(place: Place) -> None:
+def test_limits_table_changes_only_its_keys(place: Place) -> None:
     place.own.write_text("[limits]\nfirst_token_s = 900\ntries = 2\n")
     limits = place.load().settings.limits
     assert (limits.first_token_s, limits.tries, limits.silence_s) == (900.0, 2, 120.0)
@@ -66,7 +68,7 @@ def test_limits_are_a_table_that_changes_what_it_names(place: Place) -> None:
     assert place.load().remarks
 
 
-def test_headers_of_a_gateway_are_no_setting_and_no_surprise(place: Place) -> None:
+def test_gateway_headers_variable_gives_no_remark(place: Place) -> None:
     place.environ["WAVEDECK_MODEL_HEADERS"] = "X-Team: kernels"
     assert place.load().remarks == ()
 
@@ -79,7 +81,7 @@ def test_prices_and_keys_are_tables(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("\ninstnces = 4\n", "./wavedeck.toml line 2: unknown key 'instnces'; did you mean 'instances'?"),
         ("zzz = 4\n", "./wavedeck.toml line 1: unknown key 'zzz'; keys are against, budget-tokens, "),
@@ -98,17 +100,17 @@ def test_prices_and_keys_are_tables(place: Place) -> None:
         ),
     ],
 )
-def test_a_wrong_file_is_named_with_its_line_and_the_remedy(place: Place, text: str, said: str) -> None:
+def test_wrong_file_error_names_line_and_fix(place: Place, text: str, message: str) -> None:
     place.project(text)
-    assert said in place.complaint()
+    assert message in place.complaint()
 
 
-def test_a_persons_own_file_may_name_a_server(place: Place) -> None:
+def test_user_file_may_set_a_model_url(place: Place) -> None:
     place.own.write_text('model = "openai:x@http://localhost:8000/v1"\n')
     assert place.load().settings.model == "openai:x@http://localhost:8000/v1"
 
 
-def test_wrong_variables_and_flags_are_named_as_they_were_given(place: Place) -> None:
+def test_wrong_variable_or_flag_is_named_as_given(place: Place) -> None:
     place.environ["WAVEDECK_INSTANCES"] = "many"
     assert place.complaint() == "WAVEDECK_INSTANCES must be a whole number, 1 or more, not 'many'"
     place.environ["WAVEDECK_INSTANCES"] = "2"
@@ -117,7 +119,7 @@ def test_wrong_variables_and_flags_are_named_as_they_were_given(place: Place) ->
     )
 
 
-def test_a_misspelt_variable_is_remarked_on_and_changes_nothing(place: Place) -> None:
+def test_misspelt_variable_gives_a_remark(place: Place) -> None:
     place.environ |= {
         "WAVEDECK_MODLE": "anthropic:x",
         "WAVEDECK_HOME": "/somewhere",
@@ -130,7 +132,7 @@ def test_a_misspelt_variable_is_remarked_on_and_changes_nothing(place: Place) ->
     )
 
 
-def test_a_file_that_cannot_be_read_is_told(place: Place) -> None:
+def test_unreadable_file_is_an_error(place: Place) -> None:
     (place.folder / "wavedeck.toml").mkdir()
     assert "./wavedeck.toml cannot be read" in place.complaint()
     (place.folder / "wavedeck.toml").rmdir()
@@ -149,6 +151,6 @@ def test_a_file_that_cannot_be_read_is_told(place: Place) -> None:
         ("[limits]\nfirst_token = 3\n", "limits must be a table with any of connect_s, first_token_s"),
     ],
 )
-def test_numbers_that_no_event_can_hold_are_refused(place: Place, text: str, wish: str) -> None:
+def test_numbers_out_of_range_are_refused(place: Place, text: str, wish: str) -> None:
     (place.folder / "wavedeck.toml").write_text(text)
     assert wish in place.complaint()

@@ -1,3 +1,5 @@
+"""Errors of the command line: exit codes, one-line messages, crash files and interrupts."""
+
 from __future__ import annotations
 
 import os
@@ -12,7 +14,7 @@ from engine.errors import EngineUnreachable, UsageProblem
 from harness.wire.errors import HarnessError, UnknownTarget
 from sessions.errors import HomeNotWritable, NoSuchSession
 from suites.errors import UnknownTask
-from tests.tui.running import ROOT, Shell, one_line, run_script
+from tests.support.command_line import ROOT, Shell, one_line, run_script
 from tui.diagnostics import Complaint, ExitCode, code_of, report
 
 
@@ -30,26 +32,26 @@ from tui.diagnostics import Complaint, ExitCode, code_of, report
         (ValueError("no"), None),
     ],
 )
-def test_each_foreseen_error_has_its_exit_code(error: Exception, code: ExitCode | None) -> None:
+def test_each_known_error_has_its_exit_code(error: Exception, code: ExitCode | None) -> None:
     assert code_of(error) is code
 
 
-def test_what_nobody_foresaw_is_one_line_and_a_file(
+def test_unexpected_error_is_one_line_and_a_crash_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(KeyError) as caught:
         raise KeyError("first\nsecond\x1b[2J")
     assert report(caught.value, crashes=tmp_path / "crashes") is ExitCode.FAILED
     (file,) = (tmp_path / "crashes").iterdir()
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert str(file) in said
-    assert "\x1b" not in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert str(file) in message
+    assert "\x1b" not in message
     assert "Traceback" in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_a_traceback_is_kept_where_the_home_cannot_be_written(
+def test_crash_file_is_written_elsewhere_if_the_home_is_unwritable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -59,14 +61,14 @@ def test_a_traceback_is_kept_where_the_home_cannot_be_written(
     place.unlink()
 
 
-def test_every_error_of_a_group_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_error_of_a_group_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     group = ExceptionGroup("tasks", [UsageProblem("one"), ExceptionGroup("more", [EngineUnreachable("two")])])
     assert report(group, crashes=tmp_path) is ExitCode.FAILED
     assert capsys.readouterr().err == "wavedeck: one\nwavedeck: two\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("rnu",), "no such command 'rnu'. Did you mean 'run'?; see wavedeck --help"),
         (("run", "--instnces", "2"), "--instances"),
@@ -76,16 +78,16 @@ def test_every_error_of_a_group_is_told(tmp_path: Path, capsys: pytest.CaptureFi
         (("run", "--detach", "--headless"), "--detach and --headless exclude each other"),
     ],
 )
-def test_a_wrong_command_line_is_told_in_one_line_with_its_help(
-    shell: Shell, arguments: tuple[str, ...], said: str
+def test_wrong_command_line_is_one_line_that_names_help(
+    shell: Shell, arguments: tuple[str, ...], message: str
 ) -> None:
     done = shell(*arguments)
     assert done.code == ExitCode.USAGE
     assert done.out == ""
-    assert said in one_line(done)
+    assert message in one_line(done)
 
 
-def test_a_reader_that_left_is_no_error() -> None:
+def test_closed_pipe_is_no_error() -> None:
     # The reader is gone before the first line is written.
     ours, theirs = os.pipe()
     os.close(ours)
@@ -101,7 +103,7 @@ def test_a_reader_that_left_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_closed_standard_output_is_no_traceback() -> None:
+def test_closed_standard_output_gives_no_traceback() -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", f"'{sys.executable}' -m tui suites >&-"],
         capture_output=True,
@@ -112,14 +114,14 @@ def test_a_closed_standard_output_is_no_traceback() -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_an_interrupt_ends_with_130() -> None:
+def test_interrupt_exits_with_130() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tui", "eval", "-", "--task", "softmax"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
-        # Who runs the tests in the background may have interrupts ignored, which children inherit.
+        # A background job may ignore interrupts, and child processes inherit this setting.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with process:
@@ -131,14 +133,14 @@ def test_an_interrupt_ends_with_130() -> None:
 
 
 def wait_until_reading(pid: int) -> None:
-    """Return when the process sits in a read of its standard input."""
+    """Return as soon as the process blocks in a read of its standard input."""
     while True:
         call = Path(f"/proc/{pid}/syscall").read_text().split()
         if call[0] == "0" and call[1] == "0x0":
             return
 
 
-def test_the_version_and_the_help_are_told() -> None:
+def test_version_and_help_are_printed() -> None:
     assert run_script("--version").out.startswith("wavedeck")
     done = run_script("--help")
     assert done.code == 0

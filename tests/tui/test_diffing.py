@@ -1,4 +1,4 @@
-"""The diff says exactly what changed: both sources can be had back from it."""
+"""Diffs: complete and exact, because the new source follows from the old source and the diff."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ def lines_of(source: str) -> list[str]:
 
 
 @given(SOURCES, SOURCES)
-def test_the_new_source_follows_from_the_old_one_and_the_diff(old: str, new: str) -> None:
+def test_new_source_follows_from_the_old_source_and_the_diff(old: str, new: str) -> None:
     comparison = compare(old, new)
     assert comparison is not None
     before, after = lines_of(old), lines_of(new)
     rebuilt: list[str] = []
-    at = 0
+    old_line = 0
     for row in comparison.rows:
         if isinstance(row, Gap):
-            rebuilt += before[at : at + row.lines]
-            at += row.lines
+            rebuilt += before[old_line : old_line + row.lines]
+            old_line += row.lines
             continue
         if row.new is not None:
             rebuilt.append(after[row.new])
         if row.old is not None:
-            assert row.old == at
-            at += 1
+            assert row.old == old_line
+            old_line += 1
     if comparison.rows:
         assert rebuilt == after
-        assert at == len(before)
+        assert old_line == len(before)
     else:
         assert before == after
     assert comparison.added - comparison.removed == len(after) - len(before)
 
 
 @given(SOURCES, SOURCES)
-def test_marks_lie_within_their_lines(old: str, new: str) -> None:
+def test_marks_are_within_their_lines(old: str, new: str) -> None:
     comparison = compare(old, new)
     assert comparison is not None
     for row in comparison.rows:
@@ -54,7 +54,7 @@ def test_marks_lie_within_their_lines(old: str, new: str) -> None:
             assert all(0 <= a < b <= len(lines_of(new)[row.new]) for a, b in row.new_marks)
 
 
-def test_one_column_tells_sides_by_signs_and_not_by_colour_alone() -> None:
+def test_unified_diff_marks_sides_with_signs() -> None:
     comparison = compare(RIGHT_SOURCE, FAST_SOURCE)
     assert comparison is not None
     text = [plain(line) for line in unified(RIGHT_SOURCE, FAST_SOURCE, comparison)]
@@ -64,16 +64,16 @@ def test_one_column_tells_sides_by_signs_and_not_by_colour_alone() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 81, 160])
-def test_two_columns_keep_to_their_width(width: int) -> None:
+def test_side_by_side_diff_fits_its_width(width: int) -> None:
     comparison = compare(RIGHT_SOURCE, FAST_SOURCE)
     assert comparison is not None
     assert all(cells(line) <= width for line in side_by_side(RIGHT_SOURCE, FAST_SOURCE, comparison, width))
 
 
-def test_sources_too_long_for_the_screen_are_not_compared() -> None:
+def test_too_long_sources_are_not_compared() -> None:
     assert compare("x = 1\n" * (LONGEST_LINES + 1), "x = 2\n") is None
 
 
 @given(st.text(max_size=300))
-def test_colouring_changes_no_letter(source: str) -> None:
+def test_highlighting_changes_no_character(source: str) -> None:
     assert "\n".join(plain(line) for line in highlighted(source)) == clean(source).removesuffix("\n")

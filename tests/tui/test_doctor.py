@@ -1,3 +1,5 @@
+"""`wavedeck doctor`: findings about the machine, and no secret in its output."""
+
 from __future__ import annotations
 
 import json
@@ -12,31 +14,29 @@ from harness.node.leases import lease
 from harness.sandbox import sandbox
 from harness.sandbox.layers import COMPILING
 from sessions import Home
-from tests.tui import stored
-from tests.tui.running import Shell
+from tests.support import stored_sessions as stored
+from tests.support.command_line import Shell
 from tui.doctor import machine, outside, store
 from tui.doctor.examination import Examination, section
 from tui.doctor.findings import Finding, Section, State, page, tally
 
 
-def found(findings: Iterable[Finding], subject: str) -> Finding:
-    return next(each for each in findings if each.subject == subject)
+def finding_of(findings: Iterable[Finding], subject: str) -> Finding:
+    return next(finding for finding in findings if finding.subject == subject)
 
 
 @pytest.mark.judge
-def test_doctor_says_what_this_machine_has_and_tells_no_key(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_reports_the_machine_without_keys(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
     monkeypatch.setenv("WAVEDECK_MODLE", "x")
     done = shell("doctor", "--json")
     assert (done.code, done.err) == (0, "")
-    sections = {each["name"]: each["findings"] for each in json.loads(done.out)["sections"]}
+    sections = {section["name"]: section["findings"] for section in json.loads(done.out)["sections"]}
     assert list(sections) == [
         "machine", "GPUs", "judge", "sandbox", "models", "configuration", "store", "detached engine", "terminal",
     ]  # fmt: skip
-    assert {each["subject"] for each in sections["judge"]} == {"torch", "triton", "judging"}
-    assert {each["state"] for each in sections["judge"]} == {"ok"}
+    assert {finding["subject"] for finding in sections["judge"]} == {"torch", "triton", "judging"}
+    assert {finding["state"] for finding in sections["judge"]} == {"ok"}
     assert sections["sandbox"]
     assert sections["models"][0] == {
         "subject": "ANTHROPIC_API_KEY",
@@ -48,45 +48,45 @@ def test_doctor_says_what_this_machine_has_and_tells_no_key(
     assert "did you mean WAVEDECK_MODEL?" in sections["configuration"][0]["found"]
 
 
-def test_doctor_tells_what_leads_to_a_gateway_by_name_alone() -> None:
+def test_doctor_names_gateway_settings_without_their_values() -> None:
     environ = {
         "WAVEDECK_MODEL_HEADERS": "X-Team: kernels\nX-Token: t0ken-0123456789",
         "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com",
         "AZURE_OPENAI_API_KEY": "azure-5ecret",
         "SSL_CERT_FILE": "/nowhere/authority.pem",
     }
-    found = {each.subject: each for each in outside.models(environ)}
-    assert found["WAVEDECK_MODEL_HEADERS"].found == "sets X-Team, X-Token"
-    assert "needs OPENAI_API_VERSION" in found["AZURE_OPENAI_ENDPOINT"].follows
-    assert found["SSL_CERT_FILE"].found == "names a path that does not exist"
-    assert found["GEMINI_API_KEY"].follows == "gemini:NAME cannot be used"
-    assert "t0ken" not in repr(found)
-    assert "5ecret" not in repr(found)
+    findings = {finding.subject: finding for finding in outside.models(environ)}
+    assert findings["WAVEDECK_MODEL_HEADERS"].found == "sets X-Team, X-Token"
+    assert "needs OPENAI_API_VERSION" in findings["AZURE_OPENAI_ENDPOINT"].follows
+    assert findings["SSL_CERT_FILE"].found == "names a path that does not exist"
+    assert findings["GEMINI_API_KEY"].follows == "gemini:NAME cannot be used"
+    assert "t0ken" not in repr(findings)
+    assert "5ecret" not in repr(findings)
 
 
 @pytest.mark.judge
-def test_doctor_fits_80_columns_and_leaves_nothing_behind(shell: Shell, home: Home) -> None:
+def test_doctor_fits_80_columns_and_writes_nothing(shell: Shell, home: Home) -> None:
     done = shell("doctor")
     assert (done.code, done.err) == (0, "")
     assert max(map(len, done.out.splitlines())) <= 80
     assert not home.root.exists()
 
 
-def test_what_cannot_be_looked_into_is_a_finding() -> None:
+def test_failed_examination_is_a_finding() -> None:
     def look() -> Iterable[Finding]:
         yield Finding("first", State.OK, "fine")
         raise PermissionError(13, "Permission denied", "/sys/thing")
 
-    told = section(Examination("GPUs", look))
-    assert [each.subject for each in told.findings] == ["first", "GPUs"]
-    assert told.findings[1].state is State.WARNING
-    assert "PermissionError" in told.findings[1].found
-    assert tally([told]) == "1 ok, 0 note, 1 warning"
+    report = section(Examination("GPUs", look))
+    assert [finding.subject for finding in report.findings] == ["first", "GPUs"]
+    assert report.findings[1].state is State.WARNING
+    assert "PermissionError" in report.findings[1].found
+    assert tally([report]) == "1 ok, 0 note, 1 warning"
 
 
-def test_what_follows_stands_below_what_is() -> None:
-    told = page(Section("store", (Finding("home", State.WARNING, "overlay " * 10, "mount a volume"),)))
-    assert told.splitlines() == [
+def test_page_shows_the_consequence_below_the_finding() -> None:
+    text = page(Section("store", (Finding("home", State.WARNING, "overlay " * 10, "mount a volume"),)))
+    assert text.splitlines() == [
         "store",
         "  warning  home  overlay overlay overlay overlay overlay overlay overlay overlay",
         "                 overlay overlay",
@@ -94,25 +94,27 @@ def test_what_follows_stands_below_what_is() -> None:
     ]
 
 
-def test_a_home_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+def test_unwritable_home_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     home = Home(tmp_path / "file" / "home")
-    assert found(store.writable(home), "home").state is State.OK  # the folder above the file can be written
+    assert (
+        finding_of(store.writable(home), "home").state is State.OK
+    )  # the folder that contains the file is writable
     nowhere = Home(Path("/proc/wavedeck"))
-    warned = found(store.writable(nowhere), "home")
+    warned = finding_of(store.writable(nowhere), "home")
     assert warned.state is State.WARNING
     assert "set WAVEDECK_HOME" in warned.follows
 
 
-def test_the_store_section_counts_sessions_by_state(home: Home) -> None:
+def test_store_section_counts_sessions_by_state(home: Home) -> None:
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)
-    told = found(store.store(os.environ), "sessions")
-    assert told.found == "1 stopped, 1 finished"
+    finding = finding_of(store.store(os.environ), "sessions")
+    assert finding.found == "1 stopped, 1 finished"
 
 
 def report(**facts: object) -> HarnessReport:
-    usual: dict[str, object] = {
+    defaults: dict[str, object] = {
         "judges": True,
         "why_not": "",
         "torch": "2.13.0+cpu",
@@ -126,67 +128,71 @@ def report(**facts: object) -> HarnessReport:
         ),
         "devices": (),
     }
-    return HarnessReport(**(usual | facts))  # type: ignore[arg-type]
+    return HarnessReport(**(defaults | facts))  # type: ignore[arg-type]
 
 
-def test_a_gpu_is_told_with_its_product_and_peaks() -> None:
-    seen = Identity("NVIDIA H200", 0x10DE, 0x2335, 132, 150_109_880_320)
-    device = Device(name="0", kind="cuda", target="sm_90", description="NVIDIA H200, 140 GiB", identity=seen)
-    told = machine.gpu(device)
-    assert (told.subject, told.state) == ("GPU 0", State.OK)
-    assert told.found == "NVIDIA H200, 140 GiB, sm_90; H200 SXM, at most 4.8 TB/s, 989.4 TFLOP/s of float16"
-    assert told.follows == ""
-
-
-def test_a_gpu_that_is_no_known_product_says_why_and_what_is_missing() -> None:
-    seen = Identity("NVIDIA H200 NVL", 0x10DE, 0x233B, 132, 150_109_880_320)
+def test_gpu_finding_has_product_and_peaks() -> None:
+    identity = Identity("NVIDIA H200", 0x10DE, 0x2335, 132, 150_109_880_320)
     device = Device(
-        name="1", kind="cuda", target="sm_90", description="NVIDIA H200 NVL, 140 GiB", identity=seen
+        name="0", kind="cuda", target="sm_90", description="NVIDIA H200, 140 GiB", identity=identity
     )
-    told = machine.gpu(device)
-    assert told.found.endswith("sm_90; unknown product")
-    assert told.follows == (
+    finding = machine.gpu(device)
+    assert (finding.subject, finding.state) == ("GPU 0", State.OK)
+    assert (
+        finding.found == "NVIDIA H200, 140 GiB, sm_90; H200 SXM, at most 4.8 TB/s, 989.4 TFLOP/s of float16"
+    )
+    assert finding.follows == ""
+
+
+def test_unknown_gpu_product_says_why_and_what_is_missing() -> None:
+    identity = Identity("NVIDIA H200 NVL", 0x10DE, 0x233B, 132, 150_109_880_320)
+    device = Device(
+        name="1", kind="cuda", target="sm_90", description="NVIDIA H200 NVL, 140 GiB", identity=identity
+    )
+    finding = machine.gpu(device)
+    assert finding.found.endswith("sm_90; unknown product")
+    assert finding.follows == (
         "no efficiency is shown: NVIDIA H200 NVL, PCI 10de:233b is not in the table of products"
     )
 
 
-def test_an_untested_triton_is_told_with_the_tested_ones() -> None:
-    assert found(machine.judge(report()), "triton").state is State.OK
-    untested = found(machine.judge(report(triton="3.4.0+rocm")), "triton")
+def test_untested_triton_is_a_note_with_the_tested_versions() -> None:
+    assert finding_of(machine.judge(report()), "triton").state is State.OK
+    untested = finding_of(machine.judge(report(triton="3.4.0+rocm")), "triton")
     assert (untested.state, untested.found) == (State.NOTE, "3.4.0+rocm; tested: 3.7.1")
 
 
-def test_a_machine_without_torch_says_what_still_works() -> None:
+def test_machine_without_torch_names_working_commands() -> None:
     findings = list(machine.judge(report(judges=False, torch=None, why_not="torch not installed")))
-    assert found(findings, "torch").found == "not installed"
-    judging = found(findings, "judging")
+    assert finding_of(findings, "torch").found == "not installed"
+    judging = finding_of(findings, "judging")
     assert (judging.state, judging.follows) == (State.WARNING, "replay, review and report work")
 
 
-def test_a_missing_sandbox_layer_is_told_with_its_reason() -> None:
+def test_missing_sandbox_layer_has_its_reason() -> None:
     findings = list(machine.sandbox(report()))
-    assert found(findings, "network").state is State.OK
-    missing = found(findings, "read-allow-list")
+    assert finding_of(findings, "network").state is State.OK
+    missing = finding_of(findings, "read-allow-list")
     assert (missing.state, missing.found) == (State.WARNING, "absent: no Landlock in this kernel")
     assert "may read your files" in missing.follows
 
 
-def test_every_layer_says_what_its_absence_means() -> None:
+def test_every_missing_layer_has_a_consequence() -> None:
     for name in sandbox.NAMES:
         for state in ("absent", "failed"):
             for prefix in ("", COMPILING):
-                told = machine.sandboxed(Layer(prefix + name, state, "why"))
-                assert told.state is not State.OK
-                assert told.follows
+                finding = machine.sandboxed(Layer(prefix + name, state, "why"))
+                assert finding.state is not State.OK
+                assert finding.follows
 
 
-def test_a_control_groups_limits_are_believed(tmp_path: Path) -> None:
+def test_control_group_limits_are_used(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("150000 100000\n")
     (tmp_path / "memory.max").write_text(f"{4 << 30}\n")
     assert machine.cpu_quota(tmp_path) == 1.5
-    told = machine.memory({"MemTotal": 64 << 30, "MemAvailable": 60 << 30}, machine.memory_limit(tmp_path))
-    assert told.state is State.WARNING
-    assert told.found.startswith("4.0 GiB (a control group's limit)")
+    finding = machine.memory({"MemTotal": 64 << 30, "MemAvailable": 60 << 30}, machine.memory_limit(tmp_path))
+    assert finding.state is State.WARNING
+    assert finding.found.startswith("4.0 GiB (a control group's limit)")
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "memory.max").write_text("max\n")
     assert machine.cpu_quota(tmp_path) is None
@@ -198,29 +204,29 @@ def test_meminfo_is_read_in_bytes(tmp_path: Path) -> None:
     assert machine.meminfo(tmp_path / "meminfo") == {"MemTotal": 16 << 20}
 
 
-def test_keys_and_redirections_are_told_by_name() -> None:
+def test_keys_and_proxies_are_named_without_values() -> None:
     findings = list(
         outside.models({"OPENAI_BASE_URL": "http://gateway/v1", "HTTPS_PROXY": "http://user:pass@proxy"})
     )
-    assert found(findings, "OPENAI_BASE_URL").state is State.WARNING
-    assert found(findings, "proxy").found == "HTTPS_PROXY set"
-    assert not any("pass" in each.found + each.follows for each in findings)
+    assert finding_of(findings, "OPENAI_BASE_URL").state is State.WARNING
+    assert finding_of(findings, "proxy").found == "HTTPS_PROXY set"
+    assert not any("pass" in finding.found + finding.follows for finding in findings)
 
 
-def test_a_terminal_that_is_none_is_told_with_what_happens_then() -> None:
-    (told,) = [each for each in outside.terminal({"TERM": "xterm"}) if each.subject == "cockpit"]
-    assert told.follows == "runs are headless, replay and attach print plain text"
+def test_missing_terminal_names_the_consequence() -> None:
+    (finding,) = [finding for finding in outside.terminal({"TERM": "xterm"}) if finding.subject == "cockpit"]
+    assert finding.follows == "runs are headless, replay and attach print plain text"
 
 
-def test_wrong_settings_are_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_settings_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wavedeck.toml").write_text("instnces = 1\n")
-    (told,) = outside.configuration({"HOME": str(tmp_path)})
-    assert told.state is State.WARNING
-    assert "did you mean 'instances'?" in told.found
+    (finding,) = outside.configuration({"HOME": str(tmp_path)})
+    assert finding.state is State.WARNING
+    assert "did you mean 'instances'?" in finding.found
 
 
-async def test_who_is_on_a_gpu_and_what_idle_means_is_told(
+async def test_gpu_use_names_sessions_and_the_meaning_of_idle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     gpus = [
@@ -230,11 +236,11 @@ async def test_who_is_on_a_gpu_and_what_idle_means_is_told(
     monkeypatch.setattr("harness.node.selection.discover_devices", lambda: tuple(gpus))
     monkeypatch.setenv("WAVEDECK_LEASES", str(tmp_path / "leases"))
     async with lease(gpus[0], exclusive=True, session="20261121-100000-geak-00aa"):
-        told = {each.subject: each for each in machine.use(os.environ)}
-    assert "session 20261121-100000-geak-00aa" in told["GPU 0 is"].found
-    assert (told["GPU 1 is"].found, told["GPU 1 is"].follows) == (
+        findings = {finding.subject: finding for finding in machine.use(os.environ)}
+    assert "session 20261121-100000-geak-00aa" in findings["GPU 0 is"].found
+    assert (findings["GPU 1 is"].found, findings["GPU 1 is"].follows) == (
         "idle",
         "not visible here: load, memory, other processes",
     )
-    assert told["a run"].found == "--devices idle means 1"
-    assert told["leases"].found == str(tmp_path / "leases")
+    assert findings["a run"].found == "--devices idle means 1"
+    assert findings["leases"].found == str(tmp_path / "leases")

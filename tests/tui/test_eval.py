@@ -1,4 +1,4 @@
-"""`wavedeck eval` with the real judge."""
+"""`wavedeck eval`: output, exit codes and options, partly with the real judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness import (
 )
 from harness.wire.limits import SOURCE_BYTES
 from suites import baseline_source, load_task
-from tests.tui.running import Done, Shell, run_script
+from tests.support.command_line import Done, Shell, run_script
 from tui.commands import evaluate
 from tui.commands.evaluate import exit_code, read_candidate
 from tui.diagnostics import ExitCode
@@ -50,7 +50,7 @@ FIELDS = [
 
 @pytest.fixture(scope="module")
 def correct() -> Done:
-    """The task's own baseline, judged for two targets."""
+    """Result of `eval` for the baseline of vector_add and two targets."""
     source = baseline_source(load_task("vector_add"))
     return run_script(
         "eval",
@@ -67,21 +67,26 @@ def correct() -> Done:
 
 
 @pytest.mark.judge
-def test_a_correct_kernel_ends_with_0_and_one_document(correct: Done) -> None:
+def test_correct_kernel_exits_with_0_and_one_document(correct: Done) -> None:
     assert correct.code == ExitCode.DONE
     assert correct.out.count("\n") == 1
-    said = json.loads(correct.out)
-    assert set(FIELDS) <= set(said)
-    assert (said["verdict"], said["call"], said["execution"], said["error"]) == ("correct", True, True, None)
-    assert [stage["name"] for stage in said["stages"]] == list(STAGES)
-    assert [stage["ok"] for stage in said["stages"]] == [True] * 5 + [None]
-    assert set(said["resources"]) == {"gfx942", "sm_90"}
-    assert (said["latency"], said["speedup"]) == ([], None)
+    evaluation = json.loads(correct.out)
+    assert set(FIELDS) <= set(evaluation)
+    assert (evaluation["verdict"], evaluation["call"], evaluation["execution"], evaluation["error"]) == (
+        "correct",
+        True,
+        True,
+        None,
+    )
+    assert [stage["name"] for stage in evaluation["stages"]] == list(STAGES)
+    assert [stage["ok"] for stage in evaluation["stages"]] == [True] * 5 + [None]
+    assert set(evaluation["resources"]) == {"gfx942", "sm_90"}
+    assert (evaluation["latency"], evaluation["speedup"]) == ([], None)
     assert correct.err == "wavedeck: seed 3; judge these inputs again with --seed 3\n"
 
 
 @pytest.mark.judge
-def test_the_exam_judges_the_exam_cases_and_replays_every_call() -> None:
+def test_exam_judges_the_exam_cases_and_replays_calls() -> None:
     task = load_task("vector_add")
     done = run_script(
         "eval", "-", "--task", "vector_add", "--seed", "3", "--exam", "--json", stdin=baseline_source(task)
@@ -94,7 +99,7 @@ def test_the_exam_judges_the_exam_cases_and_replays_every_call() -> None:
     assert "calls were repeated by their kernels alone with right answers" in replay
 
 
-def test_the_exam_is_on_one_device(shell: Shell) -> None:
+def test_exam_with_spread_is_refused(shell: Shell) -> None:
     Path("kernel.py").write_text("import triton\n")
     done = shell("eval", "kernel.py", "--task", "vector_add", "--device", "cpu", "--exam", "--spread")
     assert done.code == ExitCode.USAGE
@@ -111,9 +116,7 @@ def test_the_exam_is_on_one_device(shell: Shell) -> None:
         ("", "no_code", "no_code"),
     ],
 )
-def test_what_is_no_kernel_is_an_answer_and_not_an_error(
-    shell: Shell, source: str, verdict: str, line: str
-) -> None:
+def test_source_without_a_kernel_gets_a_verdict(shell: Shell, source: str, verdict: str, line: str) -> None:
     Path("kernel.py").write_text(source)
     done = shell("eval", "kernel.py", "--task", "vector_add")
     assert done.code == ExitCode.NO
@@ -133,7 +136,7 @@ def test_what_is_no_kernel_is_an_answer_and_not_an_error(
         (Verdict.INFRA_ERROR, ExitCode.FAILED),
     ],
 )
-def test_exit_codes_tell_the_candidates_fault_from_ours(verdict: Verdict, code: ExitCode) -> None:
+def test_exit_code_separates_candidate_errors_from_judge_errors(verdict: Verdict, code: ExitCode) -> None:
     assert exit_code(judged(verdict)) is code
 
 
@@ -151,7 +154,7 @@ def judged(verdict: Verdict, **facts: object) -> Evaluation:
     )
 
 
-def test_a_wrong_answer_is_told_with_where_and_by_how_much() -> None:
+def test_wrong_output_report_has_index_and_size_of_the_error() -> None:
     mismatch = Mismatch(
         case="fp32-ragged",
         output="out",
@@ -171,14 +174,14 @@ def test_a_wrong_answer_is_told_with_where_and_by_how_much() -> None:
         expected_dtype="float32",
     )
     error = ErrorReport(kind="mismatch", message="output `out` is wrong", mismatch=mismatch)
-    said = page(judged(Verdict.WRONG, error=error)).splitlines()
-    assert said[0] == "starter/softmax on cpu: wrong: output `out` is wrong"
-    assert "  first wrong element [3, 780]: expected 0.25, got nan" in said
-    assert "  wrong elements: 12.50%" in said
-    assert "  NaN: 7, expected 0; Inf: 0, expected 0" in said
+    lines = page(judged(Verdict.WRONG, error=error)).splitlines()
+    assert lines[0] == "starter/softmax on cpu: wrong: output `out` is wrong"
+    assert "  first wrong element [3, 780]: expected 0.25, got nan" in lines
+    assert "  wrong elements: 12.50%" in lines
+    assert "  NaN: 7, expected 0; Inf: 0, expected 0" in lines
 
 
-def test_a_speedup_is_named_with_what_it_is_against_and_an_estimate_with_its_name() -> None:
+def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:
     measured = judged(
         Verdict.CORRECT,
         speedup=1.42,
@@ -192,7 +195,7 @@ def test_a_speedup_is_named_with_what_it_is_against_and_an_estimate_with_its_nam
     assert "estimate (roofline between two bounds, not a measurement)" in page(guessed)
 
 
-def test_a_byte_order_mark_is_no_part_of_a_kernel_and_an_endless_file_ends(tmp_path: Path) -> None:
+def test_candidate_is_read_without_bom_and_with_a_size_limit(tmp_path: Path) -> None:
     marked = tmp_path / "marked.py"
     marked.write_bytes(b"\xef\xbb\xbfimport triton\n")
     assert read_candidate(str(marked)) == "import triton\n"
@@ -207,23 +210,23 @@ def test_a_byte_order_mark_is_no_part_of_a_kernel_and_an_endless_file_ends(tmp_p
         (("--device", "all", "--targets", "gfx942"), ["gfx942"]),
     ],
 )
-def test_on_a_gpu_it_is_compiled_for_what_that_is_unless_targets_are_named(
+def test_targets_default_to_the_targets_of_the_devices(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], targets: list[str]
 ) -> None:
     gpus = (Device(name="0", kind="hip", target="gfx90a"), Device(name="1", kind="cuda", target="sm_90"))
-    asked: list[str] = []
+    used: list[str] = []
 
     async def judging(*_: object, targets: Sequence[Target], **__: object) -> Evaluation:
-        asked.extend(one.name for one in targets)
+        used.extend(target.name for target in targets)
         return judged(Verdict.CORRECT)
 
     monkeypatch.setattr(evaluate, "select_devices", lambda _: gpus)
     monkeypatch.setattr(evaluate, "judged", judging)
     Path("kernel.py").write_text("x = 1")
     assert shell("eval", "kernel.py", "--task", "vector_add", *arguments).code == ExitCode.DONE
-    assert asked == targets
+    assert used == targets
 
 
 @pytest.mark.parametrize("command", ["run", "eval"])
-def test_the_help_says_what_is_compiled_for_where_nothing_is_named(shell: Shell, command: str) -> None:
+def test_help_states_the_default_targets(shell: Shell, command: str) -> None:
     assert "[the devices' own; gfx942 on cpu]" in " ".join(shell(command, "--help").out.split())

@@ -1,4 +1,4 @@
-"""The fleet: every agent in a row that says what it does, and numbers that say what they are."""
+"""Fleet screen: one row per instance with its work and figures, devices, leaders and keys."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from sessions.events import (
 )
 from sessions.fold import apply, fold
 from sessions.state import Decision
-from tests.support.journals import SESSION, Teller, at_once, call_error, examined, finished, running
-from tests.tui.cockpits import NARROW, WIDE, live, until
+from tests.support.cockpits import NARROW, WIDE, live, until
+from tests.support.journals import SESSION, EventLog, at_once, call_error, examined, finished, running
 from tui.cockpit import views
 from tui.cockpit.grid import Row
 from tui.cockpit.lines import Span, cells, plain
@@ -42,28 +42,28 @@ def row(instance: str, events: list[object]) -> dict[str, str]:
     return {column.title: cell.text for column, cell in zip(views.AGENT_COLUMNS, cells, strict=True)}
 
 
-def test_a_row_says_what_an_agent_does_and_has() -> None:
+def test_row_shows_work_and_figures_of_an_instance() -> None:
     shown = row("softmax#1", running())
     assert shown["attempt"] == "3/5"
     assert shown["last"] == "C correct"
     assert shown["tokens"] == "5.52k in 1.84k out"
-    assert shown["cost"] == "-", "no price is configured"
+    assert shown["cost"] == "-", "no configured price"
 
 
-def test_an_estimate_is_called_one_and_a_measurement_has_its_interval() -> None:
+def test_estimate_is_marked_and_measurement_has_its_interval() -> None:
     assert row("softmax#1", running())["best"] == "C est 1-1.70x roof"
     assert row("vector_add#1", finished())["best"] == "C 1.22x [0.98-1.47]"
 
 
-def test_a_failed_attempt_is_no_best() -> None:
+def test_failed_attempt_is_not_the_best() -> None:
     assert row("softmax#2", running())["best"] == "none correct yet"
 
 
-def test_a_writing_model_is_seen_to_write() -> None:
+def test_row_shows_the_streamed_length() -> None:
     assert row("vector_add#1", running())["doing"] == "generate 0.4k"
 
 
-def test_attempts_at_once_are_counted_and_the_newest_verdict_is_the_last_one_given() -> None:
+def test_parallel_attempts_are_counted_and_the_newest_verdict_is_shown() -> None:
     shown = row("softmax#1", at_once())
     assert shown["doing"] == "2 generate +1"
     assert shown["last"] == "W wrong"
@@ -71,40 +71,40 @@ def test_attempts_at_once_are_counted_and_the_newest_verdict_is_the_last_one_giv
     shown = row("softmax#1", [*at_once(), judged_later])
     assert shown["doing"].startswith("2 generate 0.")
     assert shown["last"] == "X call error"
-    told, _ = views.last_verdict(fold([*at_once(), judged_later]).instances["softmax#1"], "gfx942", 80)
-    assert plain(told).startswith("softmax#1/2  X call error")
+    line, _ = views.last_verdict(fold([*at_once(), judged_later]).instances["softmax#1"], "gfx942", 80)
+    assert plain(line).startswith("softmax#1/2  X call error")
 
 
-def test_a_retry_is_seen() -> None:
+def test_row_shows_a_retry() -> None:
     call = "softmax#1/1/generator/1"
-    teller = Teller()
-    teller.open()
-    teller.tell(InstanceStarted(task="starter/softmax", instance=1))
-    teller.tell(CallStarted(call=call, attempt="softmax#1/1", role=Role.GENERATOR, model="m", messages=()))
-    teller.tell(ReplyPiece(call=call, kind="text", text="half"))
-    teller.tell(CallRetried(call=call, reason="cut", message="the stream ended", wait_s=1.0, retry=1))
-    assert row("softmax#1", teller.told)["doing"] == "generate try 2"
+    log = EventLog()
+    log.open()
+    log.add(InstanceStarted(task="starter/softmax", instance=1))
+    log.add(CallStarted(call=call, attempt="softmax#1/1", role=Role.GENERATOR, model="m", messages=()))
+    log.add(ReplyPiece(call=call, kind="text", text="half"))
+    log.add(CallRetried(call=call, reason="cut", message="the stream ended", wait_s=1.0, retry=1))
+    assert row("softmax#1", log.events)["doing"] == "generate try 2"
 
 
-def test_rows_stand_in_the_order_of_the_tasks_whoever_came_first() -> None:
-    teller = Teller()
-    teller.open()
+def test_rows_are_in_the_order_of_tasks_and_instances() -> None:
+    log = EventLog()
+    log.open()
     for task, number in (("starter/vector_add", 1), ("starter/softmax", 2), ("starter/softmax", 1)):
-        teller.tell(InstanceStarted(task=task, instance=number))
-    keys = [each.key for each in views.ordered_instances(fold(teller.told))]
+        log.add(InstanceStarted(task=task, instance=number))
+    keys = [instance.key for instance in views.ordered_instances(fold(log.events))]
     assert keys == ["softmax#1", "softmax#2", "vector_add#1"]
 
 
-def test_what_a_device_does_not_tell_is_not_zero() -> None:
-    teller = Teller()
-    teller.device("cpu")
-    shown = [cell.text for cell in views.device_row(fold(teller.told).devices["cpu"]).cells]
+def test_unknown_device_figures_are_not_zero() -> None:
+    log = EventLog()
+    log.device("cpu")
+    shown = [cell.text for cell in views.device_row(fold(log.events).devices["cpu"]).cells]
     assert shown == ["cpu", "Triton's interpreter", "idle", "not visible", "-", "-", "-", "-"]
 
 
-def test_the_best_of_a_task_come_first_and_measured_before_estimated() -> None:
+def test_leaders_are_ranked_by_task_and_rank() -> None:
     rows = views.Leaders().rows(fold(finished()))
-    assert [each.key for each in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
+    assert [row.key for row in rows] == ["softmax#1/3", "softmax#1/2", "vector_add#1/1"]
     assert [cell(rows[0], "exam"), cell(rows[1], "exam"), cell(rows[2], "exam")] == [
         "confirmed",
         "-",
@@ -114,15 +114,15 @@ def test_the_best_of_a_task_come_first_and_measured_before_estimated() -> None:
     assert cell(rows[0], "margin") == "62 %"
 
 
-def test_what_failed_its_exam_comes_after_every_other_correct_one() -> None:
+def test_attempt_with_a_failed_exam_ranks_after_other_correct_attempts() -> None:
     state = fold([*finished(), WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.WRONG))])
     rows = views.Leaders().rows(state)
-    assert [each.key for each in rows][:2] == ["softmax#1/2", "softmax#1/3"]
+    assert [row.key for row in rows][:2] == ["softmax#1/2", "softmax#1/3"]
     assert state.instances["softmax#1"].best == "softmax#1/2"
 
 
-def test_the_best_of_an_ended_agent_says_what_the_exam_said() -> None:
-    assert row("softmax#1", running())["exam"] == "-", "its agent has not ended"
+def test_row_of_an_ended_instance_shows_the_exam() -> None:
+    assert row("softmax#1", running())["exam"] == "-", "the instance still runs"
     assert row("softmax#1", finished())["exam"] == "confirmed"
     assert row("vector_add#1", finished())["exam"] == "not confirmed"
     assert row("softmax#2", finished())["exam"] == "-", "nothing to examine"
@@ -131,21 +131,21 @@ def test_the_best_of_an_ended_agent_says_what_the_exam_said() -> None:
 
 
 def cell(row: Row, title: str) -> str:
-    return dict(zip([each.title for each in views.LEADER_COLUMNS], row.cells, strict=True))[title].text
+    return dict(zip([column.title for column in views.LEADER_COLUMNS], row.cells, strict=True))[title].text
 
 
-def test_what_a_person_rejected_is_not_held_up_as_the_best() -> None:
+def test_rejected_attempt_is_the_last_leader() -> None:
     state = fold(finished())
     first = views.Leaders().rows(state)[0].key
     attempt = state.attempt(first)
     attempt.decision = Decision(accepted=False, why="too clever", by="ada", wall=0.0)
-    rows = [each for each in views.Leaders().rows(state) if each.key.startswith("softmax")]
-    assert [each.key for each in rows][-1] == first
+    rows = [row for row in views.Leaders().rows(state) if row.key.startswith("softmax")]
+    assert [row.key for row in rows][-1] == first
     assert cell(rows[-1], "decision") == "! rejected"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-def test_the_header_drops_what_matters_least(width: int) -> None:
+def test_header_fits_its_width(width: int) -> None:
     line = views.header(fold(running()), name=SESSION, word=Span("running"), extra=[], width=width)
     assert cells(line) <= width
     assert plain(line).startswith(SESSION)
@@ -153,7 +153,7 @@ def test_the_header_drops_what_matters_least(width: int) -> None:
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-def test_fleet_picture(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_the_fleet(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     app, _ = live(running())
     assert snap_compare(app, terminal_size=size)
     assert app.feed is not None
@@ -161,17 +161,17 @@ def test_fleet_picture(size: tuple[int, int], snap_compare: Callable[..., bool])
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-def test_fleet_picture_at_the_end(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_the_fleet_at_the_end(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     app, _ = live(finished()[:-1])
     assert snap_compare(app, terminal_size=size)
 
 
-async def test_eighteen_agents_fit_into_a_small_terminal() -> None:
-    teller = Teller()
-    teller.open()
+async def test_eighteen_instances_fit_into_a_small_terminal() -> None:
+    log = EventLog()
+    log.open()
     for number in range(1, 19):
-        teller.tell(InstanceStarted(task="starter/softmax", instance=number))
-    app, _ = live(teller.told)
+        log.add(InstanceStarted(task="starter/softmax", instance=number))
+    app, _ = live(log.events)
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         screen = app.screen
@@ -179,7 +179,7 @@ async def test_eighteen_agents_fit_into_a_small_terminal() -> None:
         assert screen.agents.size.height >= 1 + 18
 
 
-async def test_rows_change_as_events_come_and_the_cursor_stays() -> None:
+async def test_rows_change_with_events_and_the_cursor_stays() -> None:
     app, source = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -206,23 +206,23 @@ async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -
         screen = app.screen
         assert isinstance(screen, FleetScreen)
         await pilot.pause()
-        asked: list[object] = []
+        refreshed: list[object] = []
         refresh = type(screen.agents).refresh
 
         def listening(widget: object, *regions: object, **options: object) -> object:
             if widget is screen.agents:
-                asked.extend(regions or ["everything"])
+                refreshed.extend(regions or ["everything"])
             return refresh(widget, *regions, **options)
 
         monkeypatch.setattr(type(screen.agents), "refresh", listening)
         source.pending = [ReplyPiece(call="vector_add#1/1/generator/1", kind="text", text="x" * 200, seq=900)]
         await until(pilot, lambda: "generate 0.6k" in screen.agents.text, "the counter")
-        (region,) = asked
+        (region,) = refreshed
         assert region.height == 1
         assert region.width <= 16
 
 
-async def test_the_agent_under_the_cursor_is_told_in_few_words_where_there_is_room() -> None:
+async def test_glance_shows_the_selected_instance_if_space_allows() -> None:
     app, source = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -241,12 +241,12 @@ async def test_the_agent_under_the_cursor_is_told_in_few_words_where_there_is_ro
         assert screen.focused is glance.words
 
 
-async def test_many_agents_take_the_room_of_the_glance() -> None:
-    teller = Teller()
-    teller.open()
+async def test_many_instances_hide_the_glance() -> None:
+    log = EventLog()
+    log.open()
     for number in range(1, 41):
-        teller.tell(InstanceStarted(task="starter/softmax", instance=number))
-    app, _ = live(teller.told)
+        log.add(InstanceStarted(task="starter/softmax", instance=number))
+    app, _ = live(log.events)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         screen = app.screen
@@ -256,10 +256,10 @@ async def test_many_agents_take_the_room_of_the_glance() -> None:
         assert screen.agents.size.height > 30
         assert screen.leaders.region.y == screen.devices.region.y, "side by side"
         await pilot.press("5")
-        assert screen.focused is screen.agents, "there is no fifth pane now"
+        assert screen.focused is screen.agents, "the fifth pane is hidden"
 
 
-async def test_enter_opens_the_agent_and_escape_backs_out_to_the_sessions() -> None:
+async def test_enter_opens_the_instance_and_escape_returns_to_the_sessions() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -273,7 +273,7 @@ async def test_enter_opens_the_agent_and_escape_backs_out_to_the_sessions() -> N
         assert app.feed is None
 
 
-async def test_a_leader_opens_at_its_attempt() -> None:
+async def test_leader_opens_at_its_attempt() -> None:
     app, _ = live(running())
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -283,7 +283,7 @@ async def test_a_leader_opens_at_its_attempt() -> None:
         assert app.screen.attempt.attempt == "softmax#1/2"
 
 
-async def test_digits_choose_panes_in_a_small_terminal() -> None:
+async def test_digits_select_panes_in_a_small_terminal() -> None:
     app, _ = live(running())
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -297,7 +297,7 @@ async def test_digits_choose_panes_in_a_small_terminal() -> None:
         assert screen.agents.display
 
 
-async def test_an_instance_that_waits_for_a_person_opens_at_the_waiting_attempt() -> None:
+async def test_waiting_instance_opens_at_the_waiting_attempt() -> None:
     events = running()
     events.append(WaitingForPerson(attempt="softmax#1/3", seq=900, wall=events[-1].wall))
     events.append(
@@ -313,7 +313,7 @@ async def test_an_instance_that_waits_for_a_person_opens_at_the_waiting_attempt(
 
 
 @pytest.mark.parametrize("size", [(40, 10), (20, 5), (10, 3), (300, 90)])
-async def test_no_size_is_too_odd(size: tuple[int, int]) -> None:
+async def test_fleet_draws_at_any_terminal_size(size: tuple[int, int]) -> None:
     app, _ = live(finished())
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
@@ -342,16 +342,16 @@ async def test_no_size_is_too_odd(size: tuple[int, int]) -> None:
         await pilot.resize_terminal(*size)
 
 
-def test_every_way_an_agent_can_end_has_words() -> None:
+def test_every_end_reason_has_words() -> None:
     state = fold(running())
     for reason in (*EndReason, "of a newer writer"):
         apply(state, InstanceFinished(task="starter/softmax", instance=1, reason=reason))
-        said = views.doing(state.instances["softmax#1"]).text
-        assert said
-        assert len(said) <= 16 or reason not in set(EndReason)
+        words = views.doing(state.instances["softmax#1"]).text
+        assert words
+        assert len(words) <= 16 or reason not in set(EndReason)
 
 
-def test_unknown_events_are_told() -> None:
+def test_header_counts_unknown_events() -> None:
     events = msgspec.structs.replace(running()[0])
     state = fold([events])
     state.skipped_events = 3

@@ -1,11 +1,11 @@
-"""Frames come as fast as the terminal takes them."""
+"""Frame rate: it follows the speed at which the terminal reads."""
 
 from __future__ import annotations
 
 from tui.cockpit.governor import SLOWEST_S, Governor
 
 
-def test_writes_that_pile_up_slow_it_down_and_it_recovers() -> None:
+def test_queued_writes_slow_down_frames_until_the_queue_is_empty() -> None:
     governor = Governor(0.25)
     now = 0.0
     governor.drew(now, queued=20)
@@ -17,7 +17,7 @@ def test_writes_that_pile_up_slow_it_down_and_it_recovers() -> None:
     assert governor.period_s == 0.25
 
 
-def test_nothing_is_due_before_its_time() -> None:
+def test_no_frame_is_due_before_its_time() -> None:
     governor = Governor(0.25)
     assert governor.due(10.0)
     governor.drew(10.0, queued=0)
@@ -25,7 +25,7 @@ def test_nothing_is_due_before_its_time() -> None:
     assert governor.due(10.25)
 
 
-def test_a_screen_that_wants_more_frames_gets_them_unless_held_back() -> None:
+def test_wanted_frame_rate_applies_unless_writes_are_queued() -> None:
     governor = Governor(0.25)
     governor.want(0.125)
     assert governor.period_s == 0.125

@@ -1,4 +1,4 @@
-"""The list of sessions, and what to do while it is empty."""
+"""Home screen: the list of sessions, and the next command if it is empty."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
+from tests.support.cockpits import NARROW, WIDE, at_home, until
 from tests.support.journals import SESSION, running, write_live
-from tests.tui.cockpits import NARROW, WIDE, at_home, until
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.screens.dialogs import TextDialog
 from tui.cockpit.screens.fleet import FleetScreen
@@ -52,21 +52,21 @@ async def wait_for_list(pilot: Pilot[ExitNote]) -> None:
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
 @pytest.mark.parametrize("infos", [[], INFOS], ids=["empty", "sessions"])
-def test_home_picture(
+def test_picture_of_the_home_screen(
     size: tuple[int, int], infos: list[SessionInfo], snap_compare: Callable[..., bool]
 ) -> None:
     app = at_home(lambda: infos)
     assert snap_compare(app, terminal_size=size, run_before=wait_for_list)
 
 
-async def test_an_empty_home_says_the_next_command() -> None:
+async def test_empty_home_names_the_next_command() -> None:
     app = at_home(list)
     async with app.run_test(size=NARROW) as pilot:
         await wait_for_list(pilot)
         assert "wavedeck run" in app.screen.query_one(SessionTable).empty
 
 
-async def test_sessions_are_told_with_what_is_known() -> None:
+async def test_session_rows_show_the_known_facts() -> None:
     app = at_home(lambda: INFOS)
     async with app.run_test(size=(200, 24)) as pilot:
         await wait_for_list(pilot)
@@ -75,7 +75,7 @@ async def test_sessions_are_told_with_what_is_known() -> None:
             assert fact in text
 
 
-async def test_enter_opens_the_live_session_of_the_home(home: Home) -> None:
+async def test_enter_opens_the_live_session(home: Home) -> None:
     write_live(home, running())
     app = Cockpit(home)
     async with app.run_test(size=NARROW) as pilot:
@@ -95,7 +95,7 @@ async def test_enter_opens_the_live_session_of_the_home(home: Home) -> None:
         assert isinstance(app.screen, HomeScreen)
 
 
-async def test_a_list_that_cannot_be_read_is_told_with_its_traceback_in_a_file(tmp_path: Path) -> None:
+async def test_unreadable_list_is_shown_with_a_crash_file(tmp_path: Path) -> None:
     def broken() -> list[SessionInfo]:
         raise ZeroDivisionError("a bug of ours")
 

@@ -1,4 +1,4 @@
-"""Replay: the same screens with a time line; it moves through the session and writes nothing."""
+"""Replay screens: time line, playback keys and jumps; a replay writes nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from textual.pilot import Pilot
 
 from sessions.fold import fold
+from tests.support.cockpits import NARROW, WIDE, Clock, replayed, until
 from tests.support.journals import finished
-from tests.tui.cockpits import NARROW, WIDE, Clock, replayed, until
 from tui.cockpit.app import Cockpit, ExitNote
 from tui.cockpit.replays import Replay
 from tui.cockpit.screens.agent import AgentScreen
@@ -36,7 +36,7 @@ async def playing(clock: Clock, *, size: tuple[int, int] = WIDE, speed: float = 
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-def test_replay_picture(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+def test_picture_of_the_replay(size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     async def to_second_verdict(pilot: Pilot[ExitNote]) -> None:
         await loaded(pilot)
         await until(
@@ -52,7 +52,7 @@ def test_replay_picture(size: tuple[int, int], snap_compare: Callable[..., bool]
     assert app.feed.state.attempt("softmax#1/2").verdict == "correct"
 
 
-async def test_it_plays_at_its_speed_and_pauses() -> None:
+async def test_replay_plays_at_its_speed_and_pauses() -> None:
     clock = Clock()
     async with playing(clock, speed=10.0) as (pilot, screen, replay):
         assert "playing 10x" in screen.timeline.text
@@ -79,7 +79,7 @@ async def test_it_plays_at_its_speed_and_pauses() -> None:
         (("right", "right", "left"), "attempts"),
     ],
 )
-async def test_keys_jump_to_marks_and_the_state_is_that_moments(keys: tuple[str, ...], mark: str) -> None:
+async def test_keys_jump_to_marks_and_show_their_state(keys: tuple[str, ...], mark: str) -> None:
     clock = Clock()
     async with playing(clock) as (pilot, _, replay):
         await pilot.press("space", "0", *keys)
@@ -92,7 +92,7 @@ async def test_keys_jump_to_marks_and_the_state_is_that_moments(keys: tuple[str,
         assert app.feed.state == fold(EVENTS[: marks[0]])
 
 
-async def test_single_events_and_both_ends() -> None:
+async def test_keys_step_single_events_and_reach_both_ends() -> None:
     async with playing(Clock()) as (pilot, screen, replay):
         await pilot.press("dollar_sign")
         assert replay.at_end
@@ -100,7 +100,9 @@ async def test_single_events_and_both_ends() -> None:
         await pilot.press("comma", "comma", "full_stop")
         assert replay.position == len(EVENTS) - 1
         await pilot.press("n")
-        assert any("no verdict after this" in each.message for each in pilot.app._notifications)
+        assert any(
+            "no verdict after this" in notification.message for notification in pilot.app._notifications
+        )
         await pilot.press("space")
         assert replay.playing
         await pilot.press("0")
@@ -108,7 +110,7 @@ async def test_single_events_and_both_ends() -> None:
         assert screen.agents.rows == []
 
 
-async def test_the_agent_screen_goes_back_in_time_too() -> None:
+async def test_agent_screen_follows_the_replay_position() -> None:
     async with playing(Clock()) as (pilot, _, replay):
         await pilot.press("dollar_sign", "enter")
         screen = pilot.app.screen
@@ -122,7 +124,7 @@ async def test_the_agent_screen_goes_back_in_time_too() -> None:
         assert replay.position == replay.story.marks.verdicts[0]
 
 
-async def test_a_replay_decides_nothing() -> None:
+async def test_replay_accepts_no_decision() -> None:
     async with playing(Clock()) as (pilot, _, _replay):
         await pilot.press("dollar_sign", "enter", "a")
         assert isinstance(pilot.app.screen, AgentScreen)

@@ -1,7 +1,8 @@
-"""A replay shows the same states as the session had, at any speed and from any jump."""
+"""Replays: the shown state equals the fold of the events, at any speed and after any jump."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,12 +20,12 @@ STORY = read_story(SESSION, EVENTS)
 
 
 @given(st.integers(0, len(EVENTS)))
-def test_any_moment_is_the_fold_of_what_had_happened(count: int) -> None:
+def test_state_at_any_moment_is_the_fold_of_its_events(count: int) -> None:
     assert STORY.state_after(count) == fold(EVENTS[:count])
 
 
 @given(st.lists(st.integers(0, len(EVENTS)), max_size=6))
-def test_jumping_about_ends_in_the_same_state_as_going_there(places: list[int]) -> None:
+def test_jumps_end_in_the_same_state_as_playback(places: list[int]) -> None:
     replay = Replay(STORY, playing=False)
     feed = Feed(replay)
     for place in places:
@@ -33,16 +34,16 @@ def test_jumping_about_ends_in_the_same_state_as_going_there(places: list[int]) 
     assert feed.state == fold(EVENTS[: places[-1]] if places else [])
 
 
-def test_an_exam_that_is_failed_makes_another_attempt_the_best_and_is_a_place_to_jump_to() -> None:
+def test_failed_exam_that_changes_the_best_is_a_mark() -> None:
     failed = WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.WRONG))
     before = [event for event in EVENTS if not isinstance(event, WinnerExamined)]
     marks = read_story(SESSION, [*before, failed]).marks
     assert marks.bests[-1] == len(before) + 1
-    assert marks.verdicts == read_story(SESSION, before).marks.verdicts, "an exam is no verdict"
+    assert marks.verdicts == read_story(SESSION, before).marks.verdicts, "an exam adds no verdict mark"
 
 
 @pytest.mark.parametrize("speed", SPEEDS)
-def test_the_clock_runs_at_its_speed(speed: float) -> None:
+def test_replay_clock_runs_at_its_speed(speed: float) -> None:
     replay = Replay(STORY, speed=speed)
     replay.take(100.0)
     replay.take(100.5)
@@ -51,7 +52,7 @@ def test_the_clock_runs_at_its_speed(speed: float) -> None:
     assert all(offset > replay.offset_s for offset in STORY.offsets[replay.position :])
 
 
-def test_it_stops_at_the_end_and_starts_over() -> None:
+def test_replay_stops_at_the_end_and_starts_again() -> None:
     replay = Replay(STORY, speed=100.0)
     for second in range(10):
         replay.take(float(second))
@@ -62,7 +63,7 @@ def test_it_stops_at_the_end_and_starts_over() -> None:
     assert replay.position == 0
 
 
-def test_no_time_passes_while_it_is_paused() -> None:
+def test_paused_replay_does_not_advance() -> None:
     replay = Replay(STORY, playing=False)
     replay.take(0.0)
     replay.take(50.0)
@@ -71,7 +72,7 @@ def test_no_time_passes_while_it_is_paused() -> None:
     assert replay.offset_s == pytest.approx(0.5)
 
 
-def test_marks_are_the_events_that_they_name() -> None:
+def test_marks_point_to_their_events() -> None:
     verdicts = [EVENTS[place - 1] for place in STORY.marks.verdicts]
     assert [type(event) for event in verdicts] == [AttemptJudged] * 5
     decisions = [type(EVENTS[place - 1]) for place in STORY.marks.decisions]
@@ -84,7 +85,7 @@ def test_marks_are_the_events_that_they_name() -> None:
     ]
 
 
-def test_jumps_go_to_the_next_mark_and_back_again() -> None:
+def test_jumps_reach_the_next_and_the_previous_mark() -> None:
     replay = Replay(STORY)
     marks = STORY.marks.verdicts
     assert replay.jump(marks)
@@ -96,32 +97,30 @@ def test_jumps_go_to_the_next_mark_and_back_again() -> None:
     assert not replay.playing
 
 
-def test_a_night_without_events_does_not_have_to_be_sat_through() -> None:
-    import msgspec
-
+def test_long_gaps_between_events_are_shortened() -> None:
     late = [msgspec.structs.replace(event, wall=event.wall + 40_000.0) for event in EVENTS[50:]]
     story = read_story(SESSION, [*EVENTS[:50], *late])
     assert story.duration_s < STORY.duration_s + LONGEST_GAP_S + 1
 
 
-def test_lines_that_nobody_could_read_are_counted() -> None:
+def test_unknown_events_are_counted() -> None:
     story = read_story(SESSION, [*EVENTS, UnknownEvent("of_tomorrow", 999, EVENTS[-1].wall)])
     assert story.state_after(len(story.events)).skipped_events == 1
 
 
-def test_an_empty_session_can_be_replayed() -> None:
+def test_empty_session_can_be_replayed() -> None:
     replay = Replay(read_story(SESSION, []))
     assert replay.take(1.0).events == ()
     replay.step(1)
     assert replay.position == 0
 
 
-def test_the_time_line_tells_verdicts_bests_and_decisions_in_their_places() -> None:
+def test_time_line_marks_verdicts_bests_and_decisions() -> None:
     signs = dict.fromkeys(sign for sign, _ in STORY.landmarks)
     assert {"C", "X", "*", "+"} <= set(signs)
-    places = {sign: [mark for each, mark in STORY.landmarks if each == sign] for sign in signs}
+    places = {sign: [mark for landmark, mark in STORY.landmarks if landmark == sign] for sign in signs}
     assert places["*"] == list(STORY.marks.bests)
     assert all(isinstance(EVENTS[mark - 1], DecisionMade) for mark in places["+"])
     order = [sign for sign, _ in STORY.landmarks]
-    assert order.index("X") > len(places["C"]) - 1, "a failure is not covered by what is correct"
-    assert order.index("+") > order.index("*"), "nor a decision by anything"
+    assert order.index("X") > len(places["C"]) - 1, "a correct sign must not cover a failure"
+    assert order.index("+") > order.index("*"), "no sign must cover a decision"

@@ -1,4 +1,4 @@
-"""Commands that start, follow, stop and resume real engines, with a recorded model and the real judge."""
+"""`run`, `attach` and `resume` with real engines, a recorded model and the real judge."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,42 +13,23 @@ import pytest
 from sessions import Home
 from sessions.catalog import find_session, list_sessions
 from sessions.home import read_engine_info
+from tests.support import stored_sessions as stored
+from tests.support.command_line import LIMIT_S, Shell, one_line, start, wait_for
 from tests.support.model_server import model_server, refuses
-from tests.tui import stored
-from tests.tui.running import ROOT, Shell, one_line
 from tui.diagnostics import ExitCode
 
 MINE = ("--model", "recorded:mine")
 RUN = ("run", "vector_add", *MINE)
-LIMIT_S = 60.0
 
 
 @pytest.fixture
 def recording(home: Home) -> Path:
-    """`recorded:mine` in the test's home."""
+    """Folder of `recorded:mine` in the test's home."""
     return stored.vector_add_recording(home, "mine")
 
 
-@pytest.fixture
-def engines(home: Home) -> Iterator[None]:
-    """Ends what a test left running."""
-    yield
-    for live in home.live_sessions():
-        info = read_engine_info(live)
-        if info is not None and live.running:
-            os.kill(info.pid, signal.SIGKILL)
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    """Return when the condition holds; the test fails when it never does."""
-    limit = time.monotonic() + LIMIT_S
-    while not true():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-
-
 def slow_down(recording: Path) -> None:
-    """Make the first reply of each chain one that streams for some seconds."""
+    """Make the first reply of each chain so long that it streams for some seconds."""
     for chain in recording.glob("chains/*/*/*.jsonl"):
         first, *rest = chain.read_text().splitlines()
         reply = json.loads(first)
@@ -61,38 +38,26 @@ def slow_down(recording: Path) -> None:
         )
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    """A command in a process of its own that a test can interrupt."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tui", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-
-
 @pytest.mark.judge
-def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
+def test_run_without_a_terminal_prints_progress_and_summary(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
     done = shell(*RUN, "--seed", "5")
     assert (done.code, done.err) == (ExitCode.DONE, "")
     (info,) = list_sessions(home)
     lines = done.out.splitlines()
-    told = [line.split(maxsplit=2)[1:] for line in lines if line.startswith("0:")]
-    assert ["vector_add#1/1", "fresh, 25 lines"] in told
-    assert any(where == "vector_add#1/1" and words.startswith("wrong: ") for where, words in told)
+    rows = [line.split(maxsplit=2)[1:] for line in lines if line.startswith("0:")]
+    assert ["vector_add#1/1", "fresh, 25 lines"] in rows
+    assert any(subject == "vector_add#1/1" and words.startswith("wrong: ") for subject, words in rows)
     assert any(
-        where == "vector_add#1/2"
+        subject == "vector_add#1/2"
         and re.fullmatch(r"correct; \d+ cases pass; closest to its tolerance: \d+ % used", words)
-        for where, words in told
+        for subject, words in rows
     )
     assert any(
-        where == "vector_add#1/2" and words.startswith("confirmed correct on") for where, words in told
+        subject == "vector_add#1/2" and words.startswith("confirmed correct on") for subject, words in rows
     )
-    assert "ends: all iterations spent, best vector_add#1/2 (confirmed)" in [words for _, words in told]
+    assert "ends: all iterations spent, best vector_add#1/2 (confirmed)" in [words for _, words in rows]
     assert re.fullmatch(r"vector_add +correct +confirmed +\d+ % +vector_add#1/2 +1 +2", lines[-5]), (
         "the summary"
     )
@@ -102,7 +67,7 @@ def test_a_run_without_a_terminal_tells_its_progress_and_its_summary(
 
 
 @pytest.mark.judge
-def test_a_run_with_json_prints_one_event_a_line_and_nothing_else(
+def test_run_with_json_prints_only_one_event_per_line(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
     done = shell(*RUN, "--headless", "--json")
@@ -111,13 +76,13 @@ def test_a_run_with_json_prints_one_event_a_line_and_nothing_else(
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert events[0]["type"] == "session_started"
     assert events[-1]["type"] == "session_finished"
-    verdicts = [each["evaluation"]["verdict"] for each in events if each["type"] == "attempt_judged"]
+    verdicts = [event["evaluation"]["verdict"] for event in events if event["type"] == "attempt_judged"]
     assert verdicts == ["wrong", "correct"]
     assert f"wavedeck replay {events[0]['session']}" in one_line(done)
 
 
 @pytest.mark.judge
-def test_a_detached_run_is_followed_by_attach_to_its_end(
+def test_attach_follows_a_detached_run_to_its_end(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
     slow_down(recording)
@@ -132,7 +97,7 @@ def test_a_detached_run_is_followed_by_attach_to_its_end(
 
 
 @pytest.mark.judge
-def test_an_interrupted_run_stops_in_order_and_is_resumed(home: Home, recording: Path, engines: None) -> None:
+def test_interrupted_run_stops_and_is_resumed(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
@@ -154,7 +119,7 @@ def test_an_interrupted_run_stops_in_order_and_is_resumed(home: Home, recording:
 
 
 @pytest.mark.judge
-def test_an_engine_that_was_killed_is_told_and_resumed(home: Home, recording: Path, engines: None) -> None:
+def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
@@ -167,7 +132,7 @@ def test_an_engine_that_was_killed_is_told_and_resumed(home: Home, recording: Pa
         _, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == ExitCode.FAILED
     assert err.splitlines()[-1].endswith(f"go on with: wavedeck resume {session}")
-    # Its lock file is still there, held by nobody.
+    # The lock file still exists, but no process holds the lock.
     assert home.live(session).lock.exists()
     assert list_sessions(home)[0].state == "crashed"
     resumed = start("resume", session)
@@ -177,7 +142,7 @@ def test_an_engine_that_was_killed_is_told_and_resumed(home: Home, recording: Pa
 
 
 @pytest.mark.judge
-def test_a_run_that_the_model_refuses_fails_and_says_how_to_go_on(shell: Shell, home: Home) -> None:
+def test_run_with_a_refused_key_fails_and_names_resume(shell: Shell, home: Home) -> None:
     with model_server(answer=lambda _: refuses(401)) as server:
         done = shell(
             "run", "vector_add", "--model", f"openai:m@{server.openai_url}", "--instances", "1", "--headless"
@@ -185,12 +150,12 @@ def test_a_run_that_the_model_refuses_fails_and_says_how_to_go_on(shell: Shell, 
     [session] = list_sessions(home)
     assert done.code == ExitCode.FAILED
     assert done.out.splitlines()[-1] == f"resume    wavedeck resume {session.name}"
-    assert done.out.count("bad_key: 401") == 0, "a failure is told once"
+    assert done.out.count("bad_key: 401") == 0, "a failure is printed once"
     assert "no reply (bad_key): 401: fault 401; check the key" in done.out
 
 
 @pytest.mark.judge
-def test_a_journal_with_a_bad_line_is_not_resumed_and_stays_as_it_is(shell: Shell, home: Home) -> None:
+def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: Home) -> None:
     stored.stopped(home)
     journal = home.live(stored.FIRST).journal
     lines = journal.read_bytes().splitlines(keepends=True)
@@ -204,7 +169,7 @@ def test_a_journal_with_a_bad_line_is_not_resumed_and_stays_as_it_is(shell: Shel
 
 @pytest.mark.judge
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("run", "sofmax", *MINE), "no task is called 'sofmax' (did you mean 'softmax'?)"),
         (("run", "--suite", "stater", *MINE), "no suite is called 'stater' (did you mean 'starter'?)"),
@@ -235,21 +200,21 @@ def test_a_journal_with_a_bad_line_is_not_resumed_and_stays_as_it_is(shell: Shel
         (("resume", "1999"), "no session '1999'"),
     ],
 )
-def test_what_cannot_be_started_is_one_line_and_starts_nothing(
-    shell: Shell, home: Home, recording: Path, arguments: tuple[str, ...], said: str
+def test_impossible_command_is_one_line_and_starts_nothing(
+    shell: Shell, home: Home, recording: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     Path("kernel.py").write_text("")
     Path("bytes.py").write_bytes(b"\xff\xfe")
     done = shell(*arguments)
     assert (done.code, done.out) == (ExitCode.USAGE, "")
-    assert said in done.err.splitlines()[-1]
+    assert message in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
     assert home.live_sessions() == []
     assert list_sessions(home) == []
 
 
 @pytest.mark.judge
-def test_a_home_that_cannot_be_written_starts_nothing(
+def test_unwritable_home_starts_nothing(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -259,7 +224,9 @@ def test_a_home_that_cannot_be_written_starts_nothing(
     assert "set WAVEDECK_HOME to a folder you may write" in one_line(done)
 
 
-def test_nothing_is_spent_unasked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_without_a_model_uses_the_recording_and_shows_no_key(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     from tui.commands.run import model_of
     from tui.config import Settings
@@ -270,9 +237,7 @@ def test_nothing_is_spent_unasked(shell: Shell, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.judge
-def test_an_output_that_nobody_reads_leaves_the_engine_running(
-    home: Home, recording: Path, engines: None
-) -> None:
+def test_closed_output_leaves_the_engine_running(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
@@ -290,7 +255,7 @@ def test_an_output_that_nobody_reads_leaves_the_engine_running(
 
 
 def commands_below(pid: int) -> list[bytes]:
-    """Command lines of a process's children."""
+    """Return the command lines of the children of a process."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [
         Path(f"/proc/{child}/cmdline").read_bytes() for child in children if Path(f"/proc/{child}").exists()
@@ -298,9 +263,7 @@ def commands_below(pid: int) -> list[bytes]:
 
 
 @pytest.mark.judge
-def test_an_interrupt_while_the_engine_starts_leaves_none_behind(
-    home: Home, recording: Path, engines: None
-) -> None:
+def test_interrupt_during_the_start_leaves_no_engine(home: Home, recording: Path, engines: None) -> None:
     running = start(*RUN, "--detach")
     with running:
         wait_for(lambda: any(b"engine" in command for command in commands_below(running.pid)))
@@ -310,5 +273,5 @@ def test_an_interrupt_while_the_engine_starts_leaves_none_behind(
         assert err.splitlines()[-1] == "wavedeck: interrupted"
         assert not any(live.running for live in home.live_sessions())
     else:
-        # It was ready before the interrupt came, and then its name was told.
+        # The engine was ready before the interrupt; then the command printed the session's name.
         assert find_session(home, "2") in err

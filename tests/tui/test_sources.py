@@ -1,4 +1,4 @@
-"""A live tail hands over what is written, while it is written, and knows whether an engine is there."""
+"""Live tail of a session: it returns new events and knows if an engine runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def decided(events: list[AnyEvent]) -> DecisionMade:
     )
 
 
-def test_what_is_written_later_arrives_and_nothing_twice(home: Home) -> None:
+def test_later_events_arrive_once(home: Home) -> None:
     events = finished()
     journal = write_live(home, events[:40])
     with watching(home) as feed:
@@ -51,7 +51,7 @@ def test_what_is_written_later_arrives_and_nothing_twice(home: Home) -> None:
         assert feed.state == fold(events)
 
 
-def test_a_session_that_has_no_journal_yet_is_waited_for(home: Home) -> None:
+def test_tail_waits_for_a_missing_journal(home: Home) -> None:
     with watching(home) as feed:
         feed.drain(0.0)
         assert feed.state.started is None
@@ -59,7 +59,7 @@ def test_a_session_that_has_no_journal_yet_is_waited_for(home: Home) -> None:
         drain_until(feed, lambda: feed.state.started is not None)
 
 
-def test_an_engine_that_is_gone_is_told_with_the_command_that_goes_on(home: Home) -> None:
+def test_missing_engine_is_reported_with_resume(home: Home) -> None:
     write_live(home, running())
     lock = FileLock(home.live(SESSION).lock)
     assert lock.acquire()
@@ -72,14 +72,14 @@ def test_an_engine_that_is_gone_is_told_with_the_command_that_goes_on(home: Home
         assert feed.word().text == "engine gone"
 
 
-def test_a_finished_session_is_no_trouble(home: Home) -> None:
+def test_finished_session_has_no_trouble(home: Home) -> None:
     write_live(home, finished())
     with watching(home) as feed:
         drain_until(feed, lambda: feed.state.finished)
         assert feed.trouble() == ""
 
 
-def test_a_torn_last_line_is_waited_for(home: Home) -> None:
+def test_tail_waits_for_the_rest_of_a_torn_line(home: Home) -> None:
     events = running()
     journal = write_live(home, events[:10])
     with watching(home) as feed:
@@ -94,7 +94,7 @@ def test_a_torn_last_line_is_waited_for(home: Home) -> None:
         assert feed.state.skipped_events == 0
 
 
-def test_a_decision_that_only_the_store_knows_is_found(home: Home) -> None:
+def test_decision_in_the_store_is_found(home: Home) -> None:
     events: list[AnyEvent] = finished()
     decision = decided(events)
     write_live(home, events)
@@ -106,7 +106,7 @@ def test_a_decision_that_only_the_store_knows_is_found(home: Home) -> None:
         assert feed.state.last_seq == decision.seq
 
 
-def test_a_store_that_cannot_be_read_is_said_and_read_again(home: Home) -> None:
+def test_unreadable_store_is_reported_and_read_again(home: Home) -> None:
     events: list[AnyEvent] = finished()
     broken = True
 
@@ -127,7 +127,7 @@ def test_a_store_that_cannot_be_read_is_said_and_read_again(home: Home) -> None:
         drain_until(feed, lambda: not live.health.error)
 
 
-def test_a_decision_asked_for_while_another_one_holds_the_session_is_found_after_it(home: Home) -> None:
+def test_decision_is_found_after_the_session_lock_is_released(home: Home) -> None:
     events: list[AnyEvent] = finished()
     write_live(home, events)
     lock = FileLock(home.live(SESSION).lock)

@@ -1,4 +1,4 @@
-"""`wavedeck suites check` with the judge: what it says of a sound task, of a weak one and of a wrong baseline."""
+"""`wavedeck suites check` with the judge: a sound task, a weak oracle and a wrong baseline."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from tests.harness.test_strength import BASELINE
 from tests.suites.folders import PROBLEM, TASK, write_folder
-from tests.tui.running import Shell, one_line
+from tests.support.command_line import Shell, one_line
 from tui.diagnostics import ExitCode
 
 pytestmark = pytest.mark.judge
 
 
-def test_a_suite_is_judged_task_by_task(shell: Shell, tmp_path: Path) -> None:
+def test_suites_check_judges_every_task(shell: Shell, tmp_path: Path) -> None:
     suite = tmp_path / "mine"
     write_folder(suite, baseline=BASELINE)
     weak = TASK.replace('"double"', '"weak"', 1).replace("atol = 0.0", "atol = 0.5")
@@ -26,17 +26,17 @@ def test_a_suite_is_judged_task_by_task(shell: Shell, tmp_path: Path) -> None:
     write_folder(suite, name="wrong", task=TASK.replace('"double"', '"wrong"', 1), baseline=wrong)
     assert shell("suites", "add", "mine", str(suite)).code == 0
 
-    found = shell("suites", "check", "mine")
-    assert found.code == ExitCode.NO
-    assert "mine/weak: weak oracle, case plain: accepted as `out`: zeros" in found.out
-    assert "mine/wrong: the baseline is wrong: case plain: output `out` is wrong at index [0]" in found.out
-    assert "no problem found" not in found.out
-    assert "mine/double:" not in found.out
-    assert "double is sound" in found.err
+    checked = shell("suites", "check", "mine")
+    assert checked.code == ExitCode.NO
+    assert "mine/weak: weak oracle, case plain: accepted as `out`: zeros" in checked.out
+    assert "mine/wrong: the baseline is wrong: case plain: output `out` is wrong at index [0]" in checked.out
+    assert "no problem found" not in checked.out
+    assert "mine/double:" not in checked.out
+    assert "double is sound" in checked.err
 
     document = json.loads(shell("suites", "check", "mine/weak", "--json").out)
     assert document["problems"] == []
     (report,) = document["oracles"]
     assert report["baseline"] == "wrong"
-    assert {each["control"] for each in report["weaknesses"]} >= {"zeros", "input x"}
+    assert {weakness["control"] for weakness in report["weaknesses"]} >= {"zeros", "input x"}
     assert "did you mean 'mine/double'" in one_line(shell("suites", "check", "mine/doubl"))

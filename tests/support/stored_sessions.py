@@ -1,4 +1,4 @@
-"""Sessions put into a real store through the real recorder, for commands that read them."""
+"""Writes sessions into a real store through the real recorder, for tests of commands that read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sessions import events as ev
 from sessions.journal import Clock
 from sessions.recorder import Recorder
 from sessions.recording import write_recording
-from tests.tui.running import ROOT
+from tests.support.command_line import ROOT
 
 FIRST = "20260102-030405-geak-aaaa"
 SECOND = "20260102-040506-geak-bbbb"
@@ -24,13 +24,13 @@ FAST = SLOW + "\n\ndef softmax(x):\n    return x\n"
 
 
 def ticking() -> Clock:
-    """A clock that moves a second at each look."""
+    """Return a clock that advances one second at each call."""
     ticks: Iterator[int] = count(1_767_323_045)
     return Clock(wall=lambda: float(next(ticks)), mono=lambda: 0.0)
 
 
 def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str = "") -> Evaluation:
-    """An evaluation of softmax with this verdict."""
+    """Return an evaluation of softmax with this verdict."""
     correct = verdict is Verdict.CORRECT
     error = (
         None if correct else ErrorReport(kind="mismatch", message=message, trace="kernel.py:4 kernel", line=4)
@@ -49,7 +49,7 @@ def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str =
 
 
 def begin(home: Home, session: str = FIRST, *, model: str = "recorded:starter") -> Recorder:
-    """A session on softmax with one instance that has begun."""
+    """Begin a session on softmax with one started instance."""
     started = ev.SessionStarted(
         session=session,
         method="geak",
@@ -78,7 +78,7 @@ def attempt(
     source: str = SLOW,
     strategy: str = "",
 ) -> None:
-    """One whole attempt: a call, a candidate, a verdict, a commit."""
+    """Record one whole attempt: call, candidate, verdict, commit."""
     name = f"softmax#1/{number}"
     base = f"softmax#1/{number - 1}" if number > 1 else None
     origin = ev.Origin.REPAIR if base else ev.Origin.FRESH
@@ -104,22 +104,24 @@ def attempt(
 
 
 def examine(recorder: Recorder, number: int, verdict: Verdict) -> None:
-    """The exam of an attempt."""
-    told = evaluation(verdict, message="an exam case is wrong")
+    """Record the exam of an attempt."""
+    result = evaluation(verdict, message="an exam case is wrong")
     recorder.record(
-        ev.WinnerExamined(attempt=f"softmax#1/{number}", evaluation=msgspec.structs.replace(told, exam=True))
+        ev.WinnerExamined(
+            attempt=f"softmax#1/{number}", evaluation=msgspec.structs.replace(result, exam=True)
+        )
     )
 
 
 def finish(recorder: Recorder, best: str = "softmax#1/2") -> None:
-    """End the session in order and put it away."""
+    """Finish the session and move it to the store."""
     recorder.record(ev.InstanceFinished(task="starter/softmax", instance=1, reason="iterations", best=best))
     recorder.record(ev.SessionFinished(solved=("starter/softmax",)))
     recorder.finish_now()
 
 
 def finished(home: Home, session: str = FIRST) -> str:
-    """A session of two attempts, a wrong one and its repair, in the store."""
+    """Store a finished session with a wrong attempt and its repair; returns the name."""
     recorder = begin(home, session)
     attempt(recorder, 1, Verdict.WRONG, message="output out differs in 12 % of its elements")
     attempt(recorder, 2, Verdict.CORRECT, source=FAST, strategy="store every row")
@@ -128,7 +130,7 @@ def finished(home: Home, session: str = FIRST) -> str:
 
 
 def stopped(home: Home, session: str = FIRST) -> str:
-    """A session that its engine left after one attempt."""
+    """Write a session that was stopped after one attempt; returns the name."""
     recorder = begin(home, session)
     attempt(recorder, 1, Verdict.WRONG, message="output out differs in 12 % of its elements")
     recorder.record(ev.EngineStopped(reason="asked to"))
@@ -138,7 +140,7 @@ def stopped(home: Home, session: str = FIRST) -> str:
 
 
 def call(recorder: Recorder, attempt_name: str, role: ev.Role, text: str) -> None:
-    """A finished call of an attempt."""
+    """Record a finished call of an attempt."""
     name = f"{attempt_name}/{role}/1"
     messages = (ev.Message("user", "go on"),)
     recorder.record(
@@ -149,7 +151,7 @@ def call(recorder: Recorder, attempt_name: str, role: ev.Role, text: str) -> Non
 
 
 def vector_add_recording(home: Home, name: str) -> Path:
-    """A recording of one chain on vector_add: a wrong kernel, a reflection, and the task's own baseline as its repair."""
+    """Write a recording with one chain on vector_add: a wrong kernel, a reflection, and the baseline as repair."""
     good = (ROOT / "suites/starter/vector_add/baseline.py").read_text()
     wrong = good.replace("x + y, mask", "x - y, mask")
     assert wrong != good

@@ -1,4 +1,4 @@
-"""Evaluations as the judge makes them, and candidates that carry them, for tests of what is told to a model."""
+"""Judged candidates with full evaluations, for tests of prompts."""
 
 from __future__ import annotations
 
@@ -32,10 +32,15 @@ class Judged:
 
 
 def stages(failed: str | None) -> tuple[Stage, ...]:
-    """Six stages: passed up to the failed one, not reached after it; all but performance passed for `None`."""
-    at = STAGES.index(failed) if failed else len(STAGES) - 1
-    words: list[bool | None] = [True] * at + [False if failed else None] + [None] * (len(STAGES) - at - 1)
-    return tuple(Stage(name, ok, 0.1) for name, ok in zip(STAGES, words, strict=True))
+    """Return six stages: passed before `failed`, not reached after `failed`.
+
+    With `None` all stages passed except performance, which was not reached.
+    """
+    failing_index = STAGES.index(failed) if failed else len(STAGES) - 1
+    outcomes: list[bool | None] = (
+        [True] * failing_index + [False if failed else None] + [None] * (len(STAGES) - failing_index - 1)
+    )
+    return tuple(Stage(name, ok, 0.1) for name, ok in zip(STAGES, outcomes, strict=True))
 
 
 def failing(
@@ -46,7 +51,7 @@ def failing(
     error: ErrorReport | None = None,
     **fields: str,
 ) -> Judged:
-    """A candidate that did not pass."""
+    """Return a failed candidate."""
     report = error or ErrorReport(
         kind="exception", message="words of the judge", trace="Traceback of kernel.py", line=5
     )
@@ -64,7 +69,7 @@ def failing(
 
 
 def mismatch(**changes: object) -> Mismatch:
-    """A wrong output."""
+    """Return the report of a wrong output."""
     fields: dict[str, object] = {
         "case": "fp32-ragged",
         "output": "out",
@@ -97,7 +102,7 @@ def passing(
     kernels: int = 1,
     **fields: str,
 ) -> Judged:
-    """A correct candidate; timed where a speedup is given."""
+    """Return a correct candidate; timed if `speedup` is given."""
     resources = tuple(
         KernelResources(
             kernel="softmax_kernel",

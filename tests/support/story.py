@@ -1,4 +1,4 @@
-"""A made-up session, event by event, as an engine would tell it."""
+"""Events of an invented session as an engine records them, and git helpers for the tests of `sessions`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"
 def evaluation(
     verdict: Verdict, *, speedup: float | None = None, task: str = "starter/softmax"
 ) -> Evaluation:
-    """An evaluation that came as far as its verdict says."""
+    """Return an evaluation whose stages end where its verdict says."""
     passed = {Verdict.CORRECT: 5, Verdict.WRONG: 3, Verdict.COMPILE_ERROR: 2, Verdict.CALL_ERROR: 1}.get(
         verdict, 0
     )
     stages = tuple(
-        Stage(name, True if place < passed else (False if place == passed and place < 5 else None), 0.25)
-        for place, name in enumerate(STAGES)
+        Stage(name, True if index < passed else (False if index == passed and index < 5 else None), 0.25)
+        for index, name in enumerate(STAGES)
     )
     error = None
     if verdict is not Verdict.CORRECT:
@@ -49,7 +49,7 @@ def evaluation(
 
 
 def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:
-    """The first event."""
+    """Return the first event of a session."""
     event = ev.SessionStarted(
         session=session,
         method="geak",
@@ -70,7 +70,7 @@ def started(session: str = SESSION, **changes: object) -> ev.SessionStarted:
 def call(
     attempt: str, role: ev.Role, words: str, *, n: int = 1, cost_usd: float | None = None
 ) -> Iterator[ev.Event]:
-    """One call with a retry, streamed in pieces."""
+    """Yield one call with a retry and a streamed reply."""
     name = f"{attempt}/{role}/{n}"
     messages = (ev.Message("system", "You write kernels."), ev.Message("user", f"Please: {words[:10]}"))
     yield ev.CallStarted(call=name, attempt=attempt, role=role, model="m", messages=messages)
@@ -100,7 +100,7 @@ def attempt(
     base: str | None = None,
     speedup: float | None = None,
 ) -> Iterator[ev.Event]:
-    """One whole attempt, up to its verdict and the reflection after a failure."""
+    """Yield one whole attempt up to its verdict, and the reflection after a failure."""
     yield ev.AttemptStarted(attempt=name, origin=origin, base=base)
     source = f"{KERNEL}# {name}\n"
     role = ev.Role.OPTIMIZER if origin is ev.Origin.OPTIMIZE else ev.Role.GENERATOR
@@ -117,17 +117,17 @@ def attempt(
 
 
 def exam(name: str, verdict: Verdict) -> Iterator[ev.Event]:
-    """The exam of a winner."""
-    told = msgspec.structs.replace(evaluation(verdict), exam=True)
-    for stage in told.stages:
+    """Yield the exam of a winner."""
+    result = msgspec.structs.replace(evaluation(verdict), exam=True)
+    for stage in result.stages:
         if stage.ok is not None:
             yield ev.StageStarted(attempt=name, stage=stage.name, device="cpu", exam=True)
             yield ev.StageFinished(attempt=name, stage=stage, exam=True)
-    yield ev.WinnerExamined(attempt=name, evaluation=told)
+    yield ev.WinnerExamined(attempt=name, evaluation=result)
 
 
 def instance(number: int) -> Iterator[ev.Event]:
-    """Three attempts on softmax: one fails, one repairs it, one makes it faster."""
+    """Yield three attempts on softmax: the first fails, the second repairs it, the third is faster."""
     key = f"softmax#{number}"
     yield ev.InstanceStarted(task="starter/softmax", instance=number)
     yield from attempt(f"{key}/1", Verdict.WRONG)
@@ -138,7 +138,7 @@ def instance(number: int) -> Iterator[ev.Event]:
 
 
 def after_start() -> list[ev.Event]:
-    """A whole session but for its first event."""
+    """Return all events of a session after its first event."""
     device = ev.DeviceSampled(device="cpu", description="a CPU", busy_with=("softmax#1/1",), utilisation=0.5)
     return [
         ev.EngineStarted(host="node", pid=1),
@@ -157,20 +157,20 @@ def after_start() -> list[ev.Event]:
 
 
 def numbered(events: list[ev.Event]) -> list[ev.Event]:
-    """The events with numbers and times, as a journal gives them."""
+    """Return the events with numbers and times, as a journal sets them."""
     return [
-        msgspec.structs.replace(event, seq=place, wall=1.7e9 + place, mono=float(place))
-        for place, event in enumerate(events, start=1)
+        msgspec.structs.replace(event, seq=index, wall=1.7e9 + index, mono=float(index))
+        for index, event in enumerate(events, start=1)
     ]
 
 
 def whole() -> list[ev.Event]:
-    """A whole session, numbered."""
+    """Return the numbered events of a whole session."""
     return numbered([started(), *after_start()])
 
 
 class Ticking:
-    """A clock that a test can foresee: one second a look."""
+    """Clock that advances one second at each call."""
 
     def __init__(self, begin: float = 1.7e9) -> None:
         self.now = begin
@@ -181,7 +181,7 @@ class Ticking:
 
 
 def ends_an_attempt(event: ev.Event) -> str | None:
-    """The attempt for which nothing more will be asked after this event."""
+    """Return the attempt that is complete after this event, or `None`."""
     match event:
         case ev.AttemptJudged() if event.evaluation.verdict is Verdict.CORRECT:
             return event.attempt
@@ -191,7 +191,7 @@ def ends_an_attempt(event: ev.Event) -> str | None:
 
 
 async def play(recorder: Recorder, events: Iterable[ev.Event]) -> None:
-    """Record the events as an engine does: what is durable off the loop, attempts committed as they end."""
+    """Record the events as an engine does: durable events off the loop, and a commit when an attempt ends."""
     for event in events:
         if isinstance(event, ev.DURABLE):
             await recorder.record_durable(event)
@@ -203,7 +203,7 @@ async def play(recorder: Recorder, events: Iterable[ev.Event]) -> None:
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """What plain git prints."""
+    """Run git and return its output."""
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=False
     )
@@ -212,13 +212,15 @@ def git(repository: Path, *arguments: str) -> str:
 
 
 def assert_sound(repository: Path) -> None:
-    """`git fsck --strict` finds nothing wrong; that a store is still empty is no wrong."""
+    """Assert that `git fsck --strict` finds no problem; an empty store is accepted."""
     done = subprocess.run(
         ["git", "-C", str(repository), "fsck", "--strict", "--no-dangling"],
         capture_output=True,
         text=True,
         check=False,
     )
-    words = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("notice: ")]
-    assert done.returncode == 0, words
-    assert words == []
+    complaints = [
+        line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("notice: ")
+    ]
+    assert done.returncode == 0, complaints
+    assert complaints == []

@@ -1,4 +1,4 @@
-"""A cockpit over told events: the app, the screens and the fold are real, only the journal is not on disk."""
+"""Opens cockpits on events from memory: app, screens and fold are real, no journal is on disk."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tui.cockpit.replays import read_story
 from tui.cockpit.sources import Batch
 
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
-"""Nothing is read from or written to it; it stands in pictures."""
+"""Home whose path appears in pictures; no test reads or writes it."""
 WIDE, NARROW = (160, 48), (80, 24)
 
 
 @dataclass
-class Told:
-    """A source that hands over what a test tells it, at once."""
+class ScriptedSource:
+    """Event source that returns the pending events of a test at once."""
 
     session: str = SESSION
     pending: list[AnyEvent] = field(default_factory=list)
@@ -39,12 +39,12 @@ class Told:
         return Batch(taken)
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to release."""
 
 
 @dataclass
 class Clock:
-    """Seconds that pass when a test says so."""
+    """Clock that only a test advances."""
 
     now: float = 0.0
 
@@ -53,10 +53,10 @@ class Clock:
 
 
 @dataclass
-class Notebook:
-    """A decider that writes down what was asked of it; `refusal` makes it refuse."""
+class RecordingDecider:
+    """Decider that records all decisions; with `refusal` it refuses them."""
 
-    asked: list[tuple[object, ...]] = field(default_factory=list)
+    decisions: list[tuple[object, ...]] = field(default_factory=list)
     refusal: str = ""
 
     async def decide(self, session: str, attempt: str, *, accepted: bool, why: str) -> None:
@@ -65,28 +65,28 @@ class Notebook:
     async def undo(self, session: str, attempt: str) -> None:
         self._note(session, attempt, None)
 
-    def _note(self, *asked: object) -> None:
+    def _note(self, *decision: object) -> None:
         if self.refusal:
             raise DecisionFailed(self.refusal)
-        self.asked.append(asked)
+        self.decisions.append(decision)
 
 
 def live(
     events: Sequence[AnyEvent],
     *,
-    decider: Notebook | None = None,
+    decider: RecordingDecider | None = None,
     readonly: bool = False,
     home: Home = HOME,
     keymap: dict[str, str] | None = None,
-) -> tuple[Cockpit, Told]:
-    """A cockpit on a running session that has come this far."""
-    source = Told(pending=list(events))
+) -> tuple[Cockpit, ScriptedSource]:
+    """Return a cockpit on a running session with these events, and its source."""
+    source = ScriptedSource(pending=list(events))
     app = Cockpit(
         home,
         session=SESSION,
         mode="live",
         readonly=readonly,
-        decider=decider or Notebook(),
+        decider=decider or RecordingDecider(),
         keymap=keymap,
         doors=Doors(list, _no_story, lambda _: True, lambda _: source),
     )
@@ -97,7 +97,7 @@ def live(
 def replayed(
     events: Sequence[AnyEvent], *, clock: Callable[[], float] | None = None, speed: float = 1.0
 ) -> Cockpit:
-    """A cockpit that replays a whole session; without a clock no time passes."""
+    """Return a cockpit that replays a whole session; without a clock no time passes."""
     app = Cockpit(
         HOME,
         session=SESSION,
@@ -116,7 +116,7 @@ def replayed(
 
 
 def at_home(sessions: Callable[[], Sequence[SessionInfo]], *, home: Home = HOME) -> Cockpit:
-    """A cockpit on its list of sessions."""
+    """Return a cockpit on its list of sessions."""
     app = Cockpit(home, doors=Doors(sessions, _no_story, lambda _: False, _no_live))
     app.theme = "wavedeck"
     return app
@@ -130,11 +130,11 @@ def _no_live(session: str) -> None:
     raise AssertionError("nothing is live here")
 
 
-async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], what: str) -> None:
-    """Wait until something holds; an `AssertionError` after a minute, which a busy machine may need, says what did not."""
+async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], awaited: str) -> None:
+    """Wait until the condition holds; raise `AssertionError` after a minute (a busy machine may need that long)."""
     for _ in range(6000):
         if condition():
             await pilot.pause()
             return
         await asyncio.sleep(0.01)
-    raise AssertionError(f"never came true: {what}")
+    raise AssertionError(f"never came true: {awaited}")

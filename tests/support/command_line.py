@@ -1,10 +1,11 @@
-"""Running the command line as a person's shell does, and in this process where that is enough."""
+"""Runs the command line: in this process, or in its own process as a shell does."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +14,11 @@ import pytest
 from tui.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
+LIMIT_S = 60.0
 
 
 class Done(NamedTuple):
-    """How a command ended and what it said."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -24,7 +26,7 @@ class Done(NamedTuple):
 
 
 class Shell:
-    """Runs commands in this process; standard output and error are no terminals."""
+    """Runs commands in this process; their standard output and error are not terminals."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -37,7 +39,7 @@ class Shell:
 
 
 def run_script(*arguments: str, environ: Mapping[str, str] | None = None, stdin: str = "") -> Done:
-    """Run `python -m tui` in a process of its own."""
+    """Run `python -m tui` in its own process."""
     done = subprocess.run(
         [sys.executable, "-m", "tui", *arguments],
         capture_output=True,
@@ -51,8 +53,28 @@ def run_script(*arguments: str, environ: Mapping[str, str] | None = None, stdin:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """Start `python -m tui` in its own process, which a test can interrupt."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tui", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Return as soon as the condition holds; fail after `LIMIT_S`."""
+    limit = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
 def one_line(done: Done) -> str:
-    """The complaint of a command, which must be all that it said on standard error, on one line."""
+    """Return the error line of a command; asserts that standard error has only this line."""
     lines = done.err.splitlines()
     assert len(lines) == 1, done.err
     assert lines[0].startswith("wavedeck: ")
