@@ -1,4 +1,4 @@
-"""One candidate on every GPU of a pool at once: chips that should be equal are compared, not assumed to be."""
+"""One candidate on every GPU of a pool at once, to compare chips that should be equal."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ async def evaluate_everywhere(
     effort: Effort = WHOLE,
 ) -> Evaluation:
     """
-    The evaluations of one candidate on each device of `pool` as one.
+    One evaluation made of a candidate's evaluations on each device of `pool`.
 
-    Its verdict, stages and error are those of the first device where it is not correct, else of the first device; its
-    latencies are of all devices, each beside the timing baseline on the same chip. There is an overall speedup where every
-    case was timed on every device.
+    Verdict, stages and error are from the first device where the candidate is not correct, else from the first device. Latencies
+    are from all devices, each with the timing baseline on the same chip. There is an overall speedup only if every case was
+    timed on every device.
     """
     async with asyncio.TaskGroup() as group:
-        asked = [
+        evaluating = [
             group.create_task(
                 evaluate(
                     candidate,
@@ -52,24 +52,24 @@ async def evaluate_everywhere(
             )
             for device in pool.devices
         ]
-    return merged([one.result() for one in asked])
+    return merge_evaluations([evaluation.result() for evaluation in evaluating])
 
 
-def merged(evaluations: Sequence[Evaluation]) -> Evaluation:
+def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     """See `evaluate_everywhere`; devices in the order of their names."""
-    ordered = sorted(evaluations, key=lambda one: one.device)
-    leading = next((one for one in ordered if one.verdict is not Verdict.CORRECT), ordered[0])
-    latency = tuple(each for one in ordered for each in one.latency)
-    cases = dict.fromkeys(name for one in ordered for name in (*_timed_cases(one), *one.not_timed))
+    ordered = sorted(evaluations, key=lambda evaluation: evaluation.device)
+    leading = next((each for each in ordered if each.verdict is not Verdict.CORRECT), ordered[0])
+    latencies = tuple(latency for each in ordered for latency in each.latency)
+    cases = dict.fromkeys(case for each in ordered for case in (*_timed_cases(each), *each.not_timed))
     missing = tuple(
-        f"{case} on GPU {one.device}" for one in ordered for case in cases if case not in _timed_cases(one)
+        f"{case} on GPU {each.device}" for each in ordered for case in cases if case not in _timed_cases(each)
     )
-    speedup, geomean = mean_speedups(latency, missing)
-    notes = tuple(dict.fromkeys(f"GPU {one.device}: {note}" for one in ordered for note in one.notes))
+    speedup, geomean = mean_speedups(latencies, missing)
+    notes = tuple(dict.fromkeys(f"GPU {each.device}: {note}" for each in ordered for note in each.notes))
     return msgspec.structs.replace(
-        leading, latency=latency, speedup=speedup, speedup_geomean=geomean, not_timed=missing, notes=notes
+        leading, latency=latencies, speedup=speedup, speedup_geomean=geomean, not_timed=missing, notes=notes
     )
 
 
-def _timed_cases(evaluation: Evaluation) -> set[str]:
-    return {one.case for one in evaluation.latency}
+def _timed_cases(evaluation: Evaluation) -> list[str]:
+    return [latency.case for latency in evaluation.latency]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Evaluation, HarnessError, Latency, Outcome, Stage, Verdict
-from harness.stages.spread import merged
+from harness.stages.spread import merge_evaluations
 from harness.stages.timing.baselines import kernel_baseline, timing_baseline
 from harness.wire.evaluation import SCHEMA, STAGES
 from suites import baseline_source, load_suite, load_task
@@ -71,18 +71,21 @@ def evaluation(device: str, verdict: Verdict, speedup: float | None) -> Evaluati
 
 def test_a_spread_has_the_latencies_of_all_devices_and_the_first_failure_decides() -> None:
     right = [evaluation("1", Verdict.CORRECT, 1.5), evaluation("0", Verdict.CORRECT, 1.3)]
-    found = merged(right)
+    found = merge_evaluations(right)
     assert [each.device for each in found.latency] == ["0", "1"]
     assert found.speedup == pytest.approx(1.4)
     assert found.notes == ("GPU 0: odd", "GPU 1: odd")
     assert found.not_timed == ()
     part = msgspec.structs.replace(right[0], speedup=None, not_timed=("fp16",))
     for some in ([part, right[1]], [right[0], evaluation("2", Verdict.CORRECT, None)]):
-        assert (merged(some).speedup, merged(some).speedup_geomean) == (None, None), (
+        assert (merge_evaluations(some).speedup, merge_evaluations(some).speedup_geomean) == (None, None), (
             "not of every case on every GPU"
         )
-    assert merged([part, right[1]]).not_timed == ("fp16 on GPU 0", "fp16 on GPU 1")
-    assert merged([right[0], evaluation("2", Verdict.CORRECT, None)]).in_part == "not whole: 1 of 2 cases"
-    failed = merged([*right, evaluation("2", Verdict.WRONG, None)])
+    assert merge_evaluations([part, right[1]]).not_timed == ("fp16 on GPU 0", "fp16 on GPU 1")
+    assert (
+        merge_evaluations([right[0], evaluation("2", Verdict.CORRECT, None)]).in_part
+        == "not whole: 1 of 2 cases"
+    )
+    failed = merge_evaluations([*right, evaluation("2", Verdict.WRONG, None)])
     assert (failed.verdict, failed.device) == (Verdict.WRONG, "2")
     assert len(failed.latency) == 2

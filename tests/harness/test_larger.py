@@ -6,7 +6,7 @@ import pytest
 
 from harness.hardware.recognition import Recognised, find_product
 from harness.stages.timing.conclusions import Timing
-from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, larger
+from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, enlarge_case
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.timing_messages import BASELINE, CANDIDATE, RIVAL, Measure, Measured
 from suites import load_task
@@ -31,7 +31,7 @@ def test_the_leading_size_is_multiplied_and_the_case_has_a_name_of_its_own(
     task: str, case: str, axis: str
 ) -> None:
     of = case_of(load_task(task), case)
-    found = larger(load_task(task), of)
+    found = enlarge_case(load_task(task), of)
     assert isinstance(found, Larger)
     assert found.of == case
     assert found.case.gpu == found.case.cpu == of.gpu | {axis: TIMES * of.gpu[axis]}

@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from harness.stages.timing.rough_estimates import roughly_concluded
+from harness.stages.timing.rough_estimates import conclude_roughly
 from harness.wire.effort import ROUGH
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.messages import OutputData, Returned
@@ -46,13 +46,13 @@ def test_a_variant_that_is_wrong_in_a_call_is_wrong_in_a_rung() -> None:
     found = bench("fp32", behaviours={CANDIDATE: wrong})
     measured = found.measure(effort=ROUGH[0])
     assert measured.verdict == "wrong"
-    timing = roughly_concluded(GPU, ROUGHLY, measured, Counter())
+    timing = conclude_roughly(GPU, ROUGHLY, measured, Counter())
     assert (timing.verdict, timing.rough) == (Verdict.WRONG, ())
 
 
 def test_an_estimate_is_the_ratio_of_medians_over_pairs_and_no_latency() -> None:
     found = Measured(times=times(pairs=2, baseline=1.0, candidate=0.8), floor=None)
-    timing = roughly_concluded(GPU, ROUGHLY, found, Counter())
+    timing = conclude_roughly(GPU, ROUGHLY, found, Counter())
     assert timing.latency == ()
     (one,) = timing.rough
     assert (one.case, one.device, one.pairs, one.samples, one.against) == ("fp32", "0", 2, 20, "triton")
@@ -62,9 +62,9 @@ def test_an_estimate_is_the_ratio_of_medians_over_pairs_and_no_latency() -> None
 
 
 def test_why_nothing_was_estimated_is_said() -> None:
-    timing = roughly_concluded(GPU, ROUGHLY, Measured((), None, problem="out of memory"), Counter())
+    timing = conclude_roughly(GPU, ROUGHLY, Measured((), None, problem="out of memory"), Counter())
     assert (timing.detail, timing.ok) == ("not estimated: out of memory", None)
-    nothing = roughly_concluded(GPU, ROUGHLY, Measured((), None), Counter({("fp32", CANDIDATE): 0}))
+    nothing = conclude_roughly(GPU, ROUGHLY, Measured((), None), Counter({("fp32", CANDIDATE): 0}))
     assert nothing.detail == "not estimated: no case was measured"
     wrong = Measured((), None, verdict="rejected", error=ErrorReport(kind="tampering", message="patched"))
-    assert roughly_concluded(GPU, ROUGHLY, wrong, Counter()).verdict is Verdict.REJECTED
+    assert conclude_roughly(GPU, ROUGHLY, wrong, Counter()).verdict is Verdict.REJECTED

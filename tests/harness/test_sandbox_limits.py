@@ -30,7 +30,7 @@ async def test_each_config_buys_time_but_not_for_ever() -> None:
     with pytest.raises(TimeoutError):
         await get_on()
     assert 1.1 < loop.time() - began < 4
-    assert patience.told().startswith("not compiled within 1.2 s, in which ")
+    assert patience.explain().startswith("not compiled within 1.2 s, in which ")
 
 
 async def test_a_compiler_that_gets_nowhere_is_told_as_such() -> None:
@@ -43,7 +43,7 @@ async def test_a_compiler_that_gets_nowhere_is_told_as_such() -> None:
 
     with pytest.raises(TimeoutError):
         await get_stuck()
-    assert patience.told().startswith("after 1 configs, nothing was compiled within 0.2 s")
+    assert patience.explain().startswith("after 1 configs, nothing was compiled within 0.2 s")
 
 
 def test_a_tree_and_a_folder_may_have_so_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

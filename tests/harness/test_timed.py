@@ -16,15 +16,16 @@ from harness.hardware.targets import target
 from harness.node.telemetry import Point, Watched
 from harness.stages import slot_evaluation
 from harness.stages.sheet import Sheet
-from harness.stages.slot_evaluation import Evaluating
+from harness.stages.slot_evaluation import Request, SlotEvaluation
+from harness.stages.timing.baselines import USUAL
 from harness.stages.timing.conclusions import (
     CONFIRMED_MS,
     Timing,
-    concluded,
-    confirmed,
+    conclude_timing,
+    confirm_time,
+    drop_disturbed_blocks,
     mean_speedups,
     tape_facts,
-    undisturbed,
 )
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
@@ -44,7 +45,7 @@ def told(
     known = find_product(product) if product else None
     sides = {one.side for one in found if one.side != TAPE} | {BASELINE, CANDIDATE}
     measure = msgspec.structs.replace(MEASURE, sources=dict.fromkeys(sorted(sides), "x"))
-    return concluded(GPU, known, measure, measured, QUIET, Counter(left_out or {}))
+    return conclude_timing(GPU, known, measure, measured, QUIET, Counter(left_out or {}))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_a_rival_is_told_beside_with_a_ratio_of_its_own() -> None:
 def test_a_candidates_word_is_confirmed_by_times_out_of_its_reach(
     event: float, wall: float | None, tape: float | None, word: str
 ) -> None:
-    assert confirmed(event, wall, tape) == word
+    assert confirm_time(event, wall, tape) == word
 
 
 def test_a_time_that_its_tape_contradicts_is_none() -> None:
@@ -200,13 +201,19 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
     one = SimpleNamespace(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
-        _task=TASK,
-        _asked=SimpleNamespace(targets=(target("sm_90"),), source="", rival=None, against=None, effort=WHOLE),
-        _timing_seed=lambda: 1,
+        _request=SimpleNamespace(
+            task=TASK,
+            targets=(target("sm_90"),),
+            source="",
+            timing_seed=1,
+            rival=None,
+            against=None,
+            effort=WHOLE,
+        ),
         _sheet=sheet,
     )
-    assert await Evaluating._time(cast(Any, one)) == (Verdict.CORRECT, None)
-    evaluation = sheet.done(Verdict.CORRECT, None)
+    assert await SlotEvaluation._time(cast(Any, one)) == (Verdict.CORRECT, None)
+    evaluation = sheet.conclude(Verdict.CORRECT, None)
     assert len(evaluation.latency) == timed_cases
     assert evaluation.not_timed == tuple(names[timed_cases:])
     if timed_cases < len(names):
@@ -222,13 +229,15 @@ def test_blocks_while_others_used_the_device_are_left_out_and_counted() -> None:
     points = tuple(
         Point(at_s=at / 10, clock_mhz=1900, others=1 if 100 <= at <= 105 else 0) for at in range(90, 230)
     )
-    kept, left_out = undisturbed((one, other), Watched(QUIET, points))
+    kept, left_out = drop_disturbed_blocks((one, other), Watched(QUIET, points))
     assert [len(each.blocks) for each in kept] == [1, 2]
     assert left_out == Counter({("fp32", CANDIDATE): 5})
     crowded = tuple(msgspec.structs.replace(each, others=int(each.at_s >= 9.5)) for each in points)
-    assert undisturbed((one,), Watched(QUIET, crowded))[0] == ()
+    assert drop_disturbed_blocks((one,), Watched(QUIET, crowded))[0] == ()
     waiting = tuple(msgspec.structs.replace(each, others=2) for each in points)
-    assert undisturbed((one,), Watched(QUIET, waiting))[0] == (one,), "they hold memory and compute nothing"
+    assert drop_disturbed_blocks((one,), Watched(QUIET, waiting))[0] == (one,), (
+        "they hold memory and compute nothing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +258,8 @@ def test_a_tape_proves_something_only_with_binaries_of_the_source(
 
 def test_an_exam_is_timed_with_values_of_its_own() -> None:
     def seed(*, exam: bool) -> int:
-        return Evaluating._timing_seed(cast(Any, SimpleNamespace(_asked=SimpleNamespace(exam=exam, seed=5))))
+        request = Request(TASK, TASK, "", (), None, 5, (), exam, None, USUAL, WHOLE)
+        return request.timing_seed
 
     assert seed(exam=False) == 5
     assert seed(exam=True) == derive(5, "confirm") != 5

@@ -1,4 +1,4 @@
-"""A roofline between two bounds, worked out from counted traffic and a task's cost model: never a measurement."""
+"""A roofline between two bounds, from counted traffic and a task's cost model: never a measurement."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ def estimate(
     traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target, product: Product | None = None
 ) -> Estimate | None:
     """
-    Bounds on the time of one case in microseconds: on `product`, the device at hand, where that is of this target, else on the
-    target's reference device.
+    Bounds on the time of one case in microseconds; `None` if the target has no peak for the dtype.
 
-    `traffic` and `cost` must be of the same sizes; `dtype` is the case's. The low bound lets every FLOP run at the
-    fastest unit that the dtype has, so that no way of solving the task beats it from cold caches; the high bound
-    takes every requested byte from memory, and FLOPs outside `tl.dot` at the vector peak. Of sampled traffic the
-    requested bytes are the sample's mean for all programs, and a third figure lies between: distinct bytes of each die.
-    Launch overhead is in none. `None` when the target has no peak for the dtype.
+    The bounds hold on `product` (the device at hand) if it is of this target, else on the target's reference device.
+    `traffic` and `cost` must be at the same sizes; `dtype` is the case's. Launch overhead is in no bound.
+
+    - Low: every FLOP runs at the dtype's fastest unit, so no solution of the task beats it from cold caches.
+    - High: every requested byte comes from memory, and FLOPs outside `tl.dot` run at the vector peak. For sampled traffic the
+      requested bytes are the sample's mean for all programs.
+    - Between, for sampled traffic only: the distinct bytes of each die.
     """
     facts = hardware(target, product)
     own = product is not None and product.target == target.name
