@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,6 +38,7 @@ from suites.task import Task
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
+Result = TypeVar("Result")
 NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
 """Argument specifications without any case."""
 
@@ -140,32 +143,28 @@ _TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder
 
 
 class _Patience:
-    """A time limit for one target that starts anew with each compiled config, up to a limit for all of them."""
+    """A time limit for one target that starts anew with each compiled config, within a limit for all of them."""
 
     def __init__(self, step_s: float, whole_s: float) -> None:
         self._step_s, self._whole_s = step_s, whole_s
         self._steps = 0
-        self._end = 0.0
-        self._timeout: asyncio.Timeout | None = None
 
-    def begin(self) -> asyncio.Timeout:
-        """The time limit, to be entered at once."""
-        now = asyncio.get_running_loop().time()
-        self._end = now + self._whole_s
-        self._timeout = asyncio.timeout_at(min(now + self._step_s, self._end))
-        return self._timeout
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[None]:
+        """Both limits, for the time within."""
+        async with asyncio.timeout(self._whole_s) as self._whole, asyncio.timeout(self._step_s) as self._step:
+            yield
 
     def extend(self) -> None:
         """Start the limit of a step anew; `BadFrame` after more steps than any honest source has."""
         self._steps += 1
         if self._steps > limits.COMPILE_STEPS:
             raise BadFrame("more configs than anybody compiles")
-        assert self._timeout is not None
-        self._timeout.reschedule(min(asyncio.get_running_loop().time() + self._step_s, self._end))
+        self._step.reschedule(asyncio.get_running_loop().time() + self._step_s)
 
     def explain(self) -> str:
         """Which limit passed, and what helps."""
-        if self._end <= asyncio.get_running_loop().time():
+        if self._whole.expired():
             return (
                 f"not compiled within {self._whole_s:g} s, in which {self._steps} configs were; fewer autotune configs "
                 "or smaller blocks compile faster"
@@ -200,17 +199,9 @@ class Compiler:
 
     async def compile_all(self, targets: Sequence[Target], passed: FirstCallPassed) -> CompileResults:
         """Compile for all targets at once; `WorkerDied` if a process of ours is lost."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = {
-                    target.name: group.create_task(
-                        self.compile(target, passed), name=f"compile/{target.name}"
-                    )
-                    for target in targets
-                }
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        return CompileResults({target: task.result() for target, task in tasks.items()}, self._layers)
+        reports = await run_all([self.compile(target, passed) for target in targets], "compile")
+        names = (target.name for target in targets)
+        return CompileResults(dict(zip(names, reports, strict=True)), self._layers)
 
     async def compile(self, target: Target, passed: FirstCallPassed) -> TargetReport:
         """The report of one target; `WorkerDied` if a process of ours is lost."""
@@ -304,3 +295,13 @@ def _specify_for_target(cases: msgspec.Raw, task: Task, target: Target) -> msgsp
         for argument in case["arguments"]:
             argument["dtype"] = here.get(argument["dtype"], argument["dtype"])
     return msgspec.Raw(msgspec.msgpack.encode(specifications))
+
+
+async def run_all(jobs: Sequence[Coroutine[Any, Any, Result]], name: str) -> list[Result]:
+    """The results in order; the first failure ends the other jobs and is raised alone."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(job, name=f"{name}/{number}") for number, job in enumerate(jobs)]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -19,7 +19,7 @@ from harness.processes.pool import DevicePool, Slot
 from harness.processes.process_endings import verdict_of
 from harness.processes.servers import Child
 from harness.processes.spares import GUEST, Worker
-from harness.stages.estimates.sampling import Sampler, estimate_candidate
+from harness.stages.estimates.sampling import estimate_candidate, sample_cases
 from harness.stages.timing.baselines import Against
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
@@ -44,6 +44,7 @@ from harness.wire.messages import (
     Specified,
     Weighed,
 )
+from harness.wire.sample_messages import CaseSampled
 from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
@@ -306,15 +307,19 @@ class SlotEvaluation:
             compiled = self.compiled.resources.get(request.targets[0].name, ())
             sheet.notes += note_unrun_kernels(compiled, judged.kernels)
             sheet.enter("performance")
-        samples = correct and not request.exam and not request.effort.rough
-        sheet.estimates = await estimate_candidate(
-            Sampler(self._pool, request.task, request.source, request.targets[0]) if samples else None,
-            cases_at_gpu_sizes,
+        reports: tuple[CaseSampled, ...] = ()
+        if correct and not request.exam and not request.effort.rough:
+            reports = await sample_cases(
+                self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
+            )
+        sheet.estimates = await asyncio.to_thread(
+            estimate_candidate,
+            request.task,
+            self._plan.declared,
+            request.targets,
             judged.traffic,
-            task=request.task,
-            cases=self._plan.declared,
-            targets=request.targets,
-            product=request.product,
+            reports,
+            request.product,
         )
         if correct:
             sheet.leave("performance", NO_GPU, ok=None)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.stages.estimates.sampling import Sampler, estimate_cases, extrapolate
+from harness.stages.estimates.sampling import estimate_cases, extrapolate, sample_cases
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Estimate, KernelResources, SampledTraffic
@@ -24,12 +23,11 @@ from harness.wire.messages import FirstCallPassed, Specified, Specify
 from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task
 
-from .compilation import NO_CASES, Compiler, TargetReport
+from .compilation import NO_CASES, Compiler, TargetReport, run_all
 from .task_questions import ask_judge
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
 """A sweep does not wait longer for a variant."""
-Result = TypeVar("Result")
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -81,7 +79,7 @@ class Survey:
             on_done()
             return _to_compiled(report)
 
-        return tuple(await _run_all([compile_source(source) for source in sources], "compile"))
+        return tuple(await run_all([compile_source(source) for source in sources], "compile"))
 
     async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
         """Sample each source; results in order, empty for a source that cannot be sampled."""
@@ -90,14 +88,12 @@ class Survey:
 
         async def sample_source(source: str) -> Sampled:
             async with self._places:
-                sampler = Sampler(self._pool, self._here, source, self._target)
-                reports = await sampler.sample(specifications)
+                reports = await sample_cases(self._pool, self._here, source, self._target, specifications)
             traffic, _ = extrapolate(self._here, cases, self._target, reports)
-            return Sampled(
-                traffic, estimate_cases(self._here, cases, (self._target,), traffic, self._product)
-            )
+            estimates = estimate_cases(self._here, cases, (self._target,), traffic, self._product)
+            return Sampled(traffic, estimates)
 
-        return tuple(await _run_all([sample_source(source) for source in sources], "sample"))
+        return tuple(await run_all([sample_source(source) for source in sources], "sample"))
 
     async def _specifications(self) -> msgspec.Raw:
         """Arguments of the task's open cases, from a judge, because only a judge runs the task's code."""
@@ -116,13 +112,3 @@ def _to_compiled(report: TargetReport) -> Compiled:
     if not error and work is not None:
         error = f"case {work.case}: the work is left to the host at gpu sizes"
     return Compiled(report.resources, error)
-
-
-async def _run_all(jobs: Sequence[Coroutine[Any, Any, Result]], name: str) -> list[Result]:
-    """The results in order; the first failure ends the other jobs and is raised alone."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(job, name=f"{name}/{number}") for number, job in enumerate(jobs)]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

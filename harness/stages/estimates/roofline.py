@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.hardware.product import Product, matrix_peak, vector_peak
-from harness.hardware.targets import Hardware, hardware
+from harness.hardware.targets import hardware
 from harness.wire.device import Target
 from harness.wire.evaluation import Estimate, SampledTraffic, Traffic
 from suites.task import Cost
@@ -24,7 +24,6 @@ def estimate(
     - Between, for sampled traffic only: the distinct bytes of each die.
     """
     facts = hardware(target, product)
-    own = product is not None and product.target == target.name
     vector = vector_peak(facts.vector_flops, dtype)
     matrix = matrix_peak(facts.matrix_flops, cost.dot_dtype) if cost.dot_dtype is not None else None
     fastest = max(
@@ -43,47 +42,24 @@ def estimate(
     if isinstance(traffic, SampledTraffic) and traffic.dies == facts.dies:
         distinct = min(max(traffic.die_bytes, cost.minimal_bytes), requested)
         shared_us = max(distinct / facts.memory_bytes_per_s, low_compute) * 1e6
+    of_device = product is not None and product.target == target.name
+    name = facts.name if of_device else f"{facts.name} (reference for {target.name})"
+    matrix_words = f"{matrix / 1e12:.4g} TFLOPS {cost.dot_dtype} matrix, " if matrix is not None else ""
+    sizes = ", ".join(f"{axis}={size}" for axis, size in traffic.sizes.items())
+    counted = "cpu sizes, every program counted"
+    if isinstance(traffic, SampledTraffic):
+        counted = f"{traffic.sampled} of {traffic.programs} programs sampled as on {traffic.target}"
     return Estimate(
         target=target.name,
         case=traffic.case,
         sizes=traffic.sizes,
         low_us=max(low_memory, low_compute) * 1e6,
         high_us=max(high_memory, high_compute) * 1e6,
-        bound_low=_bound(low_memory, low_compute),
-        bound_high=_bound(high_memory, high_compute),
-        basis=_basis(
-            facts.name if own else f"{facts.name} (reference for {target.name})",
-            facts,
-            traffic,
-            dot_dtype=cost.dot_dtype,
-            matrix=matrix,
-            vector=vector,
-        ),
+        bound_low="memory" if low_memory >= low_compute else "compute",
+        bound_high="memory" if high_memory >= high_compute else "compute",
+        basis=f"{name} vendor peaks: {facts.memory_bytes_per_s / 1e12:.4g} TB/s, {matrix_words}{vector / 1e12:.4g} TFLOPS vector; "
+        f"cold caches, no launch overhead; at {sizes}; {counted}",
         shared_us=shared_us,
         product=facts.name,
-        of_device=own,
+        of_device=of_device,
     )
-
-
-def _bound(memory_s: float, compute_s: float) -> str:
-    return "memory" if memory_s >= compute_s else "compute"
-
-
-def _basis(
-    name: str,
-    facts: Hardware,
-    traffic: Traffic | SampledTraffic,
-    *,
-    dot_dtype: str | None,
-    matrix: float | None,
-    vector: float,
-) -> str:
-    peaks = [f"{facts.memory_bytes_per_s / 1e12:.4g} TB/s"]
-    if dot_dtype is not None and matrix is not None:
-        peaks.append(f"{matrix / 1e12:.4g} TFLOPS {dot_dtype} matrix")
-    peaks.append(f"{vector / 1e12:.4g} TFLOPS vector")
-    shown = ", ".join(f"{name}={value}" for name, value in traffic.sizes.items())
-    counted = "cpu sizes, every program counted"
-    if isinstance(traffic, SampledTraffic):
-        counted = f"{traffic.sampled} of {traffic.programs} programs sampled as on {traffic.target}"
-    return f"{name} vendor peaks: {', '.join(peaks)}; cold caches, no launch overhead; at {shown}; {counted}"

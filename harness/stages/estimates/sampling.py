@@ -46,90 +46,78 @@ class Estimates(msgspec.Struct, frozen=True):
     """A store outside its tensor at `gpu` sizes, or a finding that the task is strict about."""
 
 
-class Sampler:
-    """Samples one candidate on the interpreting server of a pool. A missing sample never changes a verdict."""
+async def sample_cases(
+    pool: DevicePool, task: Task, source: str, target: Target, specifications: msgspec.Raw
+) -> tuple[CaseSampled, ...]:
+    """
+    The sample of each specified case, in order, or why there is none. A missing sample never changes a verdict.
 
-    def __init__(self, pool: DevicePool, task: Task, source: str, target: Target) -> None:
-        self._pool = pool
-        self._task = task
-        self._source = source
-        self._target = target
-
-    async def sample(self, specifications: msgspec.Raw) -> tuple[CaseSampled, ...]:
-        """
-        The sample of each specified case, in order, or why there is none.
-
-        `specifications` are the compile stage's, at `gpu` sizes.
-        """
-        names = [case["case"] for case in msgspec.msgpack.decode(specifications)]
-        samples: dict[str, CaseSampled] = {}
-        why = ""
-        request = Sample(
-            nonce=secrets.token_hex(16),
-            source=self._source,
-            entry_point=self._task.entry_points[0].name,
-            cases=specifications,
-            target=self._target.name,
-        )
-        try:
-            async with asyncio.timeout(SAMPLE_S):
-                async for report in self._reports(request, names):
-                    samples[report.case] = report
-        except TimeoutError:
-            why = f"not sampled within {SAMPLE_S:g} s"
-        except (EOFError, BadFrame, WorkerDied) as error:
-            why = f"the sampling process ended: {error}" if str(error) else "the sampling process ended"
-        return tuple(
-            samples.get(name, CaseSampled(nonce=request.nonce, case=name, seconds=0.0, why=why))
-            for name in names
-        )
-
-    async def _reports(self, request: Sample, names: Sequence[str]) -> AsyncIterator[CaseSampled]:
-        child, channel = await self._pool.interpreting.spawn(
-            "sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True
-        )
-        try:
-            await channel.receive(_MAX_REPORT_BYTES)  # the worker's hello
-            await channel.send(ENCODER.encode(request))
-            for name in names:
-                report = decoded(SAMPLE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
-                if report.nonce != request.nonce or report.case != name:
-                    raise EOFError("its answer does not belong to the request")
-                yield report
-        finally:
-            channel.close()
-            child.end()
+    `specifications` are the compile stage's, at `gpu` sizes.
+    """
+    names = [case["case"] for case in msgspec.msgpack.decode(specifications)]
+    samples: dict[str, CaseSampled] = {}
+    why = ""
+    request = Sample(
+        nonce=secrets.token_hex(16),
+        source=source,
+        entry_point=task.entry_points[0].name,
+        cases=specifications,
+        target=target.name,
+    )
+    try:
+        async with asyncio.timeout(SAMPLE_S):
+            async for report in _receive_samples(pool, request, names):
+                samples[report.case] = report
+    except TimeoutError:
+        why = f"not sampled within {SAMPLE_S:g} s"
+    except (EOFError, BadFrame, WorkerDied) as error:
+        why = f"the sampling process ended: {error}" if str(error) else "the sampling process ended"
+    return tuple(
+        samples.get(name, CaseSampled(nonce=request.nonce, case=name, seconds=0.0, why=why)) for name in names
+    )
 
 
-async def estimate_candidate(
-    sampler: Sampler | None,
-    specifications: msgspec.Raw,
-    counts: Sequence[CaseTraffic],
-    *,
+async def _receive_samples(
+    pool: DevicePool, request: Sample, names: Sequence[str]
+) -> AsyncIterator[CaseSampled]:
+    child, channel = await pool.interpreting.spawn("sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True)
+    try:
+        await channel.receive(_MAX_REPORT_BYTES)  # the worker's hello
+        await channel.send(ENCODER.encode(request))
+        for name in names:
+            report = decoded(SAMPLE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+            if report.nonce != request.nonce or report.case != name:
+                raise EOFError("its answer does not belong to the request")
+            yield report
+    finally:
+        channel.close()
+        child.end()
+
+
+def estimate_candidate(
     task: Task,
-    cases: tuple[Case, ...],
-    targets: tuple[Target, ...],
+    cases: Sequence[Case],
+    targets: Sequence[Target],
+    counts: Sequence[CaseTraffic],
+    reports: Sequence[CaseSampled],
     product: Product | None,
 ) -> Estimates:
-    """Traffic and estimates of a candidate that the interpreter ran with these `counts`; no samples without a `sampler`."""
-    traffic = await asyncio.to_thread(_add_costs, task, cases, counts)
-    findings: list[Finding] = []
-    samples: tuple[SampledTraffic, ...] = ()
-    not_sampled: dict[str, str] = {}
-    error = None
-    if sampler is not None:
-        reports = await sampler.sample(specifications)
-        samples, not_sampled = await asyncio.to_thread(extrapolate, task, cases, targets[0], reports)
-        error, findings = _find_missed_accesses(samples)
-        if not task.in_place:  # the cost model counts memory twice that is read and written
-            findings += _find_untouched_bytes(samples)
-        error = error or raised(findings, task.strict)
+    """Traffic and estimates of a candidate, from the interpreter's `counts` and the `reports` of samples, if there are any."""
+    traffic = _add_costs(task, cases, counts)
+    samples, not_sampled = extrapolate(task, cases, targets[0], reports)
+    error, findings = _find_missed_accesses(samples)
+    if not task.in_place:  # the cost model counts memory twice that is read and written
+        findings += _find_untouched_bytes(samples)
     bases: dict[str, Traffic | SampledTraffic] = {row.case: row for row in traffic}
     bases |= {row.case: row for row in samples}
-    estimates = await asyncio.to_thread(
-        estimate_cases, task, cases, targets, tuple(bases[row.case] for row in traffic), product
+    return Estimates(
+        traffic=traffic,
+        sampled=samples,
+        not_sampled=not_sampled,
+        estimate=estimate_cases(task, cases, targets, [bases[row.case] for row in traffic], product),
+        findings=tuple(findings),
+        error=error or raised(findings, task.strict),
     )
-    return Estimates(traffic, samples, not_sampled, estimates, tuple(findings), error)
 
 
 def extrapolate(

@@ -18,6 +18,7 @@ from harness.wire.evaluation import ErrorReport, Verdict
 from suites.task import EntryPoint, Task
 
 from .fallbacks import find_fallbacks
+from .reachability import statements_in
 from .refusals import find_oddities, find_refusals
 
 SLOW_IN_INTERPRETER = frozenset({"sort", "topk"})
@@ -122,25 +123,12 @@ class Module:
         seen: set[str] = set()
         while name not in seen:
             seen.add(name)
-            statements = reversed(list(_top_level(self._tree)))
-            binding = next((each for each in statements if name in _bound_names(each)), None)
+            bindings = [node for node in statements_in(self._tree) if name in _bound_names(node)]
+            binding = bindings[-1] if bindings else None
             if not (isinstance(binding, ast.Assign) and isinstance(binding.value, ast.Name)):
                 return binding
             name = binding.value.id
         return None
-
-
-def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Statements that run on import, including statements in `if` and `try`."""
-    waiting = list(tree.body)
-    while waiting:
-        statement = waiting.pop(0)
-        yield statement
-        if isinstance(statement, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
-            inner = [*statement.body, *getattr(statement, "orelse", []), *getattr(statement, "finalbody", [])]
-            for handler in getattr(statement, "handlers", []):
-                inner += handler.body
-            waiting[:0] = inner
 
 
 def _bound_names(statement: ast.stmt) -> set[str]:

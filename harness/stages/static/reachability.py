@@ -19,7 +19,7 @@ class Reachable:
     """
 
     def __init__(self, body: Iterable[ast.stmt], entry_points: Collection[str]) -> None:
-        statements = [inner for statement in body for inner in _statements(statement)]
+        statements = [inner for statement in body for inner in statements_in(statement)]
         definitions: dict[str, list[Definition]] = {}
         waiting: list[ast.stmt] = []
         for statement in statements:
@@ -51,14 +51,14 @@ class Reachable:
             yield from _own_nodes(statement)
 
 
-def _statements(statement: ast.AST) -> Iterator[ast.stmt]:
-    """A top-level statement and the statements in its branches."""
-    if isinstance(statement, ast.stmt):
-        yield statement
-    if not isinstance(statement, _DEFINITIONS):
+def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
+    """A statement or module with all statements in its branches, in their order, without the insides of definitions."""
+    if isinstance(node, ast.stmt):
+        yield node
+    if not isinstance(node, _DEFINITIONS):
         for field in _FIELDS:
-            for inner in getattr(statement, field, ()):
-                yield from _statements(inner)
+            for inner in getattr(node, field, ()):
+                yield from statements_in(inner)
 
 
 def _own_nodes(root: ast.stmt) -> Iterator[ast.AST]:

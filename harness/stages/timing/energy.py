@@ -10,7 +10,7 @@ behind the load. So the stretch is long, its beginning is left out, power is tak
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -67,15 +67,13 @@ def add_energy(
     with_energy = tuple(
         msgspec.structs.replace(
             latency,
-            baseline=_add_to_side(latency.baseline, energies, (latency.case, BASELINE)),
-            candidate=_add_to_side(latency.candidate, energies, (latency.case, CANDIDATE)),
+            baseline=_add_to_side(latency.baseline, energies.get((latency.case, BASELINE))),
+            candidate=_add_to_side(latency.candidate, energies.get((latency.case, CANDIDATE))),
         )
         for latency in latencies
     )
     return with_energy, "; ".join(notes)
 
 
-def _add_to_side(
-    side: Timed | None, energies: Mapping[tuple[str, str], float | None], key: tuple[str, str]
-) -> Timed | None:
-    return None if side is None else msgspec.structs.replace(side, energy_mj=energies.get(key))
+def _add_to_side(side: Timed | None, energy_mj: float | None) -> Timed | None:
+    return None if side is None else msgspec.structs.replace(side, energy_mj=energy_mj)

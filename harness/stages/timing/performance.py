@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.node.telemetry import Watched
 from harness.processes.pool import DevicePool, Slot
@@ -77,6 +76,7 @@ class Performance:
         self._alone = alone
         self._children: list[tuple[str, Child]] = []
         """Timers, each with its side."""
+        self._product = product_of(slot.device).product
         self._telemetry = pool.telemetry(slot.device)
         self._before: DeviceState | None = None
         self._watching = False
@@ -101,7 +101,6 @@ class Performance:
                 baseline = await asyncio.to_thread(timing_baseline, self._task)
         except HarnessError as error:
             return Timing((), f"not timed: {error}")
-        recognised = product_of(self._slot.device)
         sources = {BASELINE: baseline.source, CANDIDATE: source}
         if rival is not None and rival != source:
             sources[RIVAL] = rival
@@ -113,26 +112,21 @@ class Performance:
             limits=self._pool.limits(self._slot.device),
             cold=against.cold,
             against=baseline.name,
-            flush_bytes=flush_bytes(recognised.product),
+            flush_bytes=flush_bytes(self._product),
             budget_s=effort.budget_s,
             effort=effort,
             energy_s=DRAWN_S if effort.energy and await self._counts_energy() else 0.0,
         )
-        timing = await self._run_clock(channel, measure, recognised.product, compiled)
+        timing = await self._run_clock(channel, measure, compiled)
         suspects = {
             latency.case for latency in timing.latency if latency.efficiency and latency.efficiency.suspect
         }
         if not suspects:
             return timing
-        return await self._time_suspects_again(channel, measure, recognised.product, timing, suspects)
+        return await self._time_suspects_again(channel, measure, timing, suspects)
 
     async def _time_suspects_again(
-        self,
-        channel: AsyncChannel,
-        measure: Measure,
-        product: Product | None,
-        first: Timing,
-        suspects: Collection[str],
+        self, channel: AsyncChannel, measure: Measure, first: Timing, suspects: Collection[str]
     ) -> Timing:
         """The first timing, judged by timing its suspects at several times their size."""
         larger: list[Larger] = []
@@ -154,12 +148,10 @@ class Performance:
         sources = {side: measure.sources[side] for side in (BASELINE, CANDIDATE)}
         measure = msgspec.structs.replace(measure, task=task, sources=sources, energy_s=0.0)
         async with self._pool.using(self._slot):
-            again = await self._run_clock(channel, measure, product, ())
+            again = await self._run_clock(channel, measure, ())
         return judge_suspects(first, again, tuple(larger), why_not)
 
-    async def _run_clock(
-        self, channel: AsyncChannel, measure: Measure, product: Product | None, compiled: Collection[str]
-    ) -> Timing:
+    async def _run_clock(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
         """One run of the clock. Timers end even if it fails, and the lease ends with the last timer."""
         async with AsyncExitStack() as leases:
             # The device stays leased until the timers are gone, so that the next timing has the device alone.
@@ -175,7 +167,9 @@ class Performance:
         measured = msgspec.structs.replace(measured, times=kept)
         if measure.effort.rough:
             return conclude_roughly(self._slot.device, measure, measured, left_out)
-        timing = conclude_timing(self._slot.device, product, measure, measured, watched.window, left_out)
+        timing = conclude_timing(
+            self._slot.device, self._product, measure, measured, watched.window, left_out
+        )
         latency, no_energy = timing.latency, ""
         if measure.energy_s:
             latency, no_energy = add_energy(timing.latency, measured.times, watched.points)
