@@ -143,7 +143,7 @@ async def _judge_beside_interpreter(
         interpreting.cancel()
         await asyncio.wait([interpreting])
         if not interpreting.cancelled():
-            interpreting.exception()  # mark as retrieved; `result` above has raised it, or nobody needs it
+            interpreting.exception()  # mark as retrieved: `result` has raised it, or its result is not needed
 
 
 def _at_gpu_sizes(request: Request) -> Request:

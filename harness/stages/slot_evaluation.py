@@ -60,7 +60,7 @@ class Request(msgspec.Struct, frozen=True):
     """A candidate and how to evaluate it."""
 
     task: Task
-    """With the dtypes of the first target and the sizes of the device."""
+    """The task with the dtypes of the first target and the sizes of the device."""
     as_written: Task
     source: str
     targets: tuple[Target, ...]

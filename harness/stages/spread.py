@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -35,39 +36,42 @@ async def evaluate_everywhere(
     are from all devices, each with the timing baseline on the same chip. There is an overall speedup only if every case was
     timed on every device.
     """
+    evaluate_on = partial(
+        evaluate, candidate, task, pool=pool, targets=targets, seed=seed, against=against, effort=effort
+    )
     async with asyncio.TaskGroup() as group:
-        evaluating = [
-            group.create_task(
-                evaluate(
-                    candidate,
-                    task,
-                    pool=pool,
-                    targets=targets,
-                    seed=seed,
-                    against=against,
-                    on=device.name,
-                    effort=effort,
-                ),
-                name=f"spread/{device.name}",
-            )
+        tasks = [
+            group.create_task(evaluate_on(on=device.name), name=f"spread/{device.name}")
             for device in pool.devices
         ]
-    return merge_evaluations([evaluation.result() for evaluation in evaluating])
+    return merge_evaluations([task.result() for task in tasks])
 
 
 def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     """See `evaluate_everywhere`; devices in the order of their names."""
     ordered = sorted(evaluations, key=lambda evaluation: evaluation.device)
-    leading = next((each for each in ordered if each.verdict is not Verdict.CORRECT), ordered[0])
-    latencies = tuple(latency for each in ordered for latency in each.latency)
-    cases = dict.fromkeys(case for each in ordered for case in (*_timed_cases(each), *each.not_timed))
+    failed = [evaluation for evaluation in ordered if evaluation.verdict is not Verdict.CORRECT]
+    latencies = tuple(latency for evaluation in ordered for latency in evaluation.latency)
+    cases = dict.fromkeys(
+        case for evaluation in ordered for case in (*_timed_cases(evaluation), *evaluation.not_timed)
+    )
+    notes = dict.fromkeys(
+        f"GPU {evaluation.device}: {note}" for evaluation in ordered for note in evaluation.notes
+    )
     missing = tuple(
-        f"{case} on GPU {each.device}" for each in ordered for case in cases if case not in _timed_cases(each)
+        f"{case} on GPU {evaluation.device}"
+        for evaluation in ordered
+        for case in cases
+        if case not in _timed_cases(evaluation)
     )
     speedup, geomean = mean_speedups(latencies, missing)
-    notes = tuple(dict.fromkeys(f"GPU {each.device}: {note}" for each in ordered for note in each.notes))
     return msgspec.structs.replace(
-        leading, latency=latencies, speedup=speedup, speedup_geomean=geomean, not_timed=missing, notes=notes
+        (failed or ordered)[0],
+        latency=latencies,
+        speedup=speedup,
+        speedup_geomean=geomean,
+        not_timed=missing,
+        notes=tuple(notes),
     )
 
 

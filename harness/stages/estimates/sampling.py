@@ -1,6 +1,6 @@
-"""What a correct candidate asks of memory: counts at `cpu` sizes, samples at `gpu` sizes, and the findings and estimates from both.
+"""Traffic of a correct candidate: counts at `cpu` sizes, samples at `gpu` sizes, and findings and estimates from both.
 
-The engine's side: a sampling worker runs the candidate, this module checks its reports and adds the cost model.
+A sampling worker runs the candidate; this module, in the parent, checks its reports and adds the cost model.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _add_costs(task: Task, cases: Sequence[Case], counts: Sequence[CaseTraffic])
 def _find_missed_accesses(samples: Sequence[SampledTraffic]) -> tuple[ErrorReport | None, list[Finding]]:
     """Accesses outside their tensor that only `gpu` sizes show: the first store as an error, loads as findings.
 
-    Each is certain: accesses whose address depends on loaded values are not among them.
+    Each is certain: accesses at addresses that depend on loaded values are not among them.
     """
     error: ErrorReport | None = None
     findings = []
@@ -199,7 +199,7 @@ def _find_missed_accesses(samples: Sequence[SampledTraffic]) -> tuple[ErrorRepor
 
 def _find_untouched_bytes(samples: Sequence[SampledTraffic]) -> list[Finding]:
     """
-    Cases at `gpu` sizes whose kernels touch fewer distinct bytes than inputs and outputs hold.
+    Findings on cases at `gpu` sizes where kernels touch fewer distinct bytes than inputs and outputs hold.
 
     Copies that the host made for kernels to work on in place count as touched. A case counts only if its bound holds: no
     address depends on loaded values, and all programs were sampled or all sampled programs ask for equally many bytes.

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from harness.wire import operators
 from suites.task import Task
 
-from .reachability import Reachable
+from .reachability import DEFINITIONS, reachable_statements
 
 _NAMES = """
 abs add addmm addcdiv addcmul addmv all amax amin aminmax any argmax argmin argsort atan avg_pool1d avg_pool2d baddbmm
@@ -75,7 +75,9 @@ def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
     """Each fallback that an entry point reaches, in no particular order."""
     entries = {entry.name for entry in task.entry_points}
     bodies: dict[str, _Body] = {}
-    for definition in Reachable(tree.body, entries).definitions:
+    for definition in reachable_statements(tree.body, entries):
+        if not isinstance(definition, DEFINITIONS):
+            continue
         for function in ast.walk(definition):
             if (
                 isinstance(function, _FUNCTIONS)
@@ -114,11 +116,8 @@ class _Body:
             for value in self._values(node.value, set()):
                 conditional = node in self._conditional or value in self._conditional
                 operator = self._operator(value, allowed)
-                called = (
-                    bodies.get(ast.unparse(value.func).removeprefix("self."))
-                    if isinstance(value, ast.Call)
-                    else None
-                )
+                name = ast.unparse(value.func).removeprefix("self.") if isinstance(value, ast.Call) else ""
+                called = bodies.get(name)
                 if operator and not self._is_of_kernels(value, set()):
                     yield Fallback(value.lineno, operator, conditional)
                 elif called is not None and depth:
@@ -229,7 +228,7 @@ def _own_nodes(function: Function) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
+        if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
 
 

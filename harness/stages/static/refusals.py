@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeGuard
 
-from .reachability import Reachable
+from .reachability import own_nodes, reachable_statements
 
 
 class Refusal(NamedTuple):
@@ -29,7 +29,7 @@ _MODULES = {
     ),
     **dict.fromkeys(("harness", "suites", "engine", "sessions", "tui", "wavedeck"), "it belongs to the judge"),
 }  # fmt: skip
-"""Top-level modules whose use (not their mere import) is refused."""
+"""Top-level modules that a candidate may import but not use, with the reason."""
 
 _MEMBERS = {
     "os": ("path", "environ", "getenv", "cpu_count", "name", "sep", "linesep", "getpid"),
@@ -98,7 +98,8 @@ def find_refusals(
         for statement in tree.body
         for part in (statement.orelse if _is_main_block(statement) else [statement])
     )
-    for node in Reachable(body, entry_points).nodes():
+    statements = reachable_statements(body, entry_points)
+    for node in (node for statement in statements for node in own_nodes(statement)):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if node not in parameters:
                 yield from _check_name(node, name, imported, own_names)

@@ -16,7 +16,7 @@ TIMES = 4
 LEAST_GROWTH = 2.0
 """The work must grow at least this much with the leading axis."""
 MOST_ELEMENTS = (1 << 31) - 1
-"""Of all inputs and outputs together: an honest kernel may count elements in 32 bits."""
+"""Limit for all inputs and outputs together: an honest kernel may count elements in 32 bits."""
 BEYOND_HARDWARE = "beyond_hardware"
 """Kind of the error if the larger case is still too fast."""
 
