@@ -1,1 +1,1 @@
-"""The agents: methods, language models, prompts, scheduling and the engine's process."""
+"""The agents: methods, language models, prompts, scheduling and the engine process."""

@@ -1,6 +1,6 @@
-"""An ablation: the same run of `geak` once a row, with other modules switched off in each, one session a row.
+"""Ablations of the method `geak`: one session for each row, with other modules off in each row.
 
-The sessions of one ablation name it as their `series`, which is how an interrupted one is found again and gone on with.
+All sessions of one ablation carry its name in `series`, so that an interrupted ablation is found and continued.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PREFIX = "ablation-"
 
 
 class AblationRow(NamedTuple):
-    """One row: which modules are off."""
+    """One row of an ablation: the modules that are off."""
 
     number: int
     without: tuple[str, ...]
@@ -43,20 +43,20 @@ ROWS = (
     AblationRow(6, ("one-shot",)),
     AblationRow(7, ("reflection",)),
 )
-"""Rows 1 to 4 add module to module, as GEAK's paper does (reflection is on in all of these); rows 3 and 5 to 7 leave one out of
-row 4. Row 3 is both."""
+"""Rows 1 to 4 add one module at a time, as in GEAK's paper; reflection is on in these rows. Rows 3 and 5 to 7 each
+leave one module out of row 4. Row 3 belongs to both groups."""
 
 
 class Contribution(NamedTuple):
-    """What a module adds, as the difference of two rows."""
+    """The effect of one module: the difference of two rows."""
 
     module: str
     to: str
-    """To which modules it is added, in words."""
+    """The modules that are on besides it, in words."""
     on: int
-    """The row with it."""
+    """Number of the row with the module."""
     off: int
-    """The row without it."""
+    """Number of the row without the module."""
 
 
 CONTRIBUTIONS = (
@@ -71,20 +71,21 @@ CONTRIBUTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """What all rows have in common, and the sessions that are there already."""
+    """The plan that all rows share, and the sessions that exist already."""
 
     name: str
     plan: RunPlan
-    """Of every row, but for the modules that are off and the chains of a recording."""
+    """The plan of every row; a row sets only `without` and the chains of a recording."""
     checked: SessionPlan
-    """The same with every default filled in."""
+    """`plan` with every default filled in."""
     sessions: Mapping[int, SessionInfo]
-    """By number of the row, the newest."""
+    """The newest session of each row, by row number."""
     outdated: str = ""
-    """An ablation with the same settings that was made with other prompts, where there is none with these."""
+    """Name of an ablation with the same settings and other prompt templates; empty if one with these templates
+    exists."""
 
     def row_plan(self, row: AblationRow) -> RunPlan:
-        """What the session of a row is asked to do. Of a recording, row r plays the r-th stretch of as many chains as instances."""
+        """Returns the plan of a row's session. With a recording, each row plays chains of its own."""
         return msgspec.structs.replace(
             self.plan,
             options=msgspec.structs.replace(self.plan.options, without=row.without),
@@ -94,25 +95,31 @@ class Ablation:
 
 
 def settle(
-    asked: RunPlan, *, home: Home, environ: Mapping[str, str], anew: bool = False, now: datetime | None = None
+    request: RunPlan,
+    *,
+    home: Home,
+    environ: Mapping[str, str],
+    anew: bool = False,
+    now: datetime | None = None,
 ) -> Ablation:
-    """The ablation that is asked for: the newest one with the same settings, or with `anew`, or where there is none, a new one.
+    """Returns the newest ablation with the same settings; a new ablation if there is none or with `anew`.
 
-    The same are tasks, model, instances, iterations, seed (where one is asked for), devices, targets, budgets, timing baseline, options and
-    prompt templates. `UsageProblem` says what cannot be, as when a recording holds too few chains.
+    The settings are tasks, model, instances, iterations, seed (if the person named one), devices, targets, budgets,
+    timing baseline, options and prompt templates. Raises `UsageProblem` if the run is impossible, for example if a
+    recording has too few chains.
     """
     plan = msgspec.structs.replace(
-        asked, method=METHOD, review="auto", options=msgspec.structs.replace(asked.options, without=())
+        request, method=METHOD, review="auto", options=msgspec.structs.replace(request.options, without=())
     )
     recording = _recording(plan, home)
     if recording is not None:
         plan = msgspec.structs.replace(plan, instances=_instances(plan, home, environ, recording))
     checked = resolve(plan, home=home, environ=environ)
-    fitting = () if anew else _fitting_series(checked, home, seed_asked=asked.seed is not None)
-    found = next((each for each in fitting if each.templates == template_hashes()), None)
-    outdated = fitting[0].name if fitting and found is None else ""
-    if found is None:
-        found = _Found(_fresh_name(now or datetime.now(UTC)), checked.seed, {}, {})
+    fitting = () if anew else _fitting_series(checked, home, seed_asked=request.seed is not None)
+    match = next((series for series in fitting if series.templates == template_hashes()), None)
+    outdated = fitting[0].name if fitting and match is None else ""
+    if match is None:
+        match = _Series(_fresh_name(now or datetime.now(UTC)), checked.seed, {}, {})
     settled = msgspec.structs.replace(
         plan,
         tasks=checked.tasks,
@@ -121,17 +128,17 @@ def settle(
         iterations=checked.iterations,
         devices=checked.devices,
         targets=checked.targets,
-        seed=found.seed,
+        seed=match.seed,
     )
     return Ablation(
-        found.name, settled, msgspec.structs.replace(checked, seed=found.seed), found.sessions, outdated
+        match.name, settled, msgspec.structs.replace(checked, seed=match.seed), match.sessions, outdated
     )
 
 
 def row_sessions(home: Home, name: str) -> dict[int, SessionInfo]:
-    """By number of the row, the newest session of this ablation."""
-    infos = [each for each in list_sessions(home) if each.series == name]
-    return _by_row(infos, {each.name: _started(home, each) for each in infos})
+    """Returns the newest session of each row of this ablation, by row number."""
+    infos = [info for info in list_sessions(home) if info.series == name]
+    return _by_row(infos, {info.name: _started(home, info) for info in infos})
 
 
 def _recording(plan: RunPlan, home: Home) -> Recording | None:
@@ -140,7 +147,7 @@ def _recording(plan: RunPlan, home: Home) -> Recording | None:
 
 
 def _instances(plan: RunPlan, home: Home, environ: Mapping[str, str], recording: Recording) -> int:
-    """As many as the recording has chains for, in every row; `UsageProblem` when that is fewer than asked for, or none."""
+    """Returns the number of instances; with a recording, as many as it has chains for in every row."""
     tasks = resolve(msgspec.structs.replace(plan, instances=1), home=home, environ=environ).tasks
     wanted = 1 if plan.instances is None else plan.instances
     for task in tasks:
@@ -153,8 +160,8 @@ def _instances(plan: RunPlan, home: Home, environ: Mapping[str, str], recording:
     return plan.instances or min(recording.chain_count(task) for task in tasks) // len(ROWS)
 
 
-class _Found(NamedTuple):
-    """An ablation that is there."""
+class _Series(NamedTuple):
+    """An ablation that exists already."""
 
     name: str
     seed: int
@@ -162,30 +169,30 @@ class _Found(NamedTuple):
     sessions: Mapping[int, SessionInfo]
 
 
-def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> tuple[_Found, ...]:
-    """The ablations with these settings, newest first, whatever their prompts."""
+def _fitting_series(checked: SessionPlan, home: Home, *, seed_asked: bool) -> tuple[_Series, ...]:
+    """Returns the ablations with these settings and any prompt templates, newest first."""
     wanted = (checked.method, checked.model, checked.tasks, checked.instances, checked.iterations)
     series: dict[str, list[SessionInfo]] = {}
-    for each in list_sessions(home):
-        if each.series.startswith(PREFIX) and wanted == (
-            each.method,
-            each.model,
-            each.tasks,
-            each.instances,
-            each.iterations,
+    for info in list_sessions(home):
+        if info.series.startswith(PREFIX) and wanted == (
+            info.method,
+            info.model,
+            info.tasks,
+            info.instances,
+            info.iterations,
         ):
-            series.setdefault(each.series, []).append(each)
-    found = []
+            series.setdefault(info.series, []).append(info)
+    fitting = []
     for name in sorted(series, reverse=True):
-        started = {each.name: _started(home, each) for each in series[name]}
-        if all(_same(each, checked, seed_asked=seed_asked) for each in started.values()):
+        started = {info.name: _started(home, info) for info in series[name]}
+        if all(_same(event, checked, seed_asked=seed_asked) for event in started.values()):
             first = next(iter(started.values()))
-            found.append(_Found(name, first.seed, first.templates, _by_row(series[name], started)))
-    return tuple(found)
+            fitting.append(_Series(name, first.seed, first.templates, _by_row(series[name], started)))
+    return tuple(fitting)
 
 
 def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) -> bool:
-    """Whether a session was started with these settings, but for the modules that are off."""
+    """True if the session was started with these settings; `without` is not compared."""
     names = (
         "devices",
         "targets",
@@ -205,13 +212,13 @@ def _same(started: SessionStarted, checked: SessionPlan, *, seed_asked: bool) ->
 
 def _by_row(infos: Sequence[SessionInfo], started: Mapping[str, SessionStarted]) -> dict[int, SessionInfo]:
     numbers = {frozenset(row.without): row.number for row in ROWS}
-    found: dict[int, SessionInfo] = {}
-    # Oldest first, so that the newest of a row stays.
-    for each in sorted(infos, key=lambda info: info.name):
-        number = numbers.get(frozenset(started[each.name].options.without))
+    newest: dict[int, SessionInfo] = {}
+    # Oldest first: a newer session of a row replaces the older one.
+    for info in sorted(infos, key=lambda session: session.name):
+        number = numbers.get(frozenset(started[info.name].options.without))
         if number is not None:
-            found[number] = each
-    return found
+            newest[number] = info
+    return newest
 
 
 def _started(home: Home, info: SessionInfo) -> SessionStarted:

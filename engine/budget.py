@@ -1,4 +1,4 @@
-"""What a session may spend, and what it has spent."""
+"""The budget of a session: its limits in USD or tokens, and what its calls cost so far."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ TOKENS_A_PRICE = 1_000_000
 
 
 class Budget:
-    """Counts finished calls and refuses the next one at the limit.
+    """Counts finished calls and refuses the next call at the limit.
 
-    The check stands before each call, so a session can pass its limit by the calls that are under way at that moment (at
-    most the plan's `model_calls`), and by what a provider bills for tries that broke off, which no answer tells.
+    The check runs before each call. A session can therefore pass its limit by the cost of the calls in progress (at
+    most `model_calls` of the plan). Failed tries that a provider bills are not counted, because no reply reports
+    them.
     """
 
     def __init__(self, *, usd: float | None, tokens: int | None, prices: Mapping[str, Price]) -> None:
-        """`prices` are by model, as people name it."""
+        """`prices` maps a model, as people name it, to its price."""
         self._usd_limit = usd
         self._token_limit = tokens
         self._prices = prices
@@ -31,17 +32,17 @@ class Budget:
         self._unpriced = 0
 
     def restore(self, state: SessionState) -> None:
-        """Take over what a session spent before it was resumed."""
+        """Count the calls that the session finished before it was resumed."""
         for attempt in state.attempts():
             for call in attempt.calls:
                 if call.finished:
                     self._count(call.usage, call.cost_usd)
 
     def check(self) -> None:
-        """`BudgetSpent` when no further call may be made."""
+        """Raise `BudgetSpent` if no further call may start."""
         if self._uncounted and (self._usd_limit is not None or self._token_limit is not None):
             raise BudgetSpent(
-                f"the server told no token counts for {self._uncounted} call(s), so the budget cannot be kept; "
+                f"the server reported no token counts for {self._uncounted} call(s), so the budget cannot be kept; "
                 "run without a budget or ask the server for usage"
             )
         if self._unpriced and self._usd_limit is not None:
@@ -58,13 +59,13 @@ class Budget:
             )
 
     def spend(self, model: str, usage: Usage) -> float | None:
-        """Count a finished call; returns its cost in USD, `None` where the price or a count is unknown."""
+        """Count a finished call and return its cost in USD; `None` if the price or a token count is unknown."""
         cost = self.cost(model, usage)
         self._count(usage, cost)
         return cost
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """What a call costs in USD by the configured price; `None` where the price or a count is unknown."""
+        """Returns the cost of a call in USD; `None` if the price or a token count is unknown."""
         price = self._prices.get(model)
         if price is None or usage.input_tokens is None or usage.output_tokens is None:
             return None

@@ -1,4 +1,4 @@
-"""From a model's reply to a candidate: the one Python module it wants judged, and the strategy it says it followed."""
+"""Reads a model's reply: finds the candidate module and the strategy text, or says why there is none."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Candidate:
 
     source: str
     strategy: str
-    """Words of the reply's strategy section; empty where it has none."""
+    """Text of the reply's strategy section; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A reply that holds no module to judge."""
+    """A reply without a module to judge."""
 
     reason: str
     """`empty`, `truncated`, `no_code_block` or `several_modules`."""
     message: str
-    """What was wrong and what is wanted, as the corrective request says it."""
+    """The defect and the wanted answer, in the words of the corrective request."""
 
 
 class Block(NamedTuple):
-    """One fenced block."""
+    """One fenced code block."""
 
     language: str
     source: str
@@ -43,11 +43,11 @@ class Block(NamedTuple):
 
 
 def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "end") -> Candidate | Unusable:
-    """The candidate of a reply, or why there is none.
+    """Returns the candidate in a reply, or the reason why there is none.
 
-    Prose and `<think>` text around the code do no harm. Of several Python blocks the last one counts that defines every
-    entry point; a single block counts whatever it defines, for the judge says best what it misses. A block that the
-    end of the reply cut off is no module.
+    Prose and `<think>` text around the code are ignored. Of several Python blocks, the last block that defines every
+    entry point is the candidate. A single block is always the candidate: the judge reports best what it lacks. A
+    block that the end of the reply cut off is not a candidate.
     """
     answer = without_thoughts(text)
     if not answer.strip():
@@ -56,7 +56,11 @@ def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "en
         return Unusable("empty", "Your reply held no text. Answer again with the strategy and the module.")
     blocks = [block for block in fenced_blocks(answer) if block.language in LANGUAGES]
     named = [block for block in blocks if block.language] or blocks
-    if named and not named[-1].closed and (stop_reason == "truncated" or not parses(named[-1].source)):
+    if (
+        named
+        and not named[-1].closed
+        and (stop_reason == "truncated" or parse_module(named[-1].source) is None)
+    ):
         return truncated()
     if stop_reason == "truncated" and not named:
         return truncated()
@@ -70,14 +74,14 @@ def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "en
     if not whole and len(written) > 1:
         return Unusable(
             "several_modules",
-            f"Your reply held {len(written)} code blocks and none of them defines {listed(entry_points)}. "
+            f"Your reply held {len(written)} code blocks and none of them defines {_list_names(entry_points)}. "
             "Answer again with one complete module in exactly one ```python block.",
         )
     return Candidate(source=(whole or written)[-1], strategy=strategy_of(answer))
 
 
 def truncated() -> Unusable:
-    """The reply met its limit before its code was whole."""
+    """The result for a reply that reached its length limit before its code was complete."""
     return Unusable(
         "truncated",
         "Your reply was cut off before the module was complete. Answer again and be brief: "
@@ -86,9 +90,9 @@ def truncated() -> Unusable:
 
 
 def without_thoughts(text: str) -> str:
-    """The reply without reasoning that a server left in its text, marked as `<think>...</think>`.
+    """Returns the reply without the reasoning that a server left in its text (`<think>...</think>`).
 
-    Some servers drop the opening mark: what stands before a lone closing one is reasoning too.
+    Some servers drop the opening tag: text before a lone closing tag is reasoning too.
     """
     text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
     before, closing, after = text.partition("</think>")
@@ -99,38 +103,32 @@ def without_thoughts(text: str) -> str:
 
 
 def fenced_blocks(text: str) -> Iterator[Block]:
-    """Fenced code blocks in order, by CommonMark's rules; the last one may lack its closing fence."""
+    """Yield the fenced code blocks in order, by CommonMark's rules; the last block may lack its closing fence."""
     fence, language = "", ""
     lines: list[str] = []
     for line in LINE_END.split(text):
-        found = FENCE.match(line)
+        mark = FENCE.match(line)
         if not fence:
-            if found:
-                fence, language = found[1], found[2].lower()
+            if mark:
+                fence, language = mark[1], mark[2].lower()
                 lines = []
-        elif found and not found[2] and found[1][0] == fence[0] and len(found[1]) >= len(fence):
-            yield Block(language, joined(lines), closed=True)
+        elif mark and not mark[2] and mark[1][0] == fence[0] and len(mark[1]) >= len(fence):
+            yield Block(language, _join_lines(lines), closed=True)
             fence = ""
         else:
             lines.append(line)
     if fence:
         if lines and not lines[-1]:
-            lines.pop()  # what follows the last line end is no line
-        yield Block(language, joined(lines), closed=False)
+            lines.pop()  # the text ended with a line end
+        yield Block(language, _join_lines(lines), closed=False)
 
 
-def joined(lines: list[str]) -> str:
-    """Lines as a file's text."""
+def _join_lines(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def parses(source: str) -> bool:
-    """Whether Python can read it."""
-    return parsed(source) is not None
-
-
-def parsed(source: str) -> ast.Module | None:
-    """The syntax tree; `None` where there is none."""
+def parse_module(source: str) -> ast.Module | None:
+    """Returns the syntax tree; `None` if Python cannot parse the source."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -138,8 +136,11 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def defines(source: str, entry_points: Sequence[str]) -> bool:
-    """Whether the module binds every entry point at its top level; where Python cannot read it, its lines decide."""
-    tree = parsed(source)
+    """True if the module binds every entry point at its top level.
+
+    If Python cannot parse the source, the text of its lines decides.
+    """
+    tree = parse_module(source)
     if tree is None:
         return all(
             re.search(rf"^(def\s+{name}\s*\(|{name}\s*=)", source, re.MULTILINE) for name in entry_points
@@ -149,7 +150,7 @@ def defines(source: str, entry_points: Sequence[str]) -> bool:
 
 
 def names_bound(statement: ast.stmt) -> Iterator[str]:
-    """Names that a statement gives a meaning, those inside its branches included."""
+    """Yield the names that a statement binds, also inside its branches."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield statement.name
         return
@@ -163,7 +164,7 @@ def names_bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def strategy_of(text: str) -> str:
-    """What stands under the heading that says strategy, up to the next heading or code; empty where there is none."""
+    """Returns the text under the heading that contains "strategy", up to the next heading or code block."""
     lines: list[str] = []
     inside = False
     for line in LINE_END.split(text):
@@ -179,7 +180,6 @@ def strategy_of(text: str) -> str:
     return "\n".join(lines).strip()[:STRATEGY_LIMIT]
 
 
-def listed(names: Sequence[str]) -> str:
-    """`a`, `b` and `c`."""
+def _list_names(names: Sequence[str]) -> str:
     quoted = [f"`{name}`" for name in names]
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)

@@ -1,7 +1,7 @@
-"""Commands to a running engine: one JSON object a line over a unix socket, answered by one line (docs/formats.md).
+"""Commands to a running engine: one JSON object per line over a unix socket, one line in reply (docs/formats.md).
 
-The socket carries commands and acknowledgements only; what happens is read from the journal. So no viewer can hold the
-engine up.
+The socket carries only commands and acknowledgements. Viewers read everything else from the journal, so a slow viewer
+cannot block the engine.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from sessions.home import PROTOCOL, EngineInfo, Home, boot_id, pid_namespace, re
 
 LINE_BYTES = 64 << 10
 PATH_BYTES = 107
-"""What a unix socket's address can hold on Linux."""
+"""Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
-"""A decision waits for the disk and for git."""
+"""Long, because a decision waits for the disk and for git."""
 COMMANDS = ("ping", "accept", "reject", "undo", "stop")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A command with its arguments; those it does not need stay empty."""
+    """A command with its arguments; arguments that it does not need are empty."""
 
     token: str
     command: str
@@ -42,13 +42,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the engine says to a command."""
+    """The engine's reply to a command."""
 
     ok: bool
     seq: int | None = None
-    """Of the event that the command caused, or of the last event."""
+    """Number of the event that the command caused, else of the last event."""
     error: str | None = None
-    """One line, where `ok` is false."""
+    """One line; set if `ok` is false."""
 
 
 REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -56,9 +56,9 @@ ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
 async def send(home: Home, session: str, command: str, **arguments: str) -> Answer:
-    """Have a running session's engine do something; its answer may be a refusal (`ok` false, `error`).
+    """Send a command to a session's engine and return its answer, which may be a refusal (`ok` false, `error`).
 
-    `EngineUnreachable` says in one line why nothing answered, and what to do.
+    Raises `EngineUnreachable` with one line that names the cause and the next step.
     """
     live = home.live(session)
     info = read_engine_info(live)
@@ -69,7 +69,7 @@ async def send(home: Home, session: str, command: str, **arguments: str) -> Answ
         token = _token(info)
     except OSError as error:
         raise EngineUnreachable(
-            f"the token {info.token_file} cannot be read ({error.strerror}); only the person who started it may command it"
+            f"the token {info.token_file} cannot be read ({error.strerror}); only the user who started the engine may send commands"
         ) from error
     line = msgspec.json.encode({"token": token, "command": command, **arguments}) + b"\n"
     if len(line) > LINE_BYTES:
@@ -104,7 +104,7 @@ def _token(info: EngineInfo) -> str:
 
 
 def _check_place(info: EngineInfo) -> None:
-    """`EngineUnreachable` unless the engine of this `engine.json` can be reached from here."""
+    """Raise `EngineUnreachable` if the engine of this `engine.json` cannot be reached from here."""
     here = socket.gethostname()
     if info.protocol != PROTOCOL:
         raise EngineUnreachable(
@@ -112,20 +112,24 @@ def _check_place(info: EngineInfo) -> None:
             "use the version that started it"
         )
     if info.host != here:
-        raise EngineUnreachable(f"session {info.session} runs on {info.host}, this is {here}; go there")
+        raise EngineUnreachable(
+            f"session {info.session} runs on {info.host}, this is {here}; log in on {info.host}"
+        )
     if info.boot_id != boot_id():
         raise EngineUnreachable(
-            f"session {info.session} ran before {here} was started anew; go on with: wavedeck resume {info.session}"
+            f"session {info.session} ran before the last reboot of {here}; go on with: wavedeck resume {info.session}"
         )
     if info.pid_namespace != pid_namespace() and not Path(info.socket).exists():
-        raise EngineUnreachable(f"session {info.session} runs in another container on {here}; go there")
+        raise EngineUnreachable(
+            f"session {info.session} runs in another container on {here}; run the command in that container"
+        )
 
 
 def socket_folder(environ: Mapping[str, str]) -> Path:
-    """A short folder for sockets that is this user's alone, made where it is missing.
+    """Returns a short folder for sockets that only this user can access; creates it if needed.
 
-    `$XDG_RUNTIME_DIR/wavedeck`, or `/tmp/wavedeck-<uid>` where that is not there or too long. `EngineError` when somebody
-    else has the place.
+    The folder is `$XDG_RUNTIME_DIR/wavedeck`, or `/tmp/wavedeck-<uid>` if that is missing or its path too long.
+    Raises `EngineError` if another user owns the path.
     """
     folder = socket_place(environ)
     try:
@@ -133,35 +137,36 @@ def socket_folder(environ: Mapping[str, str]) -> Path:
         status = folder.lstat()
     except OSError as error:
         raise EngineError(
-            f"{folder} cannot be made ({error.strerror}); remove what stands there and try again"
+            f"{folder} cannot be created ({error.strerror}); remove the file at that path and try again"
         ) from error
     if (
         not stat.S_ISDIR(status.st_mode)
         or status.st_uid != os.getuid()
         or stat.S_IMODE(status.st_mode) & 0o077
     ):
-        raise EngineError(f"{folder} must be a folder of yours alone (mode 0700); remove it and try again")
+        raise EngineError(f"{folder} must be your own folder with mode 0700; remove it and try again")
     return folder
 
 
 def socket_place(environ: Mapping[str, str]) -> Path:
-    """Where `socket_folder` lies, whether it is there or not."""
+    """Returns the path of `socket_folder`, whether it exists or not."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
-    fallback = Path("/tmp") / f"wavedeck-{os.getuid()}"  # owner and mode are checked by who makes it
+    fallback = Path("/tmp") / f"wavedeck-{os.getuid()}"  # `socket_folder` checks owner and mode
     folder = Path(runtime) / "wavedeck" if runtime and Path(runtime).is_dir() else fallback
     fits = len(os.fsencode(folder / socket_name())) <= PATH_BYTES
     return folder if fits and os.access(folder.parent, os.W_OK) else fallback
 
 
 def socket_name() -> str:
-    """A fresh socket's name, the same length each time."""
+    """Returns a new socket name; all names have the same length."""
     return f"{secrets.token_hex(6)}.sock"
 
 
 class ControlServer:
-    """Listens for one engine's commands; used as `async with`.
+    """Listens for the commands of one engine; used as `async with`.
 
-    `handle` does a command and returns a sequence number; an `EngineError` or `SessionsError` of its is the answer.
+    `handle` executes a command and returns a sequence number. Its `EngineError` or `SessionsError` becomes the
+    answer.
     """
 
     def __init__(
@@ -171,10 +176,10 @@ class ControlServer:
         self._environ = environ
         self._handle = handle
         self._server: asyncio.Server | None = None
-        self._talks: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._closing = False
         self.path: Path | None = None
-        """Where it listens now."""
+        """Address of the socket while the server listens."""
 
     async def __aenter__(self) -> ControlServer:
         await self.listen()
@@ -184,9 +189,9 @@ class ControlServer:
         await self._close()
 
     async def listen(self) -> bool:
-        """Make sure that the socket is there; whether it had to be made.
+        """Create the socket if it is missing; returns True if it was created.
 
-        A logout removes `$XDG_RUNTIME_DIR` and cleaners empty `/tmp`, while a detached engine lives on.
+        A logout removes `$XDG_RUNTIME_DIR` and cleaners empty `/tmp` while a detached engine still runs.
         """
         if self.path is not None and self.path.exists():
             return False
@@ -200,10 +205,10 @@ class ControlServer:
 
     async def _close(self) -> None:
         self._closing = True
-        for talk in list(self._talks):
-            talk.cancel()
-        if self._talks:
-            await asyncio.wait(self._talks)
+        for connection in list(self._connections):
+            connection.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections)
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -216,20 +221,20 @@ class ControlServer:
         if self._closing:
             writer.close()
             return
-        talk = asyncio.current_task()
-        assert talk is not None
-        self._talks.add(talk)
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
         try:
-            await self._talk(reader, writer)
+            await self._serve(reader, writer)
         except (ConnectionError, ValueError):
-            return  # the other side went, or sent more than a line may hold
+            return  # the client left, or sent a line that is too long
         except asyncio.CancelledError:
-            return  # the server closes; nobody waits for this task
+            return  # the server closes; no other task awaits this one
         finally:
-            self._talks.discard(talk)
+            self._connections.discard(connection)
             writer.close()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
             answer = await self._answer(line)
             writer.write(msgspec.json.encode(answer) + b"\n")

@@ -1,4 +1,4 @@
-"""What on this machine would end a detached engine, or lose what it wrote."""
+"""Checks of this machine: what would end a detached engine, or lose the data that it wrote."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ NETWORK_FILESYSTEMS = frozenset(
     {"nfs", "nfs4", "lustre", "beegfs", "gpfs", "cifs", "smb3", "fuse.sshfs", "afs"}
 )
 INITS = frozenset({"systemd", "init", "tini", "dumb-init", "catatonit", "s6-svscan", "docker-init", "runit"})
-"""First processes that stay for as long as the machine or container does."""
+"""Names of a first process that runs for as long as the machine or container."""
 
 
 class Mount(NamedTuple):
-    """Where a path lies."""
+    """The mount that a path lies on."""
 
     point: Path
     filesystem: str
-    """The kernel's word: `ext4`, `overlay`, `nfs4`, ..."""
+    """The kernel's name: `ext4`, `overlay`, `nfs4`, ..."""
 
 
 def detach_risks(
     home: Path | None = None, *, environ: Mapping[str, str] | None = None, root: Path = Path("/")
 ) -> list[str]:
-    """One line for each thing that would end a detached engine here or lose its work; empty when nothing is known to.
+    """Returns one line for each thing here that would end a detached engine or lose its data.
 
-    `root` is where `proc`, `etc` and `var` are looked for. What cannot be read counts as harmless.
+    `root` is the folder with `proc`, `etc` and `var`. A file that cannot be read counts as harmless.
     """
     environ = os.environ if environ is None else environ
-    found = (
+    risks = (
         _logout_risk(root, environ),
         _batch_risk(root, environ),
         _container_risk(root),
         home_risk(home or home_from(environ).root, root=root),
     )
-    return [risk for risk in found if risk]
+    return [risk for risk in risks if risk]
 
 
 def home_risk(home: Path, *, root: Path = Path("/")) -> str | None:
-    """What the file system under the home means for what is kept there; `None` when it is an ordinary disk."""
+    """Returns the risk of the home's file system in one line; `None` for an ordinary disk."""
     mount = mount_of(home, root=root)
     if mount is None:
         return None
     if mount.filesystem in MEMORY_FILESYSTEMS:
-        return f"the home {home} lies in memory ({mount.filesystem}): sessions are gone at a reboot; set WAVEDECK_HOME"
+        return f"the home {home} is in memory ({mount.filesystem}): a reboot deletes its sessions; set WAVEDECK_HOME"
     if mount.filesystem == "overlay":
         return (
-            f"the home {home} lies in the container's own layer: sessions are gone with the container; "
+            f"the home {home} is in the container's own layer: its sessions are deleted with the container; "
             "set WAVEDECK_HOME to a mounted volume"
         )
     if mount.filesystem in NETWORK_FILESYSTEMS:
         return (
-            f"the home {home} lies on {mount.filesystem}: each durable event waits for the network, and locks hold "
-            "between machines only where the server supports them; a local WAVEDECK_HOME is faster"
+            f"the home {home} is on {mount.filesystem}: each durable event waits for the network, and locks work "
+            "between machines only if the server supports them; a local WAVEDECK_HOME is faster"
         )
     return None
 
 
 def mount_of(path: Path, *, root: Path = Path("/")) -> Mount | None:
-    """The mount that a path lies on (the nearest folder that exists counts); `None` where the kernel does not tell."""
+    """Returns the mount of a path, or of its nearest existing parent; `None` if the kernel does not report it."""
     resolved = path.resolve()
     best: Mount | None = None
     for line in _text(root / "proc/self/mountinfo").splitlines():
@@ -77,14 +77,14 @@ def mount_of(path: Path, *, root: Path = Path("/")) -> Mount | None:
         if not separator or len(fields) < 5:
             continue
         point = Path(_unescaped(fields[4]))
-        # The last line for a point is the mount that covers the others.
+        # The last mount at a point covers the earlier ones.
         if resolved.is_relative_to(point) and (best is None or len(point.parts) >= len(best.point.parts)):
             best = Mount(point, after.split()[0])
     return best
 
 
 def _logout_risk(root: Path, environ: Mapping[str, str]) -> str | None:
-    """What a user left running at logout is ended by systemd, where it is told to and the user may not linger."""
+    """Systemd ends a user's processes at logout if KillUserProcesses is on and the user may not linger."""
     in_session = re.search(r"/session-[^/]+\.scope", _text(root / "proc/self/cgroup"))
     if not in_session and not environ.get("XDG_SESSION_ID"):
         return None
@@ -94,7 +94,7 @@ def _logout_risk(root: Path, environ: Mapping[str, str]) -> str | None:
 
 
 def _kills_user_processes(root: Path) -> bool:
-    """The last word of logind's configuration files; systemd's own default is no."""
+    """True if logind's configuration enables KillUserProcesses; the last file wins, systemd's default is no."""
     files = [root / "usr/lib/systemd/logind.conf", root / "etc/systemd/logind.conf"]
     for folder in ("usr/lib/systemd/logind.conf.d", "run/systemd/logind.conf.d", "etc/systemd/logind.conf.d"):
         files += sorted((root / folder).glob("*.conf"))
@@ -112,9 +112,9 @@ def _kills_user_processes(root: Path) -> bool:
 def _batch_risk(root: Path, environ: Mapping[str, str]) -> str | None:
     for variable, name in BATCH_JOBS.items():
         if environ.get(variable):
-            return f"this is {name} job {environ[variable]}: the engine ends with the job; resume it in the next one"
+            return f"this is {name} job {environ[variable]}: the engine ends with the job; resume it in the next job"
     if re.search(r"/(slurm|job_\d+)", _text(root / "proc/self/cgroup")):
-        return "this is a batch job's cgroup: the engine ends with the job; resume it in the next one"
+        return "this is a batch job's cgroup: the engine ends with the job; resume it in the next job"
     return None
 
 
@@ -134,7 +134,7 @@ def _login_name() -> str:
 
 
 def _unescaped(field: str) -> str:
-    """A path as mountinfo writes it: space, tab, line end and backslash in octal."""
+    """Decode a path of mountinfo, where space, tab, line end and backslash are octal."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
 
 

@@ -1,4 +1,4 @@
-"""A rung of a sweep: every variant's time estimated from few samples beside the kernel that it varies."""
+"""One rung of a sweep: estimates the time of every variant from few samples, against the kernel that it varies."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 
 from engine.errors import JudgeUnable
-from engine.evaluating import NO_VERDICT, why_not
+from engine.evaluating import NO_VERDICT, failure_reason
 from engine.shared import Shared
-from engine.tuning import decided
+from engine.tuning import mark_kept
 from harness import Effort, Evaluation, StageEntered, StageLeft, Verdict
 from harness.stages.timing.baselines import Baseline
 from harness.stages.timing.rough_estimates import estimated_ratio
@@ -28,17 +28,19 @@ async def estimate_all(
     most: int,
     passed: dict[str, Evaluation],
 ) -> SweepRung:
-    """What a rung finds of each variant against `start`, named by its attempt; at most `most` go on. `JudgeUnable` when it can say nothing of any.
+    """Returns the estimates of a rung for all variants of `start`; at most `most` variants are kept.
 
-    `passed` holds, by source, what earlier rungs said of those that were right, and gets what this one says.
-    Attempts and stages are not recorded: a variant that is only estimated is no attempt.
+    `start` is named by its attempt. `passed` maps a source to its last correct evaluation from earlier rungs; this
+    call updates it. Attempts and stages are not recorded, because an estimated variant is not an attempt.
+
+    Raises `JudgeUnable` if the judge could estimate none of the variants.
     """
     began = time.monotonic()
     try:
         async with asyncio.TaskGroup() as group:
-            asked = [
+            estimates = [
                 group.create_task(
-                    _estimated(shared, task, start, variant.source, effort, passed.get(variant.source)),
+                    _estimate(shared, task, start, variant.source, effort, passed.get(variant.source)),
                     name=f"rung/{number}",
                 )
                 for number, variant in enumerate(variants)
@@ -49,20 +51,20 @@ async def estimate_all(
         for at_work in shared.busy.values():
             if start.name in at_work:
                 at_work.remove(start.name)
-    found = [one.result() for one in asked]
-    if found and all(one.verdict in NO_VERDICT for one in found):
+    evaluations = [estimate.result() for estimate in estimates]
+    if evaluations and all(evaluation.verdict in NO_VERDICT for evaluation in evaluations):
         raise JudgeUnable(
-            f"the judge could estimate no variant of {start.name}, the last time: {why_not(found[-1])}"
+            f"the judge could estimate no variant of {start.name}, the last time: {failure_reason(evaluations[-1])}"
         )
-    for variant, evaluation in zip(variants, found, strict=True):
+    for variant, evaluation in zip(variants, evaluations, strict=True):
         if evaluation.verdict is Verdict.CORRECT:
             passed[variant.source] = evaluation
-    entries = tuple(_entry(task, *pair) for pair in zip(variants, found, strict=True))
+    entries = tuple(_entry(task, *pair) for pair in zip(variants, evaluations, strict=True))
     return SweepRung(
         attempt=start.name,
         rung=rung,
         pairs=effort.pairs,
-        entries=decided(entries, most),
+        entries=mark_kept(entries, most),
         seconds=time.monotonic() - began,
     )
 
@@ -72,19 +74,19 @@ def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEnt
         changes=variant.changes,
         verdict=str(evaluation.verdict),
         estimate=estimated_ratio(evaluation.rough, task.open_cases),
-        samples=sum(one.samples for one in evaluation.rough),
+        samples=sum(estimate.samples for estimate in evaluation.rough),
         why=evaluation.error.message if evaluation.error is not None else "",
     )
 
 
-async def _estimated(
+async def _estimate(
     shared: Shared, task: Task, start: Baseline, source: str, effort: Effort, passed: Evaluation | None
 ) -> Evaluation:
-    """A judge that fails is asked once more."""
+    """Estimate one variant; if the judge fails, ask it once more."""
 
-    def on_stage(told: StageEntered | StageLeft) -> None:
-        at_work = shared.busy.setdefault(told.device, [])
-        if isinstance(told, StageEntered) and told.stage != "static" and start.name not in at_work:
+    def on_stage(report: StageEntered | StageLeft) -> None:
+        at_work = shared.busy.setdefault(report.device, [])
+        if isinstance(report, StageEntered) and report.stage != "static" and start.name not in at_work:
             at_work.append(start.name)
 
     async def once() -> Evaluation:

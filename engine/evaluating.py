@@ -1,4 +1,4 @@
-"""One candidate before the judge, as the journal and the devices see it."""
+"""Judges the candidate of an attempt, and records the stages and the busy device while the judge works."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sessions.events import Notice, StageFinished, StageStarted
 from suites import Task
 
 NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
-"""What says something of the judge and nothing of the candidate."""
+"""Verdicts about the judge, not about the candidate."""
 
 
-async def evaluated(
+async def evaluate_attempt(
     shared: Shared,
     task: Task,
     attempt: str,
@@ -22,21 +22,22 @@ async def evaluated(
     exam: bool = False,
     avoid: str = "",
 ) -> Evaluation:
-    """The evaluation of an attempt's candidate. A judge that fails is asked once more; its last word comes back.
+    """Returns the evaluation of an attempt's candidate.
 
-    Stages are recorded as they pass, and the attempt stands with the device that it is judged on.
+    If the judge fails, it is asked once more and the second result is returned. Stages are recorded as events, and
+    `shared.busy` lists the attempt under its device.
     """
 
-    def on_stage(told: StageEntered | StageLeft) -> None:
-        if isinstance(told, StageEntered):
-            attempts = shared.busy.setdefault(told.device, [])
-            if told.stage != "static" and attempt not in attempts:
+    def on_stage(report: StageEntered | StageLeft) -> None:
+        if isinstance(report, StageEntered):
+            attempts = shared.busy.setdefault(report.device, [])
+            if report.stage != "static" and attempt not in attempts:
                 attempts.append(attempt)
             shared.recorder.record(
-                StageStarted(attempt=attempt, stage=told.stage, device=told.device, exam=exam)
+                StageStarted(attempt=attempt, stage=report.stage, device=report.device, exam=exam)
             )
         else:
-            shared.recorder.record(StageFinished(attempt=attempt, stage=told.stage, exam=exam))
+            shared.recorder.record(StageFinished(attempt=attempt, stage=report.stage, exam=exam))
 
     async def once() -> Evaluation:
         try:
@@ -50,7 +51,7 @@ async def evaluated(
 
     def failed(evaluation: Evaluation, then: str) -> None:
         on = f"the exam of {attempt}" if exam else attempt
-        words = f"the judge failed on {on}: {why_not(evaluation)}{then}"
+        words = f"the judge failed on {on}: {failure_reason(evaluation)}{then}"
         shared.recorder.record(Notice(level="warning", message=words))
 
     evaluation = await once()
@@ -62,8 +63,8 @@ async def evaluated(
     return evaluation
 
 
-def abandoned(task: str, device: str, why: str) -> Evaluation:
-    """What stands for the evaluation of an attempt that was ended before it had one; counted nowhere."""
+def cancelled_evaluation(task: str, device: str, why: str) -> Evaluation:
+    """Returns the evaluation of an attempt that was stopped before the judge finished; no metric counts it."""
     return Evaluation(
         schema=SCHEMA,
         task=task,
@@ -76,6 +77,6 @@ def abandoned(task: str, device: str, why: str) -> Evaluation:
     )
 
 
-def why_not(evaluation: Evaluation) -> str:
-    """Why there is no verdict on the candidate."""
+def failure_reason(evaluation: Evaluation) -> str:
+    """Returns the reason why the judge gave no verdict."""
     return evaluation.error.message if evaluation.error else str(evaluation.verdict)

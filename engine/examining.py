@@ -1,11 +1,12 @@
-"""The exam at the end of an instance: its winner, judged on cases that no feedback is about.
+"""The exam at the end of an instance: its winner is judged on cases that no feedback mentions.
 
-What comes of it is an event for people. No method, prompt or history can read it: nothing here answers a `Context`.
+The result is an event for people. No method, prompt or history can read it: no function here returns a result to a
+`Context`.
 """
 
 from __future__ import annotations
 
-from engine.evaluating import evaluated
+from engine.evaluating import evaluate_attempt
 from engine.shared import Shared
 from sessions.events import WinnerExamined
 from sessions.state import Confirmation
@@ -13,14 +14,14 @@ from sessions.winners import contenders
 from suites import Task
 
 EXAMINED_AT_MOST = 3
-"""Attempts of an instance, best first, until one passes: an exam is a whole evaluation."""
+"""Attempts of an instance that are examined, best first, until one passes. Each exam is a complete evaluation."""
 
 
 async def examine(shared: Shared, task: Task, key: str) -> None:
-    """Examine the instance's best correct attempt; where it fails the next best, and so on, at most `EXAMINED_AT_MOST`.
+    """Examine the instance's best correct attempt; if it fails, the next best, at most `EXAMINED_AT_MOST` attempts.
 
-    An exam whose result is in the journal is not held again. The first that passes, or that nobody can say anything of,
-    is the last. A source that failed fails again, so its copies are passed over.
+    An exam with a result in the journal is not repeated. The loop ends at the first attempt that passes, or that
+    gets no verdict. Copies of a source that failed are skipped.
     """
     instance = shared.recorder.state.instances[key]
     failed: list[str | None] = []
@@ -30,9 +31,9 @@ async def examine(shared: Shared, task: Task, key: str) -> None:
         if len(failed) == EXAMINED_AT_MOST:
             break
         if attempt.exam is None:
-            found_on = attempt.evaluation.device if attempt.evaluation is not None else ""
-            evaluation = await evaluated(
-                shared, task, attempt.attempt, attempt.source or "", rival=None, exam=True, avoid=found_on
+            judged_on = attempt.evaluation.device if attempt.evaluation is not None else ""
+            evaluation = await evaluate_attempt(
+                shared, task, attempt.attempt, attempt.source or "", rival=None, exam=True, avoid=judged_on
             )
             await shared.recorder.record_durable(
                 WinnerExamined(attempt=attempt.attempt, evaluation=evaluation)

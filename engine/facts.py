@@ -1,6 +1,6 @@
-"""What an evaluation tells a model: the judge's data as facts for a prompt, each with its unit, none invented.
+"""Facts for a prompt, taken from the judge's data: each with its unit, none invented.
 
-A fact that is not known is `None` or an empty tuple, and the templates leave its line out.
+An unknown fact is `None` or an empty tuple; the templates leave its line out.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NOTES = 6
 
 
 class JudgedCandidate(Protocol):
-    """A candidate and what the judge said of it."""
+    """A candidate and its evaluation."""
 
     @property
     def attempt(self) -> str:
-        """Its name, `softmax#2/7`."""
+        """Name of the attempt, for example `softmax#2/7`."""
         ...
 
     @property
@@ -37,40 +37,40 @@ class JudgedCandidate(Protocol):
 
     @property
     def strategy(self) -> str:
-        """What its author set out to do; may be empty."""
+        """The strategy in the words of its author; may be empty."""
         ...
 
     @property
     def evaluation(self) -> Evaluation:
-        """The judge's answer."""
+        """The judge's evaluation."""
         ...
 
 
 class FailedCandidate(JudgedCandidate, Protocol):
-    """One that did not pass, or that a person turned down."""
+    """A candidate that the judge did not pass, or that a person rejected."""
 
     @property
     def reflection(self) -> str:
-        """What the reflector made of it; empty while it was not asked."""
+        """The reflector's analysis; empty if the reflector was not asked."""
         ...
 
     @property
     def rejection(self) -> str | None:
-        """A person's reason (it may be empty), where the judge passed it and a person did not."""
+        """A person's reason for the rejection (may be empty); `None` if no person rejected it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """One case, and what its full size asks of any kernel on the first target."""
+    """One case, and the least that any kernel needs for its full size on the first target."""
 
     case: Case
     minimal_bytes: int
     flops: int
     at_least_us: float | None
-    """Roofline estimate that nothing can beat, without the launch; `None` where the target has no peak for the dtype."""
+    """Lower roofline bound without the launch; `None` if the target has no peak for the dtype."""
     limit: str
-    """`memory` or `compute`: what bounds it; empty where that is not known."""
+    """`memory` or `compute`: the resource that bounds it; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +81,29 @@ class ErrorFacts:
     stages: str
     """`static ok, call ok, compile failed`."""
     failed_stage: str
-    """Empty where no stage failed."""
+    """Empty if no stage failed."""
     kind: str
     message: str
     line: int | None
     line_text: str
-    """The candidate's own line."""
+    """Text of the candidate's line."""
     trace: str
     mismatch: tuple[str, ...]
-    """What kind of wrong it is, one sentence each."""
+    """The pattern of the wrong values, one sentence each."""
     notes: tuple[str, ...]
-    """Odd things that the judge saw beside the error."""
+    """Findings and notes of the judge besides the error."""
 
 
 def case_facts(task: Task, target: Target, product: Product | None = None) -> tuple[CaseFacts, ...]:
-    """The open cases of the task with their cost by the task's own model, and bounds on `product` where that is of the target. `BadTask` where its `cost.py` fails."""
+    """Returns the open cases with their cost by the task's own model.
+
+    Bounds are those of `product` if it has this target. Raises `BadTask` if the task's `cost.py` fails.
+    """
     facts = []
     for case in task.open_cases:
         cost = task_cost(task, case.gpu, case.dtype)
-        # The lower bound of an estimate knows only the cost; nothing was counted at this size.
-        nothing = Traffic(
+        # The lower bound uses only the cost, so the counted traffic is empty.
+        no_traffic = Traffic(
             case=case.name,
             sizes=case.gpu,
             requested_read_bytes=0,
@@ -113,7 +116,7 @@ def case_facts(task: Task, target: Target, product: Product | None = None) -> tu
             launches=0,
             programs=0,
         )
-        bound = estimate(nothing, cost, case.dtype, target, product)
+        bound = estimate(no_traffic, cost, case.dtype, target, product)
         facts.append(
             CaseFacts(
                 case=case,
@@ -127,11 +130,11 @@ def case_facts(task: Task, target: Target, product: Product | None = None) -> tu
 
 
 def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
-    """Why the candidate failed. `ValueError` when its evaluation holds neither an error nor a failed verdict."""
+    """Returns why the candidate failed. Raises `ValueError` if its evaluation has no error."""
     evaluation = candidate.evaluation
     error = evaluation.error
     if error is None:
-        raise ValueError(f"{candidate.attempt} is {evaluation.verdict}: there is no error to tell")
+        raise ValueError(f"{candidate.attempt} is {evaluation.verdict}: it has no error")
     lines = candidate.source.splitlines()
     in_source = error.line is not None and 0 < error.line <= len(lines)
     return ErrorFacts(
@@ -139,7 +142,7 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
         stages=stage_words(evaluation),
         failed_stage=next((stage.name for stage in evaluation.stages if stage.ok is False), ""),
         kind=error.kind,
-        message=shortened(error.message, MESSAGE_CHARACTERS),
+        message=shorten(error.message, MESSAGE_CHARACTERS),
         line=error.line,
         line_text=lines[error.line - 1].strip() if in_source and error.line else "",
         trace="\n".join(error.trace.splitlines()[-TRACE_LINES:]),
@@ -149,33 +152,33 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
 
 
 def stage_words(evaluation: Evaluation) -> str:
-    """How far the candidate came."""
+    """Returns the state of each stage in words."""
     words = {True: "passed", False: "failed", None: "not reached"}
     return ", ".join(f"{stage.name} {words[stage.ok]}" for stage in evaluation.stages)
 
 
 def mismatch_words(evaluation: Evaluation) -> tuple[str, ...]:
-    """What the pattern of a wrong output points to; nothing where no output was wrong."""
-    found = evaluation.error.mismatch if evaluation.error else None
-    if found is None:
+    """Returns hints from the pattern of a wrong output; empty if no output was wrong."""
+    mismatch = evaluation.error.mismatch if evaluation.error else None
+    if mismatch is None:
         return ()
     words = []
-    if found.shape == found.expected_shape and found.dtype == found.expected_dtype:
-        if found.wrong_share >= 0.9:
+    if mismatch.shape == mismatch.expected_shape and mismatch.dtype == mismatch.expected_dtype:
+        if mismatch.wrong_share >= 0.9:
             words.append(
                 "Nearly every element is wrong: look at the formula, the scaling or the indexing, not at the edges."
             )
-        elif found.wrong_share <= 0.05:
+        elif mismatch.wrong_share <= 0.05:
             words.append(
                 "Only a few elements are wrong: look at the edges (masks, last block) and at extreme values."
             )
-    if found.nan_got > found.nan_expected:
+    if mismatch.nan_got > mismatch.nan_expected:
         words.append(
             "NaN came out where none is expected: 0/0, inf - inf, a masked lane that took part, or memory never written."
         )
-    if found.inf_got > found.inf_expected:
+    if mismatch.inf_got > mismatch.inf_expected:
         words.append("Inf came out where none is expected: an exponential or a float16 value overflowed.")
-    if found.max_rel is not None and found.max_rel < 0.05 and found.wrong_share > 0.05:
+    if mismatch.max_rel is not None and mismatch.max_rel < 0.05 and mismatch.wrong_share > 0.05:
         words.append(
             "Values are close and not close enough: an intermediate result is rounded too early or too coarsely."
         )
@@ -183,7 +186,7 @@ def mismatch_words(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
-    """One sentence where `now` came less far than what it was derived from; empty where it did not."""
+    """Returns one sentence if `now` ranks below its base `before`; else an empty string."""
     if rank(now.evaluation) >= rank(before.evaluation):
         return ""
     if before.evaluation.verdict is Verdict.CORRECT:
@@ -199,8 +202,8 @@ def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
     )
 
 
-def shortened(text: str, characters: int) -> str:
-    """The text, its middle left out where it is longer than that."""
+def shorten(text: str, characters: int) -> str:
+    """Returns the text with its middle left out if it has more than `characters`."""
     if len(text) <= characters:
         return text
     half = characters // 2
@@ -208,5 +211,5 @@ def shortened(text: str, characters: int) -> str:
 
 
 def precision(task: Task) -> tuple[str, ...]:
-    """How close outputs must come, in words, by dtype."""
+    """Returns the required precision of the outputs in words, by dtype."""
     return tuple(tolerance_words(task))

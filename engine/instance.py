@@ -1,8 +1,8 @@
-"""One instance's access to model, judge and person, recorded as it happens and answered from the journal where it happened.
+"""The `Context` of one instance: its access to model, judge and person, recorded in the journal.
 
-A resumed session runs each method again from the start. What the journal holds - finished replies, candidates, verdicts,
-decisions - is given back without a new event; the first thing it does not hold is done for real. So no finished reply is
-asked for twice and no verdict is lost, in whatever moment the engine ended.
+A resumed session runs each method again from the start. Finished replies, candidates, verdicts and decisions are
+answered from the journal without a new event. The first request without an answer in the journal is executed. So no
+finished reply is asked for twice and no verdict is lost, whenever the engine ended.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import msgspec
 
 from engine.errors import ContextTooLong, JudgeUnable, ModelError
 from engine.estimating import estimate_all
-from engine.evaluating import NO_VERDICT, abandoned, evaluated, why_not
+from engine.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judging import own_product, own_target
 from engine.methods import Review
 from engine.models import CallKey, Reply, Request, Retry, ask
 from engine.plan import read_start
 from engine.shared import Shared
 from engine.streaming import PieceBatches
-from engine.tuning import RANKED_BY, decided, sweep
+from engine.tuning import RANKED_BY, mark_kept, sweep
 from harness import Effort, Evaluation
 from harness.stages.timing.baselines import Baseline
 from sessions.events import (
@@ -51,13 +51,13 @@ from suites import Task
 from suites.loader import baseline_source
 
 TEMPERATURE = 1.0
-"""GEAK's: parallel instances must differ."""
+"""GEAK's value: parallel instances must differ."""
 
 
 class InstanceContext:
     """The `Context` of one instance, or of one of its lanes.
 
-    An attempt is committed when the next begins, or a person is waited for.
+    An attempt is committed when the next attempt begins, or before the instance waits for a person.
     """
 
     def __init__(self, shared: Shared, task: Task, instance: int) -> None:
@@ -74,17 +74,17 @@ class InstanceContext:
         self._chain = shared.plan.first_chain + instance - 1
         self._number = 0
         self._step = 1
-        """From one attempt here to the next: as many as there are lanes."""
+        """Distance between the numbers of two attempts of this context: the number of lanes."""
         self._begun = False
-        """Whether an attempt is under way."""
+        """True while an attempt is in progress."""
         self._lanes: tuple[InstanceContext, ...] = ()
         self._tuned = 0
-        """Attempts that asked no model, and so are none to a recording."""
+        """Attempts that asked no model; a recording does not count them."""
         self._asked: Counter[Role] = Counter()
         self._passed: dict[str, Evaluation] = {}
-        """What the rungs of the sweep under way said of variants that were right, by source."""
+        """Evaluations of the variants that were correct in earlier rungs of the current sweep, by source."""
         self._fresh = False
-        """Whether the attempt has something that its commit may lack."""
+        """True if the attempt has data that its commit may lack."""
 
     @property
     def _name(self) -> str:
@@ -104,13 +104,13 @@ class InstanceContext:
         self._tuned += origin is Origin.TUNE
         self._asked.clear()
         instance = self._recorder.state.instances.get(self.key)
-        if instance is None or all(known.number != self._number for known in instance.attempts):
+        if instance is None or all(attempt.number != self._number for attempt in instance.attempts):
             self._recorder.record(AttemptStarted(attempt=self._name, origin=origin, base=base))
         return self._name
 
     @property
     def _last(self) -> int:
-        """The highest number of an attempt begun here or in a lane."""
+        """The highest number of an attempt that this context or one of its lanes began."""
         return max((self._number, *(lane._last for lane in self._lanes if lane._begun)))
 
     def lanes(self, count: int) -> tuple[InstanceContext, ...]:
@@ -126,8 +126,8 @@ class InstanceContext:
         return lanes
 
     async def settle(self) -> None:
-        """See `Context`; the attempt is committed once it is judged."""
-        # One that was abandoned before it had a candidate is in the journal alone.
+        """See `Context`. A judged attempt is committed."""
+        # An attempt that was cancelled before it had a candidate is only in the journal.
         if not self._begun or self._attempt.evaluation is None or self._attempt.source is None:
             return
         if self._fresh or self._attempt.commit is None:
@@ -135,7 +135,7 @@ class InstanceContext:
             self._fresh = False
 
     async def close(self) -> None:
-        """The instance is over: settle all that is under way in it."""
+        """Settle every attempt that is in progress; the instance is over."""
         for context in (*self._lanes, self):
             await context.settle()
 
@@ -151,38 +151,39 @@ class InstanceContext:
         if self._attempt.evaluation is not None:
             return
         await self._recorder.record_durable(
-            AttemptJudged(attempt=self._name, evaluation=abandoned(self.task.id, self.device, why))
+            AttemptJudged(attempt=self._name, evaluation=cancelled_evaluation(self.task.id, self.device, why))
         )
         await self.settle()
 
     def start(self) -> str:
-        """See `Context`. `UsageProblem` when the file that was named is gone and the journal does not hold it."""
+        """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""
         instance = self._recorder.state.instances.get(self.key)
-        first = next((known for known in instance.attempts if known.number == 1), None) if instance else None
+        attempts = instance.attempts if instance is not None else ()
+        first = next((attempt for attempt in attempts if attempt.number == 1), None)
         if first is not None and first.source:
             return first.source
         return read_start(Path(self.options.start)) if self.options.start else baseline_source(self.task)
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """See `Context`. `HarnessError` when the judge cannot compile."""
-        swept = self._recorder.state.attempt(attempt)
-        if swept.sweep is not None:
-            return swept.sweep
+        parent = self._recorder.state.attempt(attempt)
+        if parent.sweep is not None:
+            return parent.sweep
         await self.settle()
         self._recorder.record(SweepStarted(attempt=attempt))
         compiled_for = own_target(self._shared.judge.devices, self.targets)
         began = time.monotonic()
-        found = await sweep(
-            swept.source or "", self.task.id, compiled_for, self._shared.judge.survey(self.task), most=most
+        findings = await sweep(
+            parent.source or "", self.task.id, compiled_for, self._shared.judge.survey(self.task), most=most
         )
         return await self._recorder.record_durable(
             AttemptSwept(
                 attempt=attempt,
                 target=compiled_for.name,
-                tried=found.tried,
-                pruned=found.pruned,
+                tried=findings.tried,
+                pruned=findings.pruned,
                 ranked_by=RANKED_BY,
-                variants=found.variants,
+                variants=findings.variants,
                 seconds=time.monotonic() - began,
             )
         )
@@ -190,19 +191,19 @@ class InstanceContext:
     async def rung(
         self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
     ) -> SweepRung:
-        """See `Context`. `JudgeUnable` when the judge can say nothing of any."""
-        swept = self._recorder.state.attempt(attempt)
-        # An attempt is swept twice where the first half of the attempts brought nothing better: of other variants then.
-        asked = {variant.changes for variant in variants}
-        for known in swept.rungs:
-            same = {entry.changes for entry in known.entries} == asked
-            if same and (known.rung, known.pairs) == (number, effort.pairs):
-                return msgspec.structs.replace(known, entries=decided(known.entries, most))
-        start = Baseline(attempt, swept.source or "")
+        """See `Context`. `JudgeUnable` if the judge can estimate none of the variants."""
+        parent = self._recorder.state.attempt(attempt)
+        # An attempt is swept twice, with other variants, if the first half of the attempts brought no better attempt.
+        wanted = {variant.changes for variant in variants}
+        for rung in parent.rungs:
+            same = {entry.changes for entry in rung.entries} == wanted
+            if same and (rung.rung, rung.pairs) == (number, effort.pairs):
+                return msgspec.structs.replace(rung, entries=mark_kept(rung.entries, most))
+        start = Baseline(attempt, parent.source or "")
         if number == 1:
             self._passed.clear()
         self._recorder.record(SweepStarted(attempt=attempt))
-        told = await estimate_all(
+        report = await estimate_all(
             self._shared,
             self.task,
             start,
@@ -212,26 +213,26 @@ class InstanceContext:
             most=most,
             passed=self._passed,
         )
-        return await self._recorder.record_durable(told)
+        return await self._recorder.record_durable(report)
 
-    def tell(self, words: str) -> None:
-        """See `Context`; said once."""
+    def notify(self, words: str) -> None:
+        """See `Context`. The same notice is recorded once."""
         if ("info", words) not in self._recorder.state.notices:
             self._recorder.record(Notice(level="info", message=words))
 
     # The model
 
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
-        """See `Context`. `ModelError` when no reply will come, `BudgetSpent` when none may be asked for."""
+        """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if no call may start."""
         self._asked[role] += 1
         number = self._asked[role]
         name = call_name(self._name, role, number)
-        known = next((call for call in self._attempt.calls if call.call == name and call.finished), None)
-        if known is not None:
-            self._compare(known, messages)
-            return _reply(known)
+        recorded = next((call for call in self._attempt.calls if call.call == name and call.finished), None)
+        if recorded is not None:
+            self._compare(recorded, messages)
+            return _reply(recorded)
         if any(call.call == name and call.too_long for call in self._attempt.calls):
-            raise ContextTooLong("it was too long before")
+            raise ContextTooLong("the prompt was too long at an earlier try")
         async with self._shared.calls:
             self._shared.budget.check()
             return await self._ask(
@@ -281,7 +282,7 @@ class InstanceContext:
                 temperature=reply.temperature,
             )
         )
-        # As it can be read back: what is built on it now is built on the same words after a resume.
+        # The event's fields, as the journal can give them back: a resume continues with the same reply.
         return Reply(
             text=finished.text,
             reasoning=finished.reasoning,
@@ -291,38 +292,37 @@ class InstanceContext:
             temperature=finished.temperature,
         )
 
-    def _compare(self, known: CallState, messages: Sequence[Message]) -> None:
-        if known.messages == tuple(messages) or self._shared.prompts_changed:
+    def _compare(self, call: CallState, messages: Sequence[Message]) -> None:
+        if call.messages == tuple(messages) or self._shared.prompts_changed:
             return
         self._shared.prompts_changed = True
         words = (
-            f"the prompt of {known.call} is built differently now; replies that the journal holds still count"
+            f"the prompt of {call.call} differs from the one in the journal; the recorded replies still count"
         )
         self._recorder.record(Notice(level="warning", message=words))
 
     # The judge
 
     async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
-        """See `Context`. A judge that fails is tried once more; `JudgeUnable` when it fails again."""
+        """See `Context`. If the judge fails, it is asked once more; `JudgeUnable` if it fails again."""
         if self._attempt.source is None:
             self._fresh = True
             await self._recorder.record_durable(
                 CandidateProposed(attempt=self._name, source=source, strategy=strategy, unusable=unusable)
             )
-        known = self._attempt.evaluation
-        if known is not None and known.verdict not in NO_VERDICT:
-            return known
+        recorded = self._attempt.evaluation
+        if recorded is not None and recorded.verdict not in NO_VERDICT:
+            return recorded
         self._fresh = True
         evaluation = await self._judge(self._attempt.source or "", rival)
         judged = await self._recorder.record_durable(AttemptJudged(attempt=self._name, evaluation=evaluation))
         return judged.evaluation
 
     async def _judge(self, source: str, rival: str | None) -> Evaluation:
-        """An evaluation with a verdict on the candidate, not on the judge."""
-        evaluation = await evaluated(self._shared, self.task, self._name, source, rival=rival)
+        evaluation = await evaluate_attempt(self._shared, self.task, self._name, source, rival=rival)
         if evaluation.verdict in NO_VERDICT:
             raise JudgeUnable(
-                f"the judge failed twice on {self._name}, the last time with: {why_not(evaluation)}"
+                f"the judge failed twice on {self._name}, the last time with: {failure_reason(evaluation)}"
             )
         return evaluation
 

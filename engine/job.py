@@ -1,4 +1,4 @@
-"""What an engine needs to run a plan, looked up and opened."""
+"""Prepares a run: looks up the method, tasks, targets, examples and models of a plan, and reads plans back."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from sessions.home import Home, LiveFiles
 from suites import SuiteError, Task, load_suite, load_task
 
 EXAMPLES = "starter"
-"""The suite whose baselines are shown as examples, besides those of the tasks' own suites."""
+"""The suite that gives examples to every task, besides the tasks' own suites."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A plan with all that its names stand for."""
+    """A plan and the objects that its names refer to."""
 
     plan: SessionPlan
     method: Method
@@ -37,12 +37,12 @@ class Job:
     targets: tuple[Target, ...]
     corpus: Corpus
     clients: Mapping[Role, Client]
-    """Who answers each role; none for a method that asks no model."""
+    """The model of each role; `NoModel` for a method that asks no model."""
 
 
 @asynccontextmanager
-async def opened(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -> AsyncIterator[Job]:
-    """The job of a plan. What is missing is an `EngineError`, `SuiteError` or `HarnessError`."""
+async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -> AsyncIterator[Job]:
+    """Open the job of a plan. Raises `EngineError`, `SuiteError` or `HarnessError` if a part is missing."""
     method = open_method(plan.method)
     tasks = [load_task(name, registry=home.suites) for name in plan.tasks]
     targets = tuple(target(name) for name in plan.targets)
@@ -58,12 +58,15 @@ async def opened(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -
     try:
         yield Job(plan, method, tasks, targets, corpus_for(tasks, home, plan.options.corpus), clients)
     finally:
-        for client in {id(each): each for each in clients.values()}.values():
+        for client in {id(client): client for client in clients.values()}.values():
             await client.close()
 
 
 def corpus_for(tasks: Sequence[Task], home: Home, folder: str = "") -> Corpus:
-    """Examples for these tasks, those in a folder too: none of them is in it. A suite that is not in order gives none, and no error."""
+    """Returns the examples for these tasks, also from `folder`; the tasks themselves are left out.
+
+    A suite that cannot be loaded gives no examples and no error.
+    """
     loaded: list[Task] = []
     for suite in dict.fromkeys((EXAMPLES, *(task.suite for task in tasks))):
         try:
@@ -74,7 +77,7 @@ def corpus_for(tasks: Sequence[Task], home: Home, folder: str = "") -> Corpus:
 
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:
-    """The plan in a live folder; `None` where there is none. `EngineDidNotStart` when it cannot be read."""
+    """Returns the plan in a live folder; `None` if there is none. `EngineDidNotStart` if it cannot be read."""
     file = plan_file(live)
     try:
         return SESSION_PLAN.decode(file.read_bytes())
@@ -82,20 +85,20 @@ def read_plan(live: LiveFiles) -> SessionPlan | None:
         return None
     except msgspec.DecodeError as error:
         raise EngineDidNotStart(
-            f"{file} cannot be read ({error}); take it away to resume without its price and limits"
+            f"{file} cannot be read ({error}); remove it to resume without its prices and limits"
         ) from error
 
 
 def plan_of(started: SessionStarted | None) -> SessionPlan:
-    """The plan of a session that is known by its first event alone, as one fetched from another store.
+    """Returns the plan of a session of which only the first event exists, for example a fetched session.
 
-    `UsageProblem` when it had a budget in USD: the price that it was kept by is not in the event.
+    Raises `UsageProblem` if the session had a budget in USD: the event does not carry the prices.
     """
     if started is None:
-        raise UsageProblem("the session has no first event, so there is nothing to go on with")
+        raise UsageProblem("the session has no first event, so it cannot be resumed")
     if started.budget_usd is not None:
         raise UsageProblem(
-            f"{started.session} has a budget in USD, and its price is not here; resume it where it ran"
+            f"{started.session} has a budget in USD and its prices are not on this machine; resume it where it ran"
         )
     return SessionPlan(
         session=started.session,
@@ -123,7 +126,7 @@ def plan_of(started: SessionStarted | None) -> SessionPlan:
 
 
 def session_started(plan: SessionPlan) -> SessionStarted:
-    """A new session's first event."""
+    """Returns the first event of a new session."""
     return SessionStarted(
         session=plan.session,
         method=plan.method,
@@ -149,11 +152,11 @@ def session_started(plan: SessionPlan) -> SessionStarted:
 
 
 def versions() -> dict[str, str]:
-    """What runs: Python, Wavedeck, and the packages that decide verdicts and replies."""
-    found = {"python": platform.python_version()}
+    """Returns the versions of Python, Wavedeck, and the packages that affect verdicts and replies."""
+    numbers = {"python": platform.python_version()}
     for package in ("wavedeck", "torch", "triton", "anthropic", "openai"):
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return numbers

@@ -1,4 +1,4 @@
-"""The engine's seam to the judge."""
+"""The interface between the engine and the judge: `Judge`, and its implementation on a device pool."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ OnStage = Callable[[StageEntered | StageLeft], None]
 
 
 class Judge(Protocol):
-    """Whoever gives verdicts; asked for many candidates at once, it makes those wait that it has no place for."""
+    """Gives verdicts. Calls beyond its capacity wait."""
 
     devices: Sequence[Device]
 
     def survey(self, task: Task) -> Surveying:
-        """What compiles and samples a task's candidates for the device's own target, and judges nothing."""
+        """Returns a survey that compiles and samples candidates of a task, without judging.
+
+        It compiles for the device's own target.
+        """
         ...
 
     async def evaluate(
@@ -47,11 +50,10 @@ class Judge(Protocol):
         exam: bool = False,
         avoid: str = "",
     ) -> Evaluation:
-        """The evaluation of a candidate, with `exam` on the task's exam cases in place of the open ones.
+        """Returns the evaluation of a candidate; with `exam`, on the task's exam cases instead of the open cases.
 
-        On another device than `avoid` where one is free.
-
-        Failures of the judge's own are the verdict `infra_error`.
+        Uses another device than `avoid` if one is free. A failure of the judge itself gives the verdict
+        `infra_error`.
         """
         ...
 
@@ -65,22 +67,22 @@ class Judge(Protocol):
         passed: Evaluation | None,
         on_stage: OnStage,
     ) -> Evaluation:
-        """What few samples say of a variant beside the kernel that it varies: estimates, and no verdict to keep.
+        """Returns estimates of a variant from few samples, against the kernel `start` that it varies.
 
-        `passed` is what this said of it with less effort.
+        The verdict is not recorded. `passed` is the result of an earlier call with less effort.
         """
         ...
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
-        """The evaluation of a winner on this device alone."""
+        """Returns the evaluation of a winner on this one device."""
         ...
 
 
 class PoolJudge:
-    """The harness, on the devices of a pool.
+    """The harness on the devices of a pool.
 
-    `against` names what a GPU times candidates against: one of `harness.stages.timing.baselines.KINDS`, empty for the task's own, or with
-    `against_source` a kernel of that name.
+    `against` names the timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or empty for the task's own. With
+    `against_source` it names that kernel.
     """
 
     def __init__(
@@ -99,7 +101,7 @@ class PoolJudge:
         self._against = against
         self._against_source = against_source
 
-    def _timing(self, task: Task) -> Against:
+    def _baseline(self, task: Task) -> Against:
         if self._against_source:
             return Against(Baseline(self._against, self._against_source))
         return Against(timing_baseline(task, self._against)) if self._against else USUAL
@@ -127,7 +129,7 @@ class PoolJudge:
             seed=self._seed,
             exam=exam,
             rival=rival,
-            against=self._timing(task),
+            against=self._baseline(task),
             avoid=avoid,
             effort=WITH_ENERGY if exam else WHOLE,
             on_event=on_stage,
@@ -141,7 +143,7 @@ class PoolJudge:
             pool=self._pool,
             targets=self._targets,
             seed=self._seed,
-            against=self._timing(task),
+            against=self._baseline(task),
             on=device,
             effort=WITH_ENERGY,
             on_event=on_stage,
@@ -172,12 +174,12 @@ class PoolJudge:
 
 
 def own_target(devices: Sequence[Device], targets: Sequence[Target]) -> Target:
-    """What a compile error is fatal on: the devices' own target, on `cpu` the first that is compiled for."""
+    """Returns the target on which a compile error is fatal: the devices' own, on `cpu` the first compile target."""
     own = devices[0].target
     return target(own) if own is not None else targets[0]
 
 
 def own_product(devices: Sequence[Device]) -> Product | None:
-    """What all of the devices are; `None` for `cpu`, where they differ, and where the table does not know one."""
-    first, *others = (product_of(device).product for device in devices)
-    return first if all(other == first for other in others) else None
+    """Returns the product of all devices; `None` for `cpu`, if the devices differ, or if a product is unknown."""
+    first, *rest = (product_of(device).product for device in devices)
+    return first if all(product == first for product in rest) else None

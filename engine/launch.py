@@ -1,4 +1,4 @@
-"""Starting, resuming and waiting for engine processes, from the outside."""
+"""Starts and resumes engine processes, and waits for their end; used by the command line."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ from sessions.files import write_whole
 from sessions.home import Home, LiveFiles, read_engine_info
 
 WRONG_USAGE = 2
-"""Exit code of an engine that cannot do what was asked for."""
+"""Exit code of an engine that got an impossible request."""
 START_S = 60.0
 POLL_S = 0.02
 
 
 def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None) -> str:
-    """Check a plan, start its engine in a session of its own and return the session's name once it can be reached.
+    """Check a plan, start its engine in a process session of its own, and return the session's name.
 
-    Blocks for as long as that takes (about a second). `UsageProblem`, `SuiteError`, `HarnessError`, `SessionsError` when it
-    cannot be; `EngineDidNotStart` with the engine's last words when its process ended.
+    Returns when the engine can be reached, after about a second. Raises `UsageProblem`, `SuiteError`, `HarnessError`
+    or `SessionsError` if the run is impossible, and `EngineDidNotStart` with the engine's last line if its process
+    ended.
     """
     environ = os.environ if environ is None else environ
-    _need_judge()
+    _require_judge()
     home.ensure()
     checked = resolve(plan, home=home, environ=environ)
     live = home.live(checked.session)
@@ -48,48 +49,48 @@ def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None
 
 
 def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None) -> None:
-    """Start an engine that goes on with a session (its whole name) and return once it can be reached.
+    """Start an engine that continues a session (its full name); returns when the engine can be reached.
 
-    `SessionBusy` when one has it already, `NothingToResume` when it is finished (what was left to put away then is); else as
-    `start`.
+    Raises `SessionBusy` if an engine has the session, `NothingToResume` if the session is finished, else as `start`.
+    A finished session that was not yet moved to the store is moved there first.
     """
     environ = os.environ if environ is None else environ
-    _need_judge()
+    _require_judge()
     home.ensure()
     live = home.live(session)
     if live.running:
         raise SessionBusy(session)
-    _refuse_a_finished_one(home, session)
-    _clear_what_a_killed_engine_left(live)
+    _refuse_finished(home, session)
+    _clear_dead_engine(live)
     made = not live.folder.exists()
     live.folder.mkdir(mode=0o700, exist_ok=True)
     try:
         _spawn(live, environ)
     finally:
-        # Nothing was taken up, so nothing of it may look like a session.
+        # The session was not opened: remove the folder, so that it does not look like a session.
         if made and not live.journal.exists() and not live.running:
             shutil.rmtree(live.folder, ignore_errors=True)
 
 
 async def wait(home: Home, session: str) -> None:
-    """Return when no engine holds the session any more."""
+    """Return when no engine holds the session."""
     live = home.live(session)
     while live.running:  # noqa: ASYNC110  # a lock of another process has no event
         await asyncio.sleep(0.1)
 
 
 def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
-    """Put `plan.json` down, what an engine reads first."""
+    """Write `plan.json`, which an engine reads first."""
     write_whole(plan_file(live), msgspec.json.encode(plan) + b"\n", mode=0o600)
 
 
 def plan_file(live: LiveFiles) -> Path:
-    """Where a session's plan lies."""
+    """Returns the path of a session's plan."""
     return live.folder / "plan.json"
 
 
-def _refuse_a_finished_one(home: Home, session: str) -> None:
-    # Loaded here: they need git, which a start has no use for.
+def _refuse_finished(home: Home, session: str) -> None:
+    # Imported here: they need git, and a start does not.
     from sessions.catalog import journal_of
     from sessions.reconcile import resume as take_up
 
@@ -103,18 +104,18 @@ def _refuse_a_finished_one(home: Home, session: str) -> None:
         raise NothingToResume(session)
 
 
-def _clear_what_a_killed_engine_left(live: LiveFiles) -> None:
-    left = read_engine_info(live)
-    if left is not None and left.host == socket.gethostname():
-        Path(left.socket).unlink(missing_ok=True)
+def _clear_dead_engine(live: LiveFiles) -> None:
+    info = read_engine_info(live)
+    if info is not None and info.host == socket.gethostname():
+        Path(info.socket).unlink(missing_ok=True)
     live.engine.unlink(missing_ok=True)
 
 
-def _need_judge() -> None:
+def _require_judge() -> None:
     for package in ("torch", "triton"):
         if importlib.util.find_spec(package) is None:
             raise JudgeExtraMissing(
-                f"{package} is not installed, so nothing can be judged here; pip install 'wavedeck[judge]'"
+                f"{package} is not installed, so no candidate can be judged here; pip install 'wavedeck[judge]'"
             )
 
 
@@ -122,7 +123,7 @@ def _spawn(live: LiveFiles, environ: Mapping[str, str]) -> None:
     """Start the engine of a live folder and wait until it can be reached."""
     with live.log.open("ab") as log:
         begun = log.tell()
-        # -P: a folder called `engine` where the person stands must not be what runs.
+        # -P: a folder named `engine` in the current directory must not shadow the package.
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "engine", str(live.folder)],
             cwd=live.folder.parent,
@@ -132,12 +133,12 @@ def _spawn(live: LiveFiles, environ: Mapping[str, str]) -> None:
             stderr=log,
             start_new_session=True,
         )
-    # Reaps the engine when it ends before its starter does.
+    # Reaps the engine if it ends before this process.
     threading.Thread(target=process.wait, name=f"reaper/{live.session}", daemon=True).start()
     try:
         _wait_until_reachable(live, process, begun)
     except KeyboardInterrupt:
-        # Nobody knows the session's name yet, so nobody could stop what it spends.
+        # The session's name is not shown yet, so the person could not stop the engine later.
         process.terminate()
         process.wait()
         if not live.journal.exists():
@@ -159,20 +160,20 @@ def _wait_until_reachable(live: LiveFiles, process: subprocess.Popen[bytes], beg
 
 
 def _did_not_start(live: LiveFiles, begun: int, code: int) -> EngineDidNotStart | UsageProblem:
-    """The error of an engine that ended at once; its folder goes when there is no session in it, its traceback is kept."""
-    said = live.log.read_bytes()[begun:].decode(errors="replace").strip()
+    """Returns the error of an engine that ended at once; keeps its traceback and removes an empty session folder."""
+    output = live.log.read_bytes()[begun:].decode(errors="replace").strip()
     last = (
-        said.splitlines()[-1].strip()
-        if said
-        else f"the engine ended with {code} and no word: is {live.folder} on a full disk?"
+        output.splitlines()[-1].strip()
+        if output
+        else f"the engine ended with exit code {code} and no message; is the disk of {live.folder} full?"
     )
-    where = live.log
+    log = live.log
     if not live.journal.exists():
-        if "Traceback" in said:
+        if "Traceback" in output:
             crashes = live.folder.parent.parent / "crashes"
             crashes.mkdir(mode=0o700, exist_ok=True)
-            where = crashes / f"{live.session}.log"
-            where.write_text(said + "\n", encoding="utf-8")
+            log = crashes / f"{live.session}.log"
+            log.write_text(output + "\n", encoding="utf-8")
         shutil.rmtree(live.folder, ignore_errors=True)
-    tail = f"; the traceback is in {where}" if "Traceback" in said else ""
+    tail = f"; the traceback is in {log}" if "Traceback" in output else ""
     return (UsageProblem if code == WRONG_USAGE else EngineDidNotStart)(f"{last}{tail}")

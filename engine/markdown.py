@@ -1,4 +1,4 @@
-"""How values are written in a prompt: the filters of its templates."""
+"""Jinja filters of the prompt templates: how values are written in a prompt."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from engine.candidate import FENCE
 
 
 def fenced(text: str, language: str = "") -> str:
-    """The text as a code block, behind a fence longer than any in it."""
+    """Returns the text as a code block; the fence is longer than any fence in the text."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def quoted(text: str) -> str:
-    """The text as a Markdown quotation."""
+    """Returns the text as a Markdown quotation."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 
 def sizes(values: dict[str, int]) -> str:
-    """`m=128, n=64`."""
+    """Returns sizes as text: `m=128, n=64`."""
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def number(value: float | None) -> str:
-    """Whole numbers whole, others with four significant digits; a dash for what is not known."""
+    """Returns a number as text: integers in full, other numbers with four digits, `-` if unknown."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
 def percent(share: float) -> str:
-    """`94.7 %`."""
+    """Returns a share as text: `94.7 %`."""
     return f"{share * 100:.3g} %"
 
 
 def tidy(text: str) -> str:
-    """Without the runs of blank lines that optional parts of a template leave; code blocks stay as they are."""
+    """Returns the text without repeated blank lines; code blocks stay unchanged."""
     kept: list[str] = []
     fence = ""
     for line in text.strip().split("\n"):

@@ -1,4 +1,4 @@
-"""All that is known of a correct candidate's performance, as a prompt shows it."""
+"""All figures on a correct candidate's performance, as a prompt shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .figures import (
     TrafficFacts,
     achieved,
     grid_fits,
-    grouped,
+    group_resources,
     roofline,
     traffic_facts,
 )
@@ -24,7 +24,7 @@ RESOURCE_ROWS = 12
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """What is known of a correct candidate's performance."""
+    """All figures on a correct candidate's performance."""
 
     summary: str
     """One line."""
@@ -32,19 +32,19 @@ class Measurements:
     roofline: tuple[RooflineFacts, ...]
     traffic: tuple[TrafficFacts, ...]
     sampled: bool
-    """Whether `traffic` was sampled at `gpu` sizes."""
+    """True if `traffic` was sampled at `gpu` sizes."""
     resources: tuple[ResourceFacts, ...]
     resources_left_out: int
     fits: tuple[FitFacts, ...]
     fits_left_out: int
     standouts: tuple[str, ...]
-    """What in these figures is worth acting on, one sentence each."""
+    """The figures that are worth acting on, one sentence each."""
 
 
 def measurements(evaluation: Evaluation) -> Measurements:
-    """What is known of a correct candidate's performance."""
+    """Returns the figures on a correct candidate's performance."""
     traffic = traffic_facts(evaluation)
-    resources, fits = grouped(evaluation), grid_fits(evaluation)
+    resources, fits = group_resources(evaluation), grid_fits(evaluation)
     return Measurements(
         summary=achieved(evaluation),
         evaluation=evaluation,

@@ -1,10 +1,13 @@
-"""Whether code is a copy of other code: kernels compared with names, constants, comments and layout taken out.
+"""Detects copied kernels: compares Triton code without its names, constants, comments and layout.
 
-Two modules overlap where a Triton kernel of one is nearly a kernel of the other: of all runs of `RUN` tokens in either, a
-share of `NEAR_COPY` stands in both (Jaccard similarity of shingles: Broder, 1997). Before that every name a module gives
-itself becomes one sign, as does every number, and texts, comments and layout go; what stands behind a dot (`tl.load`) and
-Python's own words stay. So copies that were renamed, laid out anew, given other block sizes or changed in a line or two are
-seen. Another algorithm for the same task is not: for that tasks are compared by name and by what they define.
+Two modules overlap if a kernel of one module nearly equals a kernel of the other. Each kernel is cut into runs of
+`RUN` tokens. Two kernels are near copies if the share `NEAR_COPY` of all runs is in both (Jaccard similarity of
+shingles: Broder, 1997).
+
+Before that, every free name becomes one token and every number another; strings, comments and layout are removed.
+Names after a dot (`tl.load`) and Python's keywords stay. So a copy is found even if it was renamed, reformatted,
+given other block sizes, or changed in a line or two. Another algorithm for the same task is not found this way; tasks
+are also compared by name and by the functions that they define.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from collections.abc import Iterable, Iterator
 
 RUN = 5
 NEAR_COPY = 0.8
-"""The starter tasks' own kernels come no nearer to each other than 0.74 (layer norm and RMS norm)."""
+"""The most similar kernels of two starter tasks reach 0.74 (layer norm and RMS norm)."""
 SILENT = (
     tokenize.COMMENT,
     tokenize.NL,
@@ -34,7 +37,7 @@ Form = frozenset[tuple[str, ...]]
 
 
 def code_tokens(source: str) -> tuple[str, ...]:
-    """Tokens of a module without comments, texts and layout. What Python cannot read gives its words."""
+    """Returns the tokens of a module without comments, strings and layout; its words if Python cannot parse it."""
     try:
         tokens = [
             token
@@ -47,7 +50,7 @@ def code_tokens(source: str) -> tuple[str, ...]:
 
 
 def normal_form(source: str) -> tuple[str, ...]:
-    """The tokens with `n` for every free name and `0` for every number."""
+    """Returns the tokens with `n` for every free name and `0` for every number."""
     form: list[str] = []
     before = ""
     for token in code_tokens(source):
@@ -60,47 +63,47 @@ def normal_form(source: str) -> tuple[str, ...]:
 
 
 def kernel_forms(source: str) -> tuple[Form, ...]:
-    """One form a kernel, annotations and decorators apart; none where Python cannot read the module."""
+    """Returns one form per kernel, without annotations and decorators; empty if Python cannot parse the module."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return ()
-    return tuple(runs(normal_form(ast.unparse(body))) for body in kernels(tree))
+    return tuple(token_runs(normal_form(ast.unparse(body))) for body in kernel_bodies(tree))
 
 
-def kernels(tree: ast.AST) -> Iterator[ast.Module]:
-    """The body of each function that Triton compiles."""
+def kernel_bodies(tree: ast.AST) -> Iterator[ast.Module]:
+    """Yield the body of each function that Triton compiles."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any(map(is_jit, node.decorator_list)):
             yield ast.Module(body=node.body, type_ignores=[])
 
 
 def is_jit(decorator: ast.expr) -> bool:
-    """Whether this is `triton.jit` by whatever import, with or without arguments."""
+    """True for `triton.jit`, however imported, with or without arguments."""
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     return (isinstance(called, ast.Attribute) and called.attr == "jit") or (
         isinstance(called, ast.Name) and called.id == "jit"
     )
 
 
-def runs(tokens: tuple[str, ...]) -> Form:
-    """Every run of `RUN` tokens; of fewer tokens the one there is."""
+def token_runs(tokens: tuple[str, ...]) -> Form:
+    """Returns every run of `RUN` tokens; a shorter kernel has one run."""
     return frozenset(tokens[at : at + RUN] for at in range(max(1, len(tokens) - RUN + 1)))
 
 
-def similarity(one: Form, other: Form) -> float:
-    """Runs in both over runs in either, 0 to 1."""
-    return len(one & other) / len(one | other)
+def similarity(first: Form, second: Form) -> float:
+    """Returns the runs in both forms over the runs in either form, 0 to 1."""
+    return len(first & second) / len(first | second)
 
 
-def overlaps(forms: Iterable[Form], known: Iterable[Form]) -> bool:
-    """Whether any of these kernels is nearly one of those."""
-    known = tuple(known)
-    return any(similarity(one, other) >= NEAR_COPY for one in forms for other in known)
+def overlaps(forms: Iterable[Form], references: Iterable[Form]) -> bool:
+    """True if any of `forms` is a near copy of any of `references`."""
+    references = tuple(references)
+    return any(similarity(form, reference) >= NEAR_COPY for form in forms for reference in references)
 
 
-def defined(source: str) -> frozenset[str]:
-    """Names of the functions at a module's top level."""
+def function_names(source: str) -> frozenset[str]:
+    """Returns the names of the functions at a module's top level."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

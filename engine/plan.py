@@ -1,4 +1,4 @@
-"""What a person asks for, and what is run: the first is checked once and becomes the second."""
+"""Plans: `RunPlan` is a person's request, and `resolve` turns it into a checked `SessionPlan` with every default."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ SUITE = "starter"
 REVIEWS = ("auto", "manual")
 
 MOST = (1 << 63) - 1
-"""The largest whole number of a plan: what an event can hold."""
+"""The largest integer of a plan: events cannot hold a larger one."""
 
 Dollars = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """USD a million tokens."""
+    """Prices of a model in USD per million tokens."""
 
     input: Dollars
     output: Dollars
     cached_input: Dollars | None = None
-    """Read from the provider's cache; where it is unknown, these tokens are counted at the full price."""
+    """For tokens read from the provider's cache; if unknown, the full price counts."""
     cache_write: Dollars | None = None
-    """Written to the cache; where it is unknown, at `CACHE_WRITE` times the full price."""
+    """For tokens written to the cache; if unknown, `CACHE_WRITE` times the full price counts."""
 
 
 CACHE_WRITE = 1.25
-"""What Anthropic (for five minutes) and OpenAI (since GPT-5.6) ask for tokens written to the cache, in full prices."""
+"""Price of tokens written to the cache over the full price, at Anthropic (five minutes) and OpenAI (since GPT-5.6)."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as asked for; `None` and empty mean: what is usual."""
+    """A run as a person requests it; `None` and empty values select the default."""
 
     model: str = ""
-    """One, or one for each role (`engine.models.spec`); empty for a method that asks none."""
+    """One model, or one for each role (`engine.models.spec`); empty for a method that asks none."""
     tasks: tuple[str, ...] = ()
     suite: str | None = None
     method: str = "geak"
@@ -65,29 +65,29 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ("idle",)
     """`idle`, `all`, or names of devices."""
     targets: tuple[str, ...] = ()
-    """Empty: those of the devices."""
+    """Empty: the targets of the devices."""
     review: str = "auto"
     budget_usd: float | None = None
     budget_tokens: int | None = None
     seed: int | None = None
     prices: Mapping[str, Price] = {}
-    """By model, as people name it, without roles."""
+    """Prices by model, as people name it, without roles."""
     limits: Limits = Limits()
     model_calls: int = MODEL_CALLS
-    """Requests under way at once, over all instances."""
+    """Highest number of requests at the same time, over all instances."""
     options: MethodOptions = MethodOptions()
     against: str = TASK
-    """What a GPU times candidates against: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
+    """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False
     """Measure each instance's winner on every GPU."""
     first_chain: int = 1
-    """Of a recording: the chain that instance 1 plays."""
+    """The chain of a recording that instance 1 plays."""
     series: str = ""
-    """What the session is a part of; see `SessionStarted`."""
+    """See `SessionStarted`."""
 
 
 class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A checked run, every default filled in; `plan.json` in the session's live folder."""
+    """A checked run with every default filled in; `plan.json` in the session's live folder."""
 
     session: str
     method: str
@@ -103,7 +103,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     budget_usd: float | None
     budget_tokens: int | None
     prices: dict[str, Price] = {}
-    """Of its models, those that are known."""
+    """The known prices of its models."""
     limits: Limits
     model_calls: int
     first_chain: int = 1
@@ -112,7 +112,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     against: str = ""
     against_source: str = ""
     spread: bool = False
-    """These three: see `SessionStarted`."""
+    """For `against`, `against_source` and `spread` see `SessionStarted`."""
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
@@ -121,10 +121,10 @@ SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPl
 def resolve(
     plan: RunPlan, *, home: Home, environ: Mapping[str, str], now: datetime | None = None
 ) -> SessionPlan:
-    """The plan with its defaults, checked as far as can be without asking anybody.
+    """Returns the plan with its defaults, checked as far as possible without asking a model.
 
-    A recording says how many instances and iterations there are, and of which tasks. `UsageProblem`, `SuiteError` and
-    `HarnessError` say in one line what cannot be.
+    A recording sets the default of instances and iterations, and the tasks. Raises `UsageProblem`, `SuiteError` or
+    `HarnessError` with one line if the run is impossible.
     """
     method = open_method(plan.method)
     models = _models(plan, method, home=home, environ=environ)
@@ -132,14 +132,16 @@ def resolve(
     recording = load_recording(find_recording(recorded, home.recordings)) if recorded else None
     tasks = _tasks(plan, home, recording)
     if not tasks:
-        raise UsageProblem("there is no task to run; name one, as `wavedeck run softmax`")
+        raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
     if plan.review not in REVIEWS:
-        raise UsageProblem(f"--review is one of {', '.join(REVIEWS)}, not {plan.review!r}")
+        raise UsageProblem(f"--review must be one of {', '.join(REVIEWS)}, not {plan.review!r}")
     _check_budgets(plan, models)
     instances, iterations = _counts(plan, method, tasks, recording)
     devices = select_devices(plan.devices)
     if plan.spread and devices == (CPU,):
-        raise UsageProblem("--spread compares GPUs, and none was chosen; name them, as --devices 0,1")
+        raise UsageProblem(
+            "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
+        )
     against, against_source = _against(plan.against, tasks)
     return SessionPlan(
         session=session_name(method.name, now or datetime.now(UTC)),
@@ -150,13 +152,13 @@ def resolve(
         iterations=iterations,
         seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
         devices=tuple(device.name for device in devices),
-        targets=tuple(each.name for each in targets_for(devices, plan.targets)),
+        targets=tuple(target.name for target in targets_for(devices, plan.targets)),
         review=plan.review,
         budget_usd=plan.budget_usd,
         budget_tokens=plan.budget_tokens,
         prices={model: plan.prices[model] for model in models if model in plan.prices},
         limits=plan.limits,
-        model_calls=_at_least("model calls at once", plan.model_calls, 1),
+        model_calls=_at_least("model_calls", plan.model_calls, 1),
         first_chain=plan.first_chain,
         series=plan.series,
         options=_options(plan.options, method, tasks),
@@ -167,7 +169,7 @@ def resolve(
 
 
 def session_name(method: str, now: datetime) -> str:
-    """A fresh name, `YYYYMMDD-HHMMSS-<method>-<4 hex>` in UTC."""
+    """Returns a new session name, `YYYYMMDD-HHMMSS-<method>-<4 hex>` in UTC."""
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{method}-{secrets.token_hex(2)}"
 
 
@@ -176,10 +178,10 @@ def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task
     if names:
         tasks = [load_task(name, registry=home.suites) for name in names]
         if plan.suite is not None:
-            strange = [task.short_id for task in tasks if task.suite != plan.suite]
-            if strange:
+            outside = [task.short_id for task in tasks if task.suite != plan.suite]
+            if outside:
                 raise UsageProblem(
-                    f"{strange[0]} is not in suite {plan.suite}; give tasks or --suite, not both"
+                    f"{outside[0]} is not in suite {plan.suite}; give tasks or --suite, not both"
                 )
         return tuple({task.id: task for task in tasks}.values())
     if plan.suite is not None or recording is None:
@@ -188,7 +190,7 @@ def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task
 
 
 def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of the models that are asked; a model that cannot be, or a role that has none, is a `UsageProblem`."""
+    """Returns the names of the models; `UsageProblem` if a model is impossible or a role has none."""
     if not method.asks_model:
         if plan.model:
             raise UsageProblem(f"the method {method.name} asks no model; leave --model out")
@@ -198,17 +200,17 @@ def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, 
 
 
 def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> MethodOptions:
-    """The options with paths that hold wherever the engine runs; a `UsageProblem` names one that the method does not take."""
+    """Returns the options with absolute paths; `UsageProblem` if the method does not take an option."""
     for name, value in msgspec.structs.asdict(options).items():
         if value != getattr(MethodOptions(), name) and name not in method.takes:
-            takers = [known for known in METHODS if name in open_method(known).takes]
+            takers = [taker for taker in METHODS if name in open_method(taker).takes]
             raise UsageProblem(f"--{name} is an option of {', '.join(takers)}, not of {method.name}")
     for module in options.without:
         if module not in MODULES:
             raise UsageProblem(f"--without knows {', '.join(MODULES)}, not {module!r}")
         if module not in method.modules:
-            having = ", ".join(sorted(method.modules))
-            raise UsageProblem(f"{method.name} has no module {module!r} to do without; it has {having}")
+            modules = ", ".join(sorted(method.modules))
+            raise UsageProblem(f"{method.name} has no module {module!r} to switch off; it has {modules}")
     _at_least("--workers", options.workers, 1)
     _at_least("--descendants", options.descendants, 1)
     check_profile(options.profile, method.name, tasks)
@@ -220,43 +222,45 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     if not options.start:
         return options
     if len(tasks) > 1:
-        raise UsageProblem(f"--start is a kernel of one task, and {len(tasks)} are to be run; name its task")
+        raise UsageProblem(
+            f"--start is a kernel of one task, but the run has {len(tasks)} tasks; name its task"
+        )
     start = Path(options.start).absolute()
     read_start(start)
     return msgspec.structs.replace(options, start=str(start))
 
 
-def _against(asked: str, tasks: Sequence[Task]) -> tuple[str, str]:
-    """Name and source of what is timed against, as `SessionStarted` has them; it is there for every task."""
-    if asked in ("", TASK):
+def _against(name: str, tasks: Sequence[Task]) -> tuple[str, str]:
+    """Returns name and source of the timing baseline, as in `SessionStarted`; every task must have it."""
+    if name in ("", TASK):
         return "", ""
-    if asked in KINDS:
+    if name in KINDS:
         for task in tasks:
-            timing_baseline(task, asked)
-        return asked, ""
-    if not Path(asked).exists():
-        raise UsageProblem(f"--against {asked}: neither one of {', '.join(KINDS)} nor a kernel file")
+            timing_baseline(task, name)
+        return name, ""
+    if not Path(name).exists():
+        raise UsageProblem(f"--against {name}: neither one of {', '.join(KINDS)} nor a kernel file")
     if len(tasks) > 1:
         raise UsageProblem(
-            f"--against {asked} is a kernel of one task, and {len(tasks)} are to be run; name its task"
+            f"--against {name} is a kernel of one task, but the run has {len(tasks)} tasks; name its task"
         )
-    found = kernel_baseline(tasks[0], asked, read_kernel(Path(asked), "--against"))
-    return found.name, found.source
+    baseline = kernel_baseline(tasks[0], name, read_kernel(Path(name), "--against"))
+    return baseline.name, baseline.source
 
 
 def read_start(file: Path) -> str:
-    """The kernel in a file; `UsageProblem` where there is none."""
+    """Returns the kernel in the file of `--start`; `UsageProblem` if there is none."""
     return read_kernel(file, "--start")
 
 
 def read_kernel(file: Path, option: str) -> str:
-    """The kernel that an option names; `UsageProblem` where there is none."""
+    """Returns the kernel in the file of an option; `UsageProblem` if there is none."""
     try:
         source = file.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageProblem(f"{option} {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageProblem(f"{option} {file} is no text in UTF-8") from error
+        raise UsageProblem(f"{option} {file} is not UTF-8 text") from error
     if not source.strip():
         raise UsageProblem(f"{option} {file} is empty")
     return source
@@ -265,20 +269,20 @@ def read_kernel(file: Path, option: str) -> str:
 def _counts(
     plan: RunPlan, method: Method, tasks: tuple[Task, ...], recording: Recording | None
 ) -> tuple[int, int]:
-    """Instances and iterations. What a recording holds of each task bounds the instances of all."""
+    """Returns instances and iterations; with a recording, its chains of each task limit the instances."""
     instances = None if plan.instances is None else _at_least("--instances", plan.instances, 1)
     iterations = None if plan.iterations is None else _at_least("--iterations", plan.iterations, 1)
     if method.iterations is not None:
         if iterations not in (None, method.iterations):
             raise UsageProblem(
                 f"--iterations {iterations}: {method.name} makes {method.iterations} in each instance; "
-                "ask for more --instances instead"
+                "use more --instances instead"
             )
         iterations = method.iterations
     if not method.asks_model:
         if instances is not None and instances > 1:
             raise UsageProblem(
-                f"--instances {instances}: {method.name} asks no model, so each would do the same; leave it out"
+                f"--instances {instances}: {method.name} asks no model, so all instances would be the same; leave it out"
             )
         return 1, iterations or ITERATIONS
     if recording is None:
@@ -286,14 +290,14 @@ def _counts(
     for task in tasks:
         chains = recording.chain_count(task.id)
         if not chains:
-            held = ", ".join(map(short_task, recording.tasks()))
-            raise UsageProblem(f"{plan.model} holds nothing for {task.short_id}; it holds {held}")
-        left = chains - plan.first_chain + 1
-        if (instances or 1) > left:
+            names = ", ".join(map(short_task, recording.tasks()))
+            raise UsageProblem(f"{plan.model} has no reply for {task.short_id}; its tasks are {names}")
+        available = chains - plan.first_chain + 1
+        if (instances or 1) > available:
             begun = f" from chain {plan.first_chain} on" if plan.first_chain > 1 else ""
             raise UsageProblem(
-                f"--instances {instances or 1} is more than the {max(0, left)} that {plan.model} holds for "
-                f"{task.short_id}{begun}; ask for fewer, or for another --model"
+                f"--instances {instances or 1} is more than the {max(0, available)} that {plan.model} has for "
+                f"{task.short_id}{begun}; use fewer, or another --model"
             )
     fewest = min(recording.chain_count(task.id) for task in tasks) - plan.first_chain + 1
     return instances or fewest, iterations or recording.longest_chain()
@@ -305,18 +309,18 @@ def _check_budgets(plan: RunPlan, models: Sequence[str]) -> None:
     if plan.budget_usd is None:
         return
     if not 0 < plan.budget_usd < math.inf:
-        raise UsageProblem(f"--budget-usd is more than 0 and finite, not {plan.budget_usd:g}")
+        raise UsageProblem(f"--budget-usd must be more than 0 and finite, not {plan.budget_usd:g}")
     for model in models:
         if model not in plan.prices:
             raise UsageProblem(
                 f"--budget-usd needs a price for {model}: configure "
-                f'[prices."{model}"] with input, cached_input, cache_write and output in USD a million tokens'
+                f'[prices."{model}"] with input, cached_input, cache_write and output in USD per million tokens'
             )
 
 
-def _at_least(what: str, number: int, least: int) -> int:
+def _at_least(option: str, number: int, least: int) -> int:
     if number < least:
-        raise UsageProblem(f"{what} is at least {least}, not {number}")
+        raise UsageProblem(f"{option} must be at least {least}, not {number}")
     if number > MOST:
-        raise UsageProblem(f"{what} is less than 2^63, not {number}")
+        raise UsageProblem(f"{option} must be less than 2^63, not {number}")
     return number

@@ -1,7 +1,8 @@
-"""The engine process: one session, from its plan to its end, commanded over a socket.
+"""The engine process: runs one session from its plan to its end, and answers commands on a socket.
 
-It outlives whoever started it. It ends when every instance has ended, when it is told to stop, or at a signal; a second
-signal ends it at once. Whatever happens, the journal holds what was finished, and a resume goes on from there.
+The engine does not depend on the process that started it. It ends when every instance has ended, at a stop command,
+or at a signal; a second signal ends it at once. The journal always has all finished work, and a resume continues from
+there.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ import psutil
 
 from engine.budget import Budget
 from engine.control import ControlServer, Request
-from engine.devices import device_event
+from engine.device_events import device_event
 from engine.errors import EngineError, UsageProblem
-from engine.job import Job, opened, plan_of, read_plan, session_started
+from engine.job import Job, open_job, plan_of, read_plan, session_started
 from engine.judging import PoolJudge
 from engine.launch import WRONG_USAGE, plan_file
 from engine.models.access import SECRETS
@@ -38,7 +39,6 @@ from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry import Telemetry
-from harness.processes.quarantine import DeviceTold
 from sessions.errors import SessionsError
 from sessions.events import (
     DecisionMade,
@@ -62,15 +62,15 @@ MACHINERY_FAILED = 3
 STOPPED_AT_ONCE = 130
 PR_SET_DUMPABLE = 4
 KNOWN = (EngineError, SessionsError, HarnessError, SuiteError)
-"""Errors whose message is made for people; any other is a fault of ours."""
+"""Errors with a message for people; any other exception is a bug of Wavedeck."""
 
 
 class StopAsked(Exception):
-    """Somebody asked the engine to stop."""
+    """A command or a signal asked the engine to stop."""
 
 
 def main(folder: Path) -> int:
-    """Run the engine of a live folder to its end; the process's exit code."""
+    """Run the engine of a live folder to its end; returns the exit code."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -89,7 +89,7 @@ def main(folder: Path) -> int:
 
 
 def without_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
-    """A copy of the environment with its keys, which are taken out of `environ`, so that no child is born with one."""
+    """Remove the keys from `environ` and return a copy that has them, so that no child process inherits a key."""
     kept = dict(environ)
     for name in SECRETS:
         environ.pop(name, None)
@@ -97,14 +97,14 @@ def without_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
 
 
 def protect() -> None:
-    """Keep what runs as the same user from reading the engine's memory and first environment; outlive a terminal."""
+    """Hide the engine's memory and environment from other processes of the same user; ignore the end of a terminal."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def one_line(error: BaseException) -> str:
-    """An error's message without line breaks."""
+    """Returns an error's message without line breaks."""
     return " ".join(str(error).split())
 
 
@@ -120,7 +120,7 @@ class Engine:
         """Resolved with the reason when the engine is asked to stop."""
 
     async def run(self) -> int:
-        """Take the session up, run it, leave it finished or resumable; the process's exit code."""
+        """Open the session, run it, and leave it finished or resumable; returns the exit code."""
         self._watch_signals()
         resumed = self._live.journal.exists() or not plan_file(self._live).exists()
         async with AsyncExitStack() as stack:
@@ -128,13 +128,13 @@ class Engine:
                 recorder = await asyncio.to_thread(resume, self._home, self._live.session)
                 stack.enter_context(recorder)
                 plan = read_plan(self._live) or plan_of(recorder.state.started)
-                job = await stack.enter_async_context(opened(plan, home=self._home, environ=self._environ))
+                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
             else:
                 plan = read_plan(self._live) or plan_of(None)
-                job = await stack.enter_async_context(opened(plan, home=self._home, environ=self._environ))
+                job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
                 recorder = stack.enter_context(Recorder.begin(self._home, session_started(plan)))
             recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
-            tell_what_changed(recorder, job)
+            report_changes(recorder, job)
             return await self._serve(recorder, job)
 
     # Leaving
@@ -150,7 +150,7 @@ class Engine:
             os._exit(STOPPED_AT_ONCE)
 
     def _ask_to_stop(self, reason: str) -> bool:
-        """Whether nobody had asked before."""
+        """Stop the engine; returns False if a stop was asked for before."""
         assert self._stop is not None
         if self._stop.done():
             return False
@@ -164,7 +164,7 @@ class Engine:
     # Running
 
     async def _serve(self, recorder: Recorder, job: Job) -> int:
-        """Run the job while commands are heard, then end the session, or stop it with what was done in order."""
+        """Run the job and answer commands; then finish the session, or stop it in good order."""
         decisions = Decisions(read_journal(self._live.journal).events)
         token = secrets.token_hex(16)
         write_whole(self._live.token, token.encode() + b"\n", mode=0o600)
@@ -173,7 +173,7 @@ class Engine:
             return await self._obey(request, recorder, decisions)
 
         curable: Sequence[str] = ()
-        trouble: ExceptionGroup[Exception] | None = None
+        failure: ExceptionGroup[Exception] | None = None
         async with ControlServer(token=token, environ=self._environ, handle=handle) as control:
             self._announce(control)
             try:
@@ -185,13 +185,13 @@ class Engine:
                     curable = await self._work(recorder, job, decisions)
                     for helper in helpers:
                         helper.cancel()
-            except ExceptionGroup as found:
-                trouble = found
-        if trouble is None and not curable:
+            except ExceptionGroup as errors:
+                failure = errors
+        if failure is None and not curable:
             await recorder.record_durable(SessionFinished(solved=solved(recorder)))
             await recorder.finish()
             return 0
-        reason, code = self._why_stopped(recorder, trouble, curable)
+        reason, code = self._why_stopped(recorder, failure, curable)
         await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
         for attempt in recorder.uncommitted():
             await recorder.commit_attempt(attempt)
@@ -204,8 +204,8 @@ class Engine:
         budget = Budget(usd=plan.budget_usd, tokens=plan.budget_tokens, prices=plan.prices)
         budget.restore(recorder.state)
 
-        def on_device(told: DeviceTold) -> None:
-            recorder.record(device_event(told))
+        def on_device(report: DeviceEvent) -> None:
+            recorder.record(device_event(report))
 
         async with DevicePool(plan.devices, session=self._live.session, on_device=on_device) as pool:
             shared = Shared(
@@ -229,31 +229,33 @@ class Engine:
             return await run_instances(shared, job.method, job.tasks)
 
     def _why_stopped(
-        self, recorder: Recorder, trouble: ExceptionGroup[Exception] | None, curable: Sequence[str]
+        self, recorder: Recorder, failure: ExceptionGroup[Exception] | None, curable: Sequence[str]
     ) -> tuple[str, int]:
-        """The reason of an `EngineStopped`, and the exit code."""
-        if trouble is None:
+        """Returns the reason of an `EngineStopped`, and the exit code."""
+        if failure is None:
             shown = ", ".join(curable[:4]) + (", ..." if len(curable) > 4 else "")
-            return f"{len(curable)} instance(s) ended for want of model or judge: {shown}", MACHINERY_FAILED
-        errors = list(leaves(trouble))
-        faults = [error for error in errors if not isinstance(error, (StopAsked, *KNOWN))]
-        if faults:
-            log.error("a fault of the engine's own", exc_info=trouble)
-            words = f"{type(faults[0]).__name__}: {one_line(faults[0])}"
-            message = f"the engine met a fault of its own ({words}); the traceback is in {self._live.log}"
+            lost = "1 instance lost its" if len(curable) == 1 else f"{len(curable)} instances lost their"
+            return f"{lost} model or judge: {shown}", MACHINERY_FAILED
+        errors = list(flatten_errors(failure))
+        bugs = [error for error in errors if not isinstance(error, (StopAsked, *KNOWN))]
+        if bugs:
+            log.error("bug in the engine", exc_info=failure)
+            words = f"{type(bugs[0]).__name__}: {one_line(bugs[0])}"
+            message = f"bug in the engine ({words}); the traceback is in {self._live.log}"
             recorder.record(Notice(level="error", message=message))
-            return f"fault: {words}", MACHINERY_FAILED
-        known = [error for error in errors if isinstance(error, KNOWN)]
-        if known:
-            log.error("%s", one_line(known[0]))
-            recorder.record(Notice(level="error", message=one_line(known[0])))
-            return one_line(known[0]), MACHINERY_FAILED
+            return f"bug in the engine: {words}", MACHINERY_FAILED
+        expected = [error for error in errors if isinstance(error, KNOWN)]
+        if expected:
+            message = one_line(expected[0])
+            log.error("%s", message)
+            recorder.record(Notice(level="error", message=message))
+            return message, MACHINERY_FAILED
         return one_line(errors[0]), 0
 
     # Watching and being reached
 
     async def _tick(self, recorder: Recorder, control: ControlServer) -> None:
-        devices = choose_devices(recorder_devices(recorder))
+        devices = choose_devices(device_names(recorder))
         async with AsyncExitStack() as watched:
             telemetry = {
                 device.name: await watched.enter_async_context(Telemetry(device.address, device.kind))
@@ -268,17 +270,20 @@ class Engine:
                 await self._keep_reachable(recorder, control)
 
     async def _keep_reachable(self, recorder: Recorder, control: ControlServer) -> None:
-        """Make socket and `engine.json` anew where they were removed. Where that fails the session goes on all the same."""
+        """Create the socket and `engine.json` again if they were removed.
+
+        If that fails, the session still continues.
+        """
         try:
             if await control.listen() or not self._live.engine.exists():
                 self._announce(control)
         except (EngineError, OSError) as error:
-            words = f"the engine cannot be commanded: {one_line(error)}"
+            words = f"the engine cannot receive commands: {one_line(error)}"
             if ("warning", words) not in recorder.state.notices:
                 recorder.record(Notice(level="warning", message=words))
 
     def _announce(self, control: ControlServer) -> None:
-        """Put `engine.json` down: from here on the engine can be found."""
+        """Write `engine.json`: from now on viewers can find the engine."""
         assert control.path is not None
         info = EngineInfo(
             session=self._live.session,
@@ -293,14 +298,16 @@ class Engine:
         write_engine_info(self._live, info)
 
     async def _obey(self, request: Request, recorder: Recorder, decisions: Decisions) -> int:
-        """Do a command; the number of the event that it caused, or of the last one."""
+        """Execute a command; returns the number of the event that it caused, else of the last event."""
         if request.command in ("accept", "reject"):
             accepted = request.command == "accept"
-            made = DecisionMade(attempt=request.attempt, accepted=accepted, why=request.why, by=request.by)
-            check_decision(recorder.state, made)
-            event = await recorder.record_durable(made)
-            # Once it is durable the instance acts on it, whatever git says to it.
-            decisions.made(made)
+            decision = DecisionMade(
+                attempt=request.attempt, accepted=accepted, why=request.why, by=request.by
+            )
+            check_decision(recorder.state, decision)
+            event = await recorder.record_durable(decision)
+            # Durable now, so the instance acts on it, even if git fails below.
+            decisions.made(decision)
             await recorder.sync_accepted(request.attempt)
             return event.seq
         if request.command == "undo":
@@ -310,21 +317,21 @@ class Engine:
         return recorder.state.last_seq
 
 
-def recorder_devices(recorder: Recorder) -> tuple[str, ...]:
-    """Names of the session's devices."""
+def device_names(recorder: Recorder) -> tuple[str, ...]:
+    """Returns the names of the session's devices."""
     return recorder.state.started.devices if recorder.state.started else ()
 
 
-def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    """The errors in a group, however deep."""
-    found: list[BaseException] = []
+def flatten_errors(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    """Returns all errors in a nested exception group."""
+    errors: list[BaseException] = []
     for error in group.exceptions:
-        found += leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
+        errors += flatten_errors(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return errors
 
 
 def solved(recorder: Recorder) -> tuple[str, ...]:
-    """Tasks with a correct attempt, in the session's order."""
+    """Returns the tasks with a correct attempt, in the session's order."""
     correct = {
         instance.task
         for instance in recorder.state.instances.values()
@@ -334,8 +341,11 @@ def solved(recorder: Recorder) -> tuple[str, ...]:
     return tuple(task for task in tasks if task in correct)
 
 
-def tell_what_changed(recorder: Recorder, job: Job) -> None:
-    """Say what is left out of the examples, and where prompts differ from a recording's or this session's first half."""
+def report_changes(recorder: Recorder, job: Job) -> None:
+    """Record notices about skipped examples, and about prompt templates that changed.
+
+    The templates are compared with those of the first part of this session and of the recording.
+    """
     for words in job.corpus.remarks():
         if ("info", words) not in recorder.state.notices:
             recorder.record(Notice(level="info", message=words))
@@ -352,6 +362,6 @@ def tell_what_changed(recorder: Recorder, job: Job) -> None:
             else ()
         )
         if changed:
-            words = f"{job.plan.model} was made with other prompt templates: {', '.join(changed)}"
+            words = f"{job.plan.model} was recorded with other prompt templates: {', '.join(changed)}"
             if ("warning", words) not in recorder.state.notices:
                 recorder.record(Notice(level="warning", message=words))

@@ -1,14 +1,14 @@
-"""Prompt profiles: the format in which a model that was trained for kernels expects its task, and how its reply is read.
+"""Prompt profiles: prompt and reply formats of models that were trained on kernels.
 
-`chat` is what every other template here is written for. `kernelllm` is the format of facebook/KernelLLM: a PyTorch module
-in, a module `ModelNew` out. `autotriton` is that of AI9Stars/AutoTriton: a functional description and the wrapper's
-parameters in, kernels and wrapper out, after thoughts in `<think>`. Both models answer one prompt with one module; they were
-not trained on histories, so the profiles fit `direct` and `reflexion` alone.
+`chat` is the format of all other templates. `kernelllm` is the format of facebook/KernelLLM: a PyTorch module in, a
+module `ModelNew` out. `autotriton` is the format of AI9Stars/AutoTriton: a functional description and the wrapper's
+parameters in, `<think>` text, kernels and wrapper out. Both models answer one prompt with one module and were not
+trained on histories, so their profiles fit only `direct` and `reflexion`.
 
-A task says itself as a PyTorch module in an optional file `module.py` of its folder, in KernelBench's form (`Model`,
-`get_inputs`, `get_init_inputs`, no arguments to `Model`); `forward` takes what the entry point takes. A reply that defines
-`ModelNew` and not the entry point gets one function appended, which makes `ModelNew` and calls it. Nothing else of a reply
-is changed, and the judge sees the module as it then is.
+A task gives its PyTorch module in an optional file `module.py` of its folder, in KernelBench's form (`Model`,
+`get_inputs`, `get_init_inputs`, no arguments to `Model`). Its `forward` has the parameters of the entry point. If a
+reply defines `ModelNew` but not the entry point, one function is appended that creates `ModelNew` and calls it.
+Nothing else of a reply is changed; the judge gets the module in this form.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ NEW_MODULE = "ModelNew"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One format."""
+    """One prompt format."""
 
     name: str
     about: str
     """One line for people."""
     methods: frozenset[str] | None
-    """That it fits; `None`: all."""
+    """The methods that it fits; `None`: all."""
     of_modules: bool = False
-    """Whether the task goes out, and the answer comes back, as a PyTorch module."""
+    """True if prompt and answer are PyTorch modules."""
 
 
 PROFILES = {
@@ -58,15 +58,15 @@ PROFILES = {
 
 
 def open_profile(name: str) -> Profile:
-    """The profile of this name; `UsageProblem` lists them when there is none."""
-    found = PROFILES.get(name)
-    if found is None:
+    """Returns the profile of this name; `UsageProblem` lists the profiles if the name is unknown."""
+    profile = PROFILES.get(name)
+    if profile is None:
         raise UsageProblem(f"no prompt profile is called {name!r}; there are: {', '.join(PROFILES)}")
-    return found
+    return profile
 
 
 def check_profile(name: str, method: str, tasks: Sequence[Task]) -> Profile:
-    """The profile, where it fits the method and every task; `UsageProblem` says what does not fit."""
+    """Returns the profile if it fits the method and every task; else raises `UsageProblem`."""
     profile = open_profile(name)
     if profile.methods is not None and method not in profile.methods:
         fitting = " and ".join(sorted(profile.methods))
@@ -87,7 +87,7 @@ def check_profile(name: str, method: str, tasks: Sequence[Task]) -> Profile:
 
 
 def task_module(task: Task) -> str:
-    """The task as a PyTorch module, from its first import on; empty where its folder has none."""
+    """Returns the task as a PyTorch module, from its first import on; empty if its folder has none."""
     file = task.folder / MODULE_FILE
     if not file.is_file():
         return ""
@@ -97,40 +97,43 @@ def task_module(task: Task) -> str:
 
 
 def bound_module(entry: EntryPoint) -> str:
-    """`ModelNew` over a module that defines the entry point, as an example shows it."""
+    """Returns the class `ModelNew` that calls the entry point, for an example."""
     names = ", ".join(parameters(entry))
     forward = f"    def forward(self, {signature_of(entry)}):\n        return {entry.name}({names})"
     return f"class {NEW_MODULE}(torch.nn.Module):\n{forward}"
 
 
 def bound_entry(entry: EntryPoint) -> str:
-    """The entry point over a module that defines `ModelNew`."""
+    """Returns the entry point as a function that calls `ModelNew`."""
     names = ", ".join(parameters(entry))
     return f"\n\ndef {entry.signature}:\n    return {NEW_MODULE}()({names})\n"
 
 
 def read_answer(name: str, text: str, task: Task, *, stop_reason: str = "end") -> Candidate | Unusable:
-    """The candidate of a reply to a prompt of the profile of this name, or why there is none."""
+    """Returns the candidate in a reply to a prompt of this profile, or why there is none."""
     names = [entry.name for entry in task.entry_points]
     profile = open_profile(name)
-    if not profile.of_modules:
-        return read_reply(text, names, stop_reason=stop_reason)
-    whole = read_reply(text, names, stop_reason=stop_reason)
-    if isinstance(whole, Candidate) and defines(whole.source, names):
-        return whole
-    found = read_reply(text, [NEW_MODULE], stop_reason=stop_reason)
-    if isinstance(found, Candidate) and defines(found.source, [NEW_MODULE]):
-        return Candidate(found.source.rstrip("\n") + "\n" + bound_entry(task.entry_points[0]), found.strategy)
-    return found
+    proposal = read_reply(text, names, stop_reason=stop_reason)
+    if not profile.of_modules or (isinstance(proposal, Candidate) and defines(proposal.source, names)):
+        return proposal
+    module = read_reply(text, [NEW_MODULE], stop_reason=stop_reason)
+    if isinstance(module, Candidate) and defines(module.source, [NEW_MODULE]):
+        return Candidate(
+            module.source.rstrip("\n") + "\n" + bound_entry(task.entry_points[0]), module.strategy
+        )
+    return module
 
 
 def parameters(entry: EntryPoint) -> list[str]:
-    """Names of what an entry point takes, in order."""
+    """Returns the names of an entry point's parameters, in order."""
     [function] = ast.parse(f"def {entry.signature}: ...").body
     assert isinstance(function, ast.FunctionDef)
-    return [one.arg for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    return [
+        argument.arg
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    ]
 
 
 def signature_of(entry: EntryPoint) -> str:
-    """What stands between the brackets: `x, weight, bias, eps=1e-5`."""
+    """Returns the text between the parentheses: `x, weight, bias, eps=1e-5`."""
     return entry.signature.partition("(")[2].rpartition(")")[0]

@@ -1,8 +1,10 @@
-"""From facts to messages: pure functions over templates one can read (`engine/prompts/*.j2`, `engine/knowledge/*.md`).
+"""Builds prompts: pure functions from facts to messages, with templates that people can read.
 
-Every prompt is a system message (rules and knowledge, the same for a task from first to last call, so that a provider
-can cache it) and a user message. A fact that a template names and nobody gave is an error, never an empty string.
-No oracle, no seed and no tolerance figure is given to these functions, so none can reach a prompt.
+The templates are `engine/prompts/*.j2` and `engine/knowledge/*.md`. Every prompt is a system message and a user
+message. The system message has rules and knowledge and is the same for all calls of a task, so that a provider can
+cache it. A template that names a missing fact raises an error.
+
+These functions get no oracle, no seed and no tolerance figure, so none can reach a prompt.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from engine.facts import (
     error_facts,
     lost_ground,
     precision,
-    shortened,
+    shorten,
 )
 from engine.figures import achieved, byte_words
 from engine.knowledge import FOLDER as KNOWLEDGE
@@ -41,28 +43,29 @@ from suites import Task
 
 PROMPTS = Path(__file__).resolve().parent / "prompts"
 ROUNDS_BEFORE_CHANGE = 2
-"""Correct candidates in a row without gain after which another strategy is asked for, not another edit."""
+"""Correct candidates in a row without gain after which the prompt asks for another strategy."""
 QUOTED_CHARACTERS = 4000
-"""Of an unusable reply, in the corrective request."""
+"""Longest quote of an unusable reply in the corrective request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What stays the same for an instance."""
+    """The facts that all prompts of an instance share."""
 
     task: Task
     targets: tuple[Target, ...]
-    """What launches are compiled for; the first is the one that can fail a candidate on device `cpu`."""
+    """Targets that launches are compiled for; on device `cpu` only the first can fail a candidate."""
     device: str = "cpu"
-    """Where candidates are judged: `cpu`, or a GPU in words."""
+    """The device that judges candidates: `cpu`, or a GPU in words."""
     product: Product | None = None
-    """What that is; `None` for `cpu`, and where it is not known: targets then stand with their reference products."""
+    """Product of that device; `None` for `cpu` or if unknown. Prompts then show the reference products of the
+    targets."""
     profile: str = "chat"
-    """The format that the model expects (`engine.profiles`)."""
+    """The prompt format (`engine.profiles`)."""
     short: bool = False
-    """For a context that is too long: no example, and of the history only the best and the latest (`trimmed`)."""
+    """Shorten the prompt for a small context: no example, and only the best and the latest of the history."""
     knowledge: bool = True
-    """Whether the system message holds pages of knowledge."""
+    """True if the system message has knowledge pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +73,16 @@ class Example:
     """A correct kernel for another task, shown as the 1-shot example."""
 
     task: str
-    """Title of the task it solves."""
+    """Title of its task."""
     source: str
     module: str = ""
-    """That task as a PyTorch module; empty where it has none."""
+    """Its task as a PyTorch module; empty if there is none."""
     bound: str = ""
-    """`ModelNew` over `source`, which then is the module's counterpart."""
+    """`ModelNew` that calls `source`: the counterpart of `module`."""
 
 
 class Place(NamedTuple):
-    """Which of several candidates, that are written independently at one point, this one is."""
+    """The number of a candidate among several that are written independently at the same time."""
 
     number: int
     """From 1."""
@@ -89,9 +92,10 @@ class Place(NamedTuple):
 def first_prompt(
     setting: Setting, *, example: Example | None = None, unusable: str = "", place: Place | None = None
 ) -> tuple[Message, ...]:
-    """For a generator that has nothing yet. `unusable`: why the iteration before brought no code; empty when it did.
+    """Returns the prompt for a generator without an earlier candidate.
 
-    `place`: candidates written side by side each start from another idea; `None` where there is one.
+    `unusable` says why the last iteration brought no code; empty if it did. With `place`, candidates that are written
+    at the same time start from different ideas.
     """
     return prompt(
         setting,
@@ -114,10 +118,10 @@ def repair_prompt(
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """For a generator whose last candidate failed: code, error, reflection, and what must not be lost.
+    """Returns the prompt for a generator after a failed candidate: code, error and reflection.
 
-    `failures` in a row on this line, of `trap` at which it is dropped; `None` where it never is. `before` is what the failed one was derived from;
-    when it came less far, that is said. `best` is the best correct kernel so far.
+    The line has `failures` in a row and is dropped at `trap`; `None`: never. `before` is the base of the failed
+    candidate; the prompt says if the candidate ranks lower than it. `best` is the best correct kernel so far.
     """
     return prompt(
         setting,
@@ -141,10 +145,10 @@ def optimize_prompt(
     without_gain: int = 0,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """For the optimizer: correct candidates in ascending order (best last), their figures, and a wish for a faster one.
+    """Returns the prompt for the optimizer: correct candidates in ascending order (best last) with their figures.
 
-    `last` is the latest correct candidate: when it is not the best, that is said. From `without_gain` of
-    `ROUNDS_BEFORE_CHANGE` on another strategy is asked for. `ValueError` for an empty history.
+    `last` is the latest correct candidate; the prompt says if it is not the best. If `without_gain` reaches
+    `ROUNDS_BEFORE_CHANGE`, the prompt asks for another strategy. Raises `ValueError` for an empty history.
     """
     facts = optimizer_facts(setting, history, last, without_gain)
     return prompt(setting, "optimize.j2", **facts, unusable=unusable)
@@ -160,15 +164,16 @@ def descend_prompt(
     without_gain: int = 0,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """For one descendant of `parent`, which is in `history` (ascending, best last), written beside its siblings.
+    """Returns the prompt for one descendant of `parent`, written at the same time as its siblings.
 
-    `lineage`: what this line of descent has tried, oldest first, correct or not, each with its reflection. From
-    `ROUNDS_BEFORE_CHANGE` rounds `without_gain` on another strategy is asked for. `ValueError` for an empty history.
+    `history` is ascending (best last) and has `parent`. `lineage` has the earlier attempts of this line, oldest
+    first, correct or not, with their reflections. If `without_gain` reaches `ROUNDS_BEFORE_CHANGE` rounds, the prompt
+    asks for another strategy. Raises `ValueError` for an empty history.
     """
     facts = optimizer_facts(setting, history, parent, without_gain)
     tried = [
-        (each, None if each.evaluation.verdict is Verdict.CORRECT else error_of(each))
-        for each in (lineage[-1:] if setting.short else lineage)
+        (attempt, None if attempt.evaluation.verdict is Verdict.CORRECT else error_of(attempt))
+        for attempt in (lineage[-1:] if setting.short else lineage)
     ]
     return prompt(
         setting,
@@ -189,9 +194,9 @@ def refine_prompt(
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """For a worker with attempts of its own, oldest first, none of which passed: the latest in full, the others told.
+    """Returns the prompt for a worker after failed attempts: the latest in full, the earlier ones in short.
 
-    `ValueError` where there is none.
+    `attempts` are oldest first. Raises `ValueError` if it is empty.
     """
     if not attempts:
         raise ValueError("there is no attempt to refine")
@@ -201,7 +206,7 @@ def refine_prompt(
         "refine.j2",
         failed=failed,
         error=error_of(failed),
-        earlier=[] if setting.short else [(each, error_of(each)) for each in earlier],
+        earlier=[] if setting.short else [(attempt, error_of(attempt)) for attempt in earlier],
         lost_ground=lost_ground(earlier[-1], failed) if earlier else "",
         example=None if setting.short else example,
         unusable=unusable,
@@ -216,9 +221,11 @@ def escape_prompt(
     example: Example | None = None,
     unusable: str = "",
 ) -> tuple[Message, ...]:
-    """After a debugging trap. With a history: optimize from it, and the last idea failed; without: start anew, differently.
+    """Returns the prompt after a debugging trap.
 
-    `given_up` holds the last candidate of each line that was dropped; it may be empty where no reply held code.
+    With a history, the prompt says that the last idea failed and asks to optimize from the history. Without one, it
+    asks for a different start. `given_up` has the last candidate of each dropped line; it may be empty if no reply
+    had code.
     """
     facts = optimizer_facts(setting, history, None, 0) if history else {}
     return prompt(
@@ -234,24 +241,30 @@ def escape_prompt(
 def reflect_prompt(
     setting: Setting, *, failed: FailedCandidate, best: JudgedCandidate | None = None
 ) -> tuple[Message, ...]:
-    """For the reflector: what caused the failure, and how to mend it. A person's rejection is a failure too."""
+    """Returns the prompt for the reflector: the cause of the failure, and how to fix it.
+
+    A person's rejection is a failure too.
+    """
     return prompt(setting, "reflect.j2", failed=failed, error=error_of(failed), best=best)
 
 
 def error_of(candidate: FailedCandidate) -> ErrorFacts | None:
-    """The judge's error; `None` for one that a person turned down, of which the judge has none to tell."""
+    """Returns the judge's error; `None` if a person rejected the candidate, because the judge then has no error."""
     return None if candidate.rejection is not None else error_facts(candidate)
 
 
-def corrective_prompt(asked: Sequence[Message], reply: str, unusable: Unusable) -> tuple[Message, ...]:
-    """The same conversation, one short request longer: the reply held no module to judge."""
-    answered = shortened(reply.strip(), QUOTED_CHARACTERS) or "(no text)"
+def corrective_prompt(messages: Sequence[Message], reply: str, unusable: Unusable) -> tuple[Message, ...]:
+    """Returns the conversation with one more request, because the reply had no module to judge."""
+    answered = shorten(reply.strip(), QUOTED_CHARACTERS) or "(no text)"
     request = templates().get_template("corrective.j2").render(message=unusable.message)
-    return (*asked, Message("assistant", answered), Message("user", request.strip()))
+    return (*messages, Message("assistant", answered), Message("user", request.strip()))
 
 
 def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, ...]:
-    """System and user message, or one message where the profile knows no system. A missing fact is a `jinja2.UndefinedError`."""
+    """Returns system and user message; only a user message if the profile has no system message.
+
+    A missing fact raises `jinja2.UndefinedError`.
+    """
     task = setting.task
     request = (
         templates()
@@ -272,7 +285,10 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
 
 
 def system_text(setting: Setting) -> str:
-    """Rules and knowledge: general first, then by target, by category, and what the judge checks. Of a profile: its own, if any."""
+    """Returns rules and knowledge; for a profile other than `chat` its own system text, if any.
+
+    The knowledge is in the order: general, by target, by category, checks of the judge.
+    """
     name = "system.j2"
     if setting.profile != "chat":
         name = f"profiles/{setting.profile}/system.j2"
@@ -290,41 +306,47 @@ def system_text(setting: Setting) -> str:
 
 
 def knowledge_for(setting: Setting) -> list[str]:
-    """The pages for this task and these targets, filled in."""
+    """Returns the rendered knowledge pages for this task and these targets."""
     shared = {
         "device": setting.device,
         "targets": setting.targets,
         "slow": sorted(SLOW_IN_INTERPRETER),
         "case_cpu_s": TimeLimits().case_cpu_s,
     }
-    written: list[str] = []
+    texts: list[str] = []
     for page in pages_for(setting.task.category):
-        template = compiled(page.text)
+        template = _compile_page(page.text)
         if page.targets:
-            about = [target for target in setting.targets if target.name in page.targets]
-            written += [
+            targets = [target for target in setting.targets if target.name in page.targets]
+            texts += [
                 template.render(shared, target=target, hardware=hardware(target, setting.product))
-                for target in about
+                for target in targets
             ]
         else:
-            written.append(template.render(shared))
-    return [text.strip() for text in written]
+            texts.append(template.render(shared))
+    return [text.strip() for text in texts]
 
 
-def trimmed(history: Sequence[JudgedCandidate], last: JudgedCandidate | None) -> Sequence[JudgedCandidate]:
-    """What is kept of a history in a prompt that has to be short: the best, and `last` where the history holds it."""
+def _trim_history(
+    history: Sequence[JudgedCandidate], last: JudgedCandidate | None
+) -> Sequence[JudgedCandidate]:
+    """Returns the history for a short prompt: the best, and `last` if the history has it."""
     best = history[-1]
-    return [each for each in history if each is best or (last and each.attempt == last.attempt)]
+    return [
+        candidate
+        for candidate in history
+        if candidate is best or (last and candidate.attempt == last.attempt)
+    ]
 
 
 def optimizer_facts(
     setting: Setting, history: Sequence[JudgedCandidate], last: JudgedCandidate | None, without_gain: int
 ) -> dict[str, object]:
-    """What the optimizing prompts tell."""
+    """Returns the facts that the optimizing prompts share."""
     if not history:
         raise ValueError("there is no correct candidate to optimize")
     best = history[-1]
-    kept = trimmed(history, last) if setting.short else history
+    kept = _trim_history(history, last) if setting.short else history
     return {
         "history": [(candidate, measurements(candidate.evaluation)) for candidate in kept],
         "left_out": len(history) - len(kept),
@@ -337,20 +359,20 @@ def optimizer_facts(
 
 
 @cache
-def compiled(text: str) -> Template:
-    """A page of knowledge as a template: compiling takes most of a prompt's time, and there are few pages."""
+def _compile_page(text: str) -> Template:
+    """Compile a knowledge page; cached, because compiling takes most of a prompt's time."""
     return templates().from_string(text)
 
 
 @cache
 def templates() -> Environment:
-    """The templates; what they name has to be there."""
+    """Returns the template environment; an undefined name raises an error."""
     environment = Environment(
         loader=FileSystemLoader(PROMPTS),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Prompts are Markdown for a model; nothing here becomes HTML.
+        # Prompts are Markdown for a model, not HTML.
         autoescape=False,
     )
     environment.filters |= {
@@ -365,7 +387,10 @@ def templates() -> Environment:
 
 
 def template_hashes() -> dict[str, str]:
-    """sha256 of every template and page of knowledge, by file name (`first.j2`, `knowledge/triton.md`), sorted."""
+    """Returns the sha256 of every template and knowledge page, sorted by file name.
+
+    Names are `first.j2`, `knowledge/triton.md`, ...
+    """
     files = {file.relative_to(PROMPTS).as_posix(): file for file in PROMPTS.rglob("*.j2")}
     files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.glob("*.md")}
     return {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}

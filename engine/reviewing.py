@@ -1,4 +1,4 @@
-"""Where instances wait for people."""
+"""Waits of instances for a decision of a person, in manual review."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sessions.events import DecisionMade, Event
 
 
 class Decisions:
-    """The first decision about each attempt: what a waiting instance acts on.
+    """The first decision about each attempt: the waiting instance acts on it.
 
-    What a person decides or takes back later changes what is accepted, not what the instance has done since; so a
-    resumed session goes the same way again.
+    A later decision or undo changes only which kernels are accepted. It does not change the run of the instance, so a
+    resumed session makes the same steps.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -23,17 +23,17 @@ class Decisions:
                 self.made(event)
 
     def made(self, decision: DecisionMade) -> None:
-        """A person decided; whoever waits for it goes on."""
+        """Record a decision; the instance that waits for it continues."""
         self._first.setdefault(decision.attempt, decision)
         if decision.attempt in self._waiting:
             self._waiting[decision.attempt].set()
 
     def about(self, attempt: str) -> DecisionMade | None:
-        """The first decision about an attempt, where there is one."""
+        """Returns the first decision about an attempt; `None` if there is none."""
         return self._first.get(attempt)
 
     async def wait(self, attempt: str) -> DecisionMade:
-        """The first decision about an attempt, however long a person takes."""
+        """Wait for the first decision about an attempt and return it."""
         if attempt not in self._first:
             await self._waiting.setdefault(attempt, asyncio.Event()).wait()
         return self._first[attempt]

@@ -1,4 +1,4 @@
-"""Runs the instances of a session side by side, and keeps an instance's trouble its own."""
+"""Runs the instances of a session at the same time; an error of one instance ends only that instance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sessions.events import EndReason, InstanceFinished, InstanceStarted
 from suites import SuiteError, Task
 
 CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
-"""Reasons after which a resume takes an instance up again: a new key, a model that answers, a judge that works."""
+"""Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
 
 
 class Ending(NamedTuple):
@@ -29,10 +29,11 @@ class Ending(NamedTuple):
 
 
 async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Run what is left of the session; returns the keys of the instances that a resume may still cure.
+    """Run the unfinished instances of the session; returns the keys of instances that a resume can continue.
 
-    What a provider, a budget or the judge does to an instance ends that instance. A pool without a device left ends them
-    all (`NoDeviceLeft`). Anything else is a fault of ours: it ends them all too, with everything finished so far in the journal, and leaves as an `ExceptionGroup`.
+    An error of model, budget or judge ends its instance. Two kinds of error end all instances: a pool without devices
+    (`NoDeviceLeft`), and any other exception, which is a bug. They are raised as an `ExceptionGroup`, and the journal
+    has all finished work.
     """
     async with asyncio.TaskGroup() as group:
         running = [
@@ -46,12 +47,12 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
 
 
 async def _supervise(shared: Shared, method: Method, task: Task, number: int) -> str | None:
-    """Run one instance to its end; returns its key when it ended for a curable reason."""
+    """Run one instance to its end; returns its key if a resume can continue it."""
     context = InstanceContext(shared, task, number)
-    known = shared.recorder.state.instances.get(context.key)
-    if known is not None and known.finished is not None and known.finished not in CURABLE:
+    state = shared.recorder.state.instances.get(context.key)
+    if state is not None and state.finished is not None and state.finished not in CURABLE:
         return None
-    if known is None or known.finished is not None:
+    if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
     ending = await _run(method, context)
     await context.close()
@@ -79,25 +80,27 @@ async def _run(method: Method, context: InstanceContext) -> Ending:
     except BudgetSpent as error:
         return Ending(EndReason.BUDGET, str(error))
     except NoDeviceLeft:
-        raise  # no instance can go on: the session stops
+        raise  # no instance can continue: the session stops
     except (JudgeUnable, HarnessError, SuiteError, UsageProblem) as error:
         return Ending(EndReason.INFRA_ERROR, str(error))
 
 
 async def _examine(shared: Shared, task: Task, key: str) -> Ending | None:
-    """Hold the exam of the instance's winner, and measure it on every GPU where that was asked for; another ending where the judge cannot be asked at all."""
+    """Examine the instance's winner and, with `spread`, measure it on every GPU.
+
+    Returns an ending if the judge fails.
+    """
     try:
         await examine(shared, task, key)
         await spread(shared, task, key)
     except NoDeviceLeft:
         raise
     except (HarnessError, SuiteError) as error:
-        return Ending(EndReason.INFRA_ERROR, f"the winner was not examined or measured to the end: {error}")
+        return Ending(EndReason.INFRA_ERROR, f"the exam or measurement of the winner did not finish: {error}")
     return None
 
 
 def _best(shared: Shared, key: str) -> str | None:
-    """The instance's best correct attempt."""
     state = shared.recorder.state
     best = state.instances[key].best
     return best if best is not None and state.attempt(best).verdict is Verdict.CORRECT else None

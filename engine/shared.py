@@ -1,4 +1,4 @@
-"""What the instances of one engine have in common."""
+"""The objects that all instances of one engine share."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from sessions.recorder import Recorder
 
 @dataclass(slots=True)
 class Shared:
-    """What the instances of one engine have in common."""
+    """The objects that all instances of one engine share."""
 
     plan: SessionPlan
     recorder: Recorder
     clients: Mapping[Role, Client]
-    """Who answers each role."""
+    """The model of each role."""
     judge: Judge
     budget: Budget
     targets: tuple[Target, ...]
     corpus: Corpus
     decisions: Decisions
     calls: asyncio.Semaphore
-    """A place for each request that may be under way; apart from the judge's slots, so that both are kept busy."""
+    """Limits the requests at the same time; separate from the judge's slots, so that both stay busy."""
     busy: dict[str, list[str]] = field(default_factory=dict)
-    """By device, the attempts that are judged on it."""
+    """The attempts that are being judged, by device."""
     prompts_changed: bool = False
-    """Whether it was said that prompts differ from the journal's."""
+    """True if a notice about prompts that differ from the journal was recorded."""

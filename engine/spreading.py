@@ -1,5 +1,7 @@
-"""`--spread`: at the end of an instance its winner is judged and timed on every GPU of the session, each beside the timing
-baseline on the same chip. Chips that should be equal are compared, not assumed to be. What comes of it is for people.
+"""`--spread`: at the end of an instance, its winner is judged and timed on every GPU of the session.
+
+Each GPU times the winner against the timing baseline on the same chip, so that chips are compared and not assumed to
+be equal. The results are for people.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from suites import Task
 
 
 async def spread(shared: Shared, task: Task, key: str) -> None:
-    """Measure the instance's winner on every GPU that it was not measured on yet; nothing where there is no correct one.
+    """Measure the instance's correct winner on every GPU that did not measure it yet.
 
-    A measurement that is in the journal is not taken again.
+    A measurement in the journal is not repeated.
     """
     best = shared.recorder.state.instances[key].best
     if not shared.plan.spread or best is None:
@@ -25,25 +27,25 @@ async def spread(shared: Shared, task: Task, key: str) -> None:
     winner = shared.recorder.state.attempt(best)
     if winner.verdict is not Verdict.CORRECT or winner.confirmation is Confirmation.NOT_CONFIRMED:
         return
-    left = [
+    remaining = [
         device
         for device in shared.judge.devices
-        if device.kind != "cpu" and device.name not in {one.device for one in winner.spread}
+        if device.kind != "cpu" and device.name not in {measured.device for measured in winner.spread}
     ]
     try:
         async with asyncio.TaskGroup() as group:
-            for device in left:
+            for device in remaining:
                 group.create_task(_measure(shared, task, winner, device), name=f"spread/{device.name}")
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
 
 
 async def _measure(shared: Shared, task: Task, winner: AttemptState, device: Device) -> None:
-    """A judge that fails is asked once more; its last word is what is recorded."""
+    """Measure and record; if the judge fails, it is asked once more."""
     at_work = shared.busy.setdefault(device.name, [])
 
-    def on_stage(told: StageEntered | StageLeft) -> None:
-        if isinstance(told, StageEntered) and told.stage != "static" and winner.attempt not in at_work:
+    def on_stage(report: StageEntered | StageLeft) -> None:
+        if isinstance(report, StageEntered) and report.stage != "static" and winner.attempt not in at_work:
             at_work.append(winner.attempt)
 
     source = winner.source or ""

@@ -1,4 +1,4 @@
-"""What in a kernel's figures is worth acting on, in sentences: few, each about the case where it costs most."""
+"""Picks the figures of a kernel that are worth acting on, as few sentences, each about the case where it costs most."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from harness import Evaluation, KernelResources
 from .figures import TrafficFacts, case_us, grid_fits
 
 NARROW_BITS = 64
-"""Loads of fewer bits a lane leave bandwidth unused."""
+"""Loads with fewer bits per lane waste bandwidth."""
 MUCH_TRAFFIC = 1.5
-"""Requested over minimal bytes from which the ratio is worth a word."""
+"""Smallest ratio of requested to minimal bytes that is reported."""
 MUCH_IDLE = 0.25
-"""Share of a device's places that a grid leaves empty from which it is worth a word."""
+"""Smallest idle share of a device's places that is reported."""
 CLOSE = 0.8
-"""Share of a tolerance in use from which it is worth a word."""
+"""Smallest used share of a tolerance that is reported."""
 MOST = 6
-"""Notes, or configs that cannot run, that are told."""
+"""Highest number of notes, findings or failed configs that are reported."""
 
 
 def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[str]:
-    """What in the figures is worth acting on."""
+    """Returns the sentences for a prompt."""
     words = []
-    worst = max((each for each in traffic if each.ratio), key=lambda each: each.ratio or 0.0, default=None)
+    worst = max((case for case in traffic if case.ratio), key=lambda case: case.ratio or 0.0, default=None)
     if worst and worst.ratio and worst.ratio >= MUCH_TRAFFIC:
         again = worst.requested_bytes / max(1, worst.unique_bytes)
         least = "at least " if evaluation.sampled else ""
@@ -53,7 +53,7 @@ def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[s
     ][:MOST]
     words += [finding.text for finding in evaluation.findings][:MOST]
     words += evaluation.notes[:MOST]
-    if any(each.dot_flops for each in evaluation.traffic):
+    if any(case.dot_flops for case in evaluation.traffic):
         for target, kernel in kernels:
             if (
                 kernel.matrix_instructions == 0
@@ -67,7 +67,7 @@ def standouts(evaluation: Evaluation, traffic: Sequence[TrafficFacts]) -> list[s
 
 
 def narrow_loads(kernels: Sequence[tuple[str, KernelResources]]) -> list[str]:
-    """One sentence a kernel about the cases in which even its widest loads are narrow."""
+    """Returns one sentence per kernel about the cases in which even its widest loads are narrow."""
     cases: dict[tuple[str, str, int], list[str]] = {}
     for target, kernel in kernels:
         widest = max((int(bits) for bits in kernel.load_widths), default=None)
@@ -81,23 +81,23 @@ def narrow_loads(kernels: Sequence[tuple[str, KernelResources]]) -> list[str]:
 
 
 def config_name(kernel: KernelResources) -> str:
-    """`Config BLOCK=64 num_warps=4`."""
+    """Returns the name of a config: `Config BLOCK=64 num_warps=4`."""
     return "Config " + " ".join(f"{name}={value}" for name, value in kernel.config.items())
 
 
 def empty_places(evaluation: Evaluation) -> list[str]:
-    """The grid of the first target whose empty places cost most, where they are many."""
+    """Returns a sentence about the grid with the costliest idle places, if they are many; only for the first target."""
     own = next(iter(evaluation.resources), "")
     costs = case_us(evaluation)
-    # Where a microsecond is the least, launching is what costs, and no grid changes that.
-    found = [
-        each
-        for each in grid_fits(evaluation)
-        if each.target == own and each.fit.idle >= MUCH_IDLE and costs.get((own, each.fit.case), 0.0) >= 1
+    # Below a microsecond the launch itself costs most, and no grid changes that.
+    wasteful = [
+        facts
+        for facts in grid_fits(evaluation)
+        if facts.target == own and facts.fit.idle >= MUCH_IDLE and costs.get((own, facts.fit.case), 0.0) >= 1
     ]
-    if not found:
+    if not wasteful:
         return []
-    kernel, fit = found[0].kernel, found[0].fit
+    kernel, fit = wasteful[0].kernel, wasteful[0].fit
     if fit.workgroups < fit.compute_units:
         words = f"Case {fit.case} launches {fit.workgroups} workgroups of `{kernel}` on {fit.compute_units} units of {own}"
         return [f"{words}: the others do nothing."]
@@ -107,8 +107,8 @@ def empty_places(evaluation: Evaluation) -> list[str]:
 
 
 def close_calls(evaluation: Evaluation) -> list[str]:
-    """The output that uses most of its tolerance, where it is much."""
-    worst = max(evaluation.margins, key=lambda each: each.used, default=None)
+    """Returns a sentence about the output that uses most of its tolerance, if it uses much."""
+    worst = max(evaluation.margins, key=lambda margin: margin.used, default=None)
     if worst is None or worst.used < CLOSE:
         return []
     return [

@@ -1,4 +1,4 @@
-"""A reply's words on their way into the journal."""
+"""Records a reply's streamed pieces in the journal, in batches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from sessions.errors import SessionsError
 from sessions.events import ReplyPiece
 
 PERIOD_S = 0.1
-"""At most ten batches a second and call."""
+"""At most ten batches per second for each call."""
 
 
 class PieceBatches:
-    """Gathers the pieces of one call and records them ten times a second, so that a fast stream does not flood the journal."""
+    """Collects the pieces of one call and records them ten times per second.
+
+    A fast stream would otherwise flood the journal.
+    """
 
     def __init__(self, call: str, record: Callable[[ReplyPiece], object]) -> None:
         self._call = call
@@ -24,7 +27,7 @@ class PieceBatches:
         self._refused: SessionsError | None = None
 
     def add(self, piece: Piece) -> None:
-        """Take a piece in. Raises what the journal said when it refused an earlier batch."""
+        """Add a piece. Raises the error of an earlier batch that the journal refused."""
         if self._refused is not None:
             raise self._refused
         self._pieces.append(piece)
@@ -32,12 +35,12 @@ class PieceBatches:
             self._timer = asyncio.get_running_loop().call_later(PERIOD_S, self._flush_on_time)
 
     def drop(self) -> None:
-        """Forget what was not recorded: the try is void."""
+        """Discard the pieces that were not recorded: the try is void."""
         self._pieces.clear()
         self._stop_timer()
 
     def flush(self) -> None:
-        """Record what was gathered, one event a run of pieces of one kind."""
+        """Record the collected pieces: one event for each run of pieces of one kind."""
         self._stop_timer()
         pieces, self._pieces = self._pieces, []
         start = 0
@@ -48,7 +51,7 @@ class PieceBatches:
                 start = end
 
     def _flush_on_time(self) -> None:
-        # Nobody awaits a timer: the refusal goes to the next `add`, and the call's own end meets it as well.
+        # No caller awaits a timer: the next `add` raises the error.
         try:
             self.flush()
         except SessionsError as error:

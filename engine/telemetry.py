@@ -1,4 +1,4 @@
-"""Samples of the devices, for people to watch; nothing decides by them."""
+"""Samples the devices for people to watch; no decision uses these samples."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sessions.events import DeviceSampled
 
 UTILISATION_STEP = 0.05
 MEMORY_STEP = 0.01
-"""Share of the whole. Smaller changes are not told: an idle session should not fill its journal."""
+"""Share of the total. Smaller changes are not recorded: an idle session should not fill its journal."""
 POWER_STEP_W = 25.0
 CLOCK_STEP_MHZ = 100.0
 TEMPERATURE_STEP_C = 3.0
 
 
 class DeviceSampler:
-    """Samples of an engine's devices that differ from the last ones told."""
+    """Samples an engine's devices and returns the samples that changed."""
 
     def __init__(
         self,
@@ -29,30 +29,30 @@ class DeviceSampler:
         busy: Mapping[str, Sequence[str]],
         telemetry: Mapping[str, Telemetry],
     ) -> None:
-        """`telemetry`, by name of device, is asked for those that have one; it stays the caller's."""
+        """`telemetry` maps a device to its telemetry, if it has one; the caller closes it."""
         self._devices = devices
         self._busy = busy
         self._telemetry = telemetry
-        self._told: dict[str, DeviceSampled] = {}
-        # The first reading of the processor is over no time at all and says nothing.
+        self._last: dict[str, DeviceSampled] = {}
+        # The first reading covers no time, so it is discarded.
         psutil.cpu_percent()
 
     async def changed(self) -> list[DeviceSampled]:
-        """The devices that changed since they were last told, with their state now."""
-        found = []
+        """Returns a sample of each device that changed since its last returned sample."""
+        samples = []
         for device in self._devices:
             sample = await self._sample(device)
-            before = self._told.get(device.name)
+            before = self._last.get(device.name)
             if before is None or _differs(before, sample):
-                self._told[device.name] = sample
-                found.append(sample)
-        return found
+                self._last[device.name] = sample
+                samples.append(sample)
+        return samples
 
     async def _sample(self, device: Device) -> DeviceSampled:
         busy = tuple(self._busy.get(device.name, ()))
         if device.kind != "cpu":
-            told = self._telemetry.get(device.name)
-            state = DeviceState() if told is None else await told.state()
+            telemetry = self._telemetry.get(device.name)
+            state = DeviceState() if telemetry is None else await telemetry.state()
             return DeviceSampled(
                 device=device.name,
                 description=device.description,
@@ -81,8 +81,8 @@ def _differs(before: DeviceSampled, now: DeviceSampled) -> bool:
         return True
     memory_step = MEMORY_STEP * (now.memory_total_bytes or 1)
     return any(
-        _moved(was, told, step)
-        for was, told, step in (
+        _moved(old, new, step)
+        for old, new, step in (
             (before.utilisation, now.utilisation, UTILISATION_STEP),
             (before.memory_used_bytes, now.memory_used_bytes, memory_step),
             (before.power_w, now.power_w, POWER_STEP_W),
@@ -92,7 +92,7 @@ def _differs(before: DeviceSampled, now: DeviceSampled) -> bool:
     )
 
 
-def _moved(was: float | None, told: float | None, step: float) -> bool:
-    if was is None or told is None:
-        return was is not told
-    return abs(was - told) >= step
+def _moved(old: float | None, new: float | None, step: float) -> bool:
+    if old is None or new is None:
+        return old is not new
+    return abs(old - new) >= step

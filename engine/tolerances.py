@@ -1,4 +1,4 @@
-"""A task's tolerances in words: how exact a kernel has to be, without the figures that the exam is marked with."""
+"""A task's tolerances in words: how exact a kernel must be, without the tolerance figures themselves."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from suites.tolerances import dtype_of, tolerance_of
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """Distance from 1 to the next value of a dtype."""
 ACCUMULATED_IN = 2.0**-24
-"""Rounding error of a float32 sum's terms, which `accumulation` counts in."""
+"""Rounding error of a float32 sum's terms; `accumulation` is a multiple of it."""
 ONE_ROUNDING = 2.0
-"""Allowed error over epsilon up to which nothing but the last rounding is forgiven."""
+"""Highest ratio of allowed error to epsilon that allows only the final rounding."""
 CAREFUL = 1000.0
 
 
 def tolerance_words(task: Task) -> Iterator[str]:
-    """One sentence a dtype that outputs have in the open cases, or for each of them where they differ."""
+    """Yield one sentence per dtype of the open cases; one per output if they differ."""
     if task.quantization is not None:
         yield (
             "Whole outputs are compared with the exact result of the stated quantization: cosine similarity, relative L1 "
             "error and root mean square error all have to hold, so every element counts a little."
         )
         return
-    # By dtype and output, the most that any case allows: what fails there fails everywhere.
-    said: dict[str, dict[str, str]] = {}
+    # By dtype and output, the largest error that any case allows.
+    sentences: dict[str, dict[str, str]] = {}
     for output in task.outputs:
         for dtype in sorted({dtype_of(output, case) for case in task.open_cases}):
             cases = [case for case in task.open_cases if dtype_of(output, case) == dtype]
-            said.setdefault(dtype, {})[output.name] = _words(
+            sentences.setdefault(dtype, {})[output.name] = _words(
                 dtype, max(_allowed(task, output, case) for case in cases)
             )
-    for dtype in sorted(said):
-        if len(set(said[dtype].values())) == 1:
-            yield f"`{dtype}`: {next(iter(said[dtype].values()))}"
+    for dtype in sorted(sentences):
+        if len(set(sentences[dtype].values())) == 1:
+            yield f"`{dtype}`: {next(iter(sentences[dtype].values()))}"
         else:
-            yield from (f"`{name}`, `{dtype}`: {words}" for name, words in said[dtype].items())
+            yield from (f"`{name}`, `{dtype}`: {words}" for name, words in sentences[dtype].items())
 
 
 def _words(dtype: str, allowed: float) -> str:
@@ -52,7 +52,7 @@ def _words(dtype: str, allowed: float) -> str:
 
 
 def _allowed(task: Task, output: Output, case: Case) -> float:
-    """About the relative error that an output may have in a case, by the parts of its tolerance that grow with values."""
+    """About the relative error that an output may have, from the parts of its tolerance that grow with its values."""
     tolerance = tolerance_of(task, output, case)
     terms = max(case.cpu.get(tolerance.reduction, 0), case.gpu.get(tolerance.reduction, 0))
     summed = tolerance.accumulation * ACCUMULATED_IN * math.sqrt(terms)

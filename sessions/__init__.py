@@ -1,6 +1,6 @@
-"""The memory: what happened in a session, kept so that nothing that was paid for is lost.
+"""The memory: the record of what happened in a session, kept so that no paid work is lost.
 
-Names of modules that need git are loaded when they are first asked for: the cockpit starts without it.
+Names from modules that need git are imported at first use, because the cockpit must start without git.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a name that needs git; `AttributeError` for one that this room does not offer."""
+    """Import a name that needs git; `AttributeError` for an unknown name."""
     module = _NEED_GIT.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What an attempt's commit says: its files, message and trailers, from folded state alone.
+"""Builds the files, message and trailers of an attempt's commit from the folded state alone.
 
 The same state gives the same bytes, so an attempt that is committed again gets the same id.
 """
@@ -15,7 +15,7 @@ from .state import AttemptState, CallState, InstanceState, SessionState
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A line of `reasoning.jsonl`: some streamed reasoning."""
+    """A line of `reasoning.jsonl`: a streamed piece of reasoning."""
 
     call: str
     mono: float
@@ -59,13 +59,13 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reasoning:
-    """The timed reasoning of calls, which their attempts' commits hold."""
+    """The timed reasoning of all calls, for the commits of their attempts."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[Piece]] = {}
 
     def see(self, event: ev.Event) -> None:
-        """Take an event's part in: pieces are added, a retry or a new start of a call voids them."""
+        """Take in an event: a piece is added; a retry or a new start of a call discards its pieces."""
         match event:
             case ev.ReplyPiece(kind="reasoning"):
                 self._pieces.setdefault(event.call, []).append(Piece(event.call, event.mono, event.text))
@@ -75,19 +75,19 @@ class Reasoning:
                 self._pieces[event.call] = [Piece(event.call, event.mono, event.reasoning)]
 
     def of(self, attempt: AttemptState) -> list[Piece]:
-        """The pieces of an attempt's finished calls, in the order of the calls."""
+        """Returns the pieces of an attempt's finished calls, in the order of the calls."""
         return [piece for call in attempt.calls if call.finished for piece in self._pieces.get(call.call, ())]
 
 
 def attempt_files(
     instance: InstanceState, attempt: AttemptState, reasoning: Sequence[Piece]
 ) -> dict[str, bytes]:
-    """The tree of a judged attempt, by path; `ValueError` when it has no evaluation yet."""
+    """Returns the tree of a judged attempt, by path; `ValueError` if it has no evaluation."""
     evaluation = attempt.evaluation
     if evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
     calls = [call for call in attempt.calls if not call.live]
-    made = _call_that_made(calls)
+    code_call = _code_call(calls)
     record = AttemptRecord(
         attempt=attempt.attempt,
         task=instance.task,
@@ -107,8 +107,8 @@ def attempt_files(
     files = {
         "kernel.py": attempt.source or "",
         "trace.txt": trace,
-        "prompt.md": prompt_text(made.messages) if made else "",
-        "reply.md": made.text if made else "",
+        "prompt.md": prompt_text(code_call.messages) if code_call else "",
+        "reply.md": code_call.text if code_call else "",
     }
     return {
         **{path: text.encode("utf-8", "replace") for path, text in files.items()},
@@ -120,12 +120,12 @@ def attempt_files(
 
 
 def prompt_text(messages: Sequence[Message]) -> str:
-    """A prompt as a page: one heading a message."""
+    """Returns a prompt as Markdown, with a heading for each message."""
     return "\n".join(f"## {message.role}\n\n{message.content.rstrip()}\n" for message in messages)
 
 
 def attempt_message(attempt: AttemptState) -> str:
-    """Subject and trailers of an attempt's commit."""
+    """Returns subject and trailers of an attempt's commit."""
     evaluation = attempt.evaluation
     if evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
@@ -133,7 +133,9 @@ def attempt_message(attempt: AttemptState) -> str:
     trailers = {
         "Verdict": evaluation.verdict,
         "Speedup": speedup,
-        "Against": ", ".join(dict.fromkeys(one.against for one in evaluation.latency if one.against))
+        "Against": ", ".join(
+            dict.fromkeys(latency.against for latency in evaluation.latency if latency.against)
+        )
         if speedup
         else "",
         "Device": evaluation.device,
@@ -145,10 +147,12 @@ def attempt_message(attempt: AttemptState) -> str:
 
 
 def exam_files(state: SessionState) -> dict[str, bytes]:
-    """`exams/<suite>/<task>/<instance>/<attempt>.json` of every examined attempt, for the `_journal` branch, and
-    `spread/<suite>/<task>/<instance>/<attempt>/<device>.json` of every winner on every GPU that it was measured on.
+    """Returns the files of exams and measured winners for the `_journal` branch.
 
-    Beside the attempts, not in their trees: commits that others are built on never change.
+    - `exams/<suite>/<task>/<instance>/<attempt>.json` for every examined attempt.
+    - `spread/<suite>/<task>/<instance>/<attempt>/<device>.json` for every winner and every GPU that measured it.
+
+    They are not in the trees of the attempts, because a commit with children must not change.
     """
     exams = {
         f"exams/{instance.task}/{instance.instance}/{attempt.number}.json": _pretty(attempt.exam)
@@ -157,31 +161,31 @@ def exam_files(state: SessionState) -> dict[str, bytes]:
         if attempt.exam is not None
     }
     spread = {
-        f"spread/{instance.task}/{instance.instance}/{attempt.number}/{one.device}.json": _pretty(
-            one.evaluation
+        f"spread/{instance.task}/{instance.instance}/{attempt.number}/{measured.device}.json": _pretty(
+            measured.evaluation
         )
         for instance in state.instances.values()
         for attempt in instance.attempts
-        for one in attempt.spread
+        for measured in attempt.spread
     }
     return exams | spread
 
 
 def with_trailers(subject: str, trailers: Mapping[str, str]) -> str:
-    """A commit message; trailers without a value are left out and line ends in values become spaces."""
+    """Returns a commit message; trailers without a value are left out, and line ends in values become spaces."""
     lines = [f"{key}: {' '.join(value.split())}" for key, value in trailers.items() if value.strip()]
     return "\n".join([subject, "", *lines]) + "\n"
 
 
 def trailers_of(message: str) -> dict[str, str]:
-    """The trailers that `with_trailers` wrote."""
+    """Returns the trailers that `with_trailers` wrote."""
     body = message.partition("\n\n")[2]
     pairs = (line.partition(": ") for line in body.splitlines())
     return {key: value for key, mark, value in pairs if mark}
 
 
-def _call_that_made(calls: Sequence[CallState]) -> CallState | None:
-    """The last finished call that was asked for code."""
+def _code_call(calls: Sequence[CallState]) -> CallState | None:
+    """The last finished call that asked for code."""
     for call in reversed(calls):
         if call.finished and call.role is not Role.REFLECTOR:
             return call

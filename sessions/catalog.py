@@ -1,4 +1,7 @@
-"""Which sessions there are, and where their events lie: live folders and the store as one list, without folding any of it."""
+"""The list of all sessions, from live folders and the store, and where the events of each are.
+
+Lists read summaries; they do not fold whole journals.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +38,15 @@ from .store import JOURNAL, Store
 
 
 class Standing(StrEnum):
-    """Where a session stands."""
+    """The status of a session."""
 
     RUNNING = "running"
     """An engine holds its lock."""
     FINISHED = "finished"
     STOPPED = "stopped"
-    """Its engine left in order; it can be resumed."""
+    """Its engine stopped in good order; it can be resumed."""
     CRASHED = "crashed"
-    """Its engine ended without a word; it can be resumed."""
+    """Its engine ended without a final event; it can be resumed."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,22 +60,22 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None = None
     """Seconds since the epoch, UTC."""
     last: float | None = None
-    """Of its last event."""
+    """Time of its last event."""
     instances: int | None = None
     iterations: int | None = None
     series: str = ""
-    """What it was started as a part of; empty for one that stands alone."""
+    """Name of the ablation that it belongs to; empty if none."""
     options: MethodOptions = MethodOptions()
     attempts: int = 0
-    """Judged ones."""
+    """Number of judged attempts."""
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
     confirmed: tuple[str, ...] | None = None
-    """Tasks with a confirmed attempt; `None` where nothing was examined."""
+    """Tasks with a confirmed attempt; `None` if nothing was examined."""
     best: dict[str, str] = {}
-    """By task, the best attempt, correct or not, that no person rejected."""
+    """The best attempt of each task, correct or not, without rejected attempts."""
     speedups: dict[str, float] = {}
-    """By task, that attempt's speedup, where one was measured."""
+    """Speedup of that attempt by task, if measured."""
     accepted: tuple[str, ...] = ()
     input_tokens: int = 0
     output_tokens: int = 0
@@ -81,26 +84,26 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_sessions(home: Home) -> list[SessionInfo]:
-    """Every session of the home, newest first; empty where there is no home yet."""
-    # Live folders first: a session that is put away meanwhile is in the store by then.
-    found = {}
+    """Returns every session of the home, newest first; empty if the home does not exist."""
+    # Live folders first: a session that moves to the store during this call is then found there.
+    sessions = {}
     for files in home.live_sessions():
         info = _live_info(files)
         if info is not None:
-            found[info.name] = info
+            sessions[info.name] = info
     if home.store.exists():
         with Store.read_only(home.store) as store:
             suffix = f"/{JOURNAL}"
             for branch, commit in store.heads().items():
                 name = branch.removesuffix(suffix)
-                if branch.endswith(suffix) and name not in found:
+                if branch.endswith(suffix) and name not in sessions:
                     description, summary = store.describe(name, commit=commit)
-                    found[name] = _info(name, description, summary or SessionSummary(), running=False)
-    return sorted(found.values(), key=lambda info: info.name, reverse=True)
+                    sessions[name] = _info(name, description, summary or SessionSummary(), running=False)
+    return sorted(sessions.values(), key=lambda info: info.name, reverse=True)
 
 
 def session_names(home: Home) -> list[str]:
-    """Names of every session of the home, sorted: oldest first."""
+    """Returns the names of all sessions of the home, oldest first."""
     names = {files.session for files in home.live_sessions() if files.journal.exists()}
     if home.store.exists():
         with Store.read_only(home.store) as store:
@@ -108,25 +111,28 @@ def session_names(home: Home) -> list[str]:
     return sorted(names)
 
 
-def find_session(home: Home, asked: str) -> str:
-    """The session of this name or unique prefix; `NoSuchSession` with the nearest names, or `AmbiguousSession`."""
+def find_session(home: Home, prefix: str) -> str:
+    """Returns the session with this name or unique prefix.
+
+    Raises `NoSuchSession` with similar names, or `AmbiguousSession`.
+    """
     names = session_names(home)
-    if asked in names:
-        return asked
-    fitting = [name for name in names if asked and name.startswith(asked)]
+    if prefix in names:
+        return prefix
+    fitting = [name for name in names if prefix and name.startswith(prefix)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise AmbiguousSession(asked, fitting=fitting[::-1])
-    raise NoSuchSession(asked, nearest=difflib.get_close_matches(asked, names[::-1], n=3, cutoff=0.5))
+        raise AmbiguousSession(prefix, fitting=fitting[::-1])
+    raise NoSuchSession(prefix, nearest=difflib.get_close_matches(prefix, names[::-1], n=3, cutoff=0.5))
 
 
 def journal_of(home: Home, session: str) -> Journal:
-    """All that a session's journal holds, wherever it lies; `NoSuchSession` when there is none."""
+    """Returns a session's journal from the live folder or the store; `NoSuchSession` if there is none."""
     try:
         return read_journal(home.live(session).journal)
     except FileNotFoundError:
-        # Put away, then; a session is in the store before its live files go.
+        # A session is in the store before its live folder is removed.
         if not home.store.exists():
             raise NoSuchSession(session) from None
         with Store.read_only(home.store) as store:
@@ -134,9 +140,9 @@ def journal_of(home: Home, session: str) -> Journal:
 
 
 def delete_session(home: Home, session: str) -> None:
-    """Take a session away: its branches and live files; kernels that people accepted stay.
+    """Delete the branches and live files of a session; accepted kernels stay.
 
-    `SessionBusy` while it runs, `NoSuchSession`. Its objects leave the disk with git's next `gc --prune=now`.
+    Raises `SessionBusy` while it runs, and `NoSuchSession`. Git frees the disk space at its next `gc --prune=now`.
     """
     files = home.live(session)
     if session not in session_names(home) and not files.folder.is_dir():
@@ -155,7 +161,7 @@ def delete_session(home: Home, session: str) -> None:
 
 
 def _live_info(files: LiveFiles) -> SessionInfo | None:
-    """`None` for a folder without a journal: nothing was recorded in it, or it is being put away."""
+    """`None` for a folder without a journal: nothing was recorded in it, or it is being removed."""
     try:
         data = files.journal.read_bytes()
     except FileNotFoundError:
@@ -165,7 +171,7 @@ def _live_info(files: LiveFiles) -> SessionInfo | None:
     return _info(files.session, description, summarise(state), running=files.running)
 
 
-_PASSED_OVER = tuple(
+_SKIPPED = tuple(
     b'{"type":"%s"' % tag_of(kind).encode()
     for kind in (
         CallStarted,
@@ -180,14 +186,14 @@ _PASSED_OVER = tuple(
         DeviceAwaited,
     )
 )
-"""How lines begin that a summary does not need: nearly all of a long journal."""
+"""Starts of the lines that a summary does not need: nearly all lines of a long journal."""
 
 
 def _skim(lines: Iterable[bytes]) -> SessionState:
-    """The state as far as a summary needs it."""
+    """Fold only the events that a summary needs."""
     state = SessionState()
     for line in lines:
-        if line.startswith(_PASSED_OVER):
+        if line.startswith(_SKIPPED):
             continue
         event = decode(line)
         if isinstance(event, Event):
@@ -206,7 +212,7 @@ def _info(
         standing = Standing.FINISHED
     else:
         standing = Standing.STOPPED if summary.stopped is not None else Standing.CRASHED
-    shared = SessionInfo(
+    info = SessionInfo(
         name=name,
         state=standing,
         last=summary.last_wall,
@@ -222,9 +228,9 @@ def _info(
         unpriced_calls=summary.unpriced_calls,
     )
     if description is None:
-        return shared
+        return info
     return msgspec.structs.replace(
-        shared,
+        info,
         method=description.method,
         model=description.model,
         tasks=description.tasks,

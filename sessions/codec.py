@@ -1,4 +1,4 @@
-"""Events as lines of JSON, and back. A line that is no event of ours is told apart, never guessed at."""
+"""Encodes events as lines of JSON and decodes them. A line that is not a known event is reported, never guessed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENCODER = msgspec.json.Encoder()
 
 
 class _Head(msgspec.Struct):
-    """What every event line has, whoever wrote it."""
+    """The fields of every event line, from any version."""
 
     type: str
     seq: int = 0
@@ -29,7 +29,7 @@ _HEADS: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
 
 
 def tag_of(event: Event | type[Event]) -> str:
-    """The tag that stands in an event's `type`."""
+    """Returns the value of an event's `type` field."""
     return str(event.__struct_config__.tag)
 
 
@@ -38,7 +38,7 @@ TAGS = frozenset(tag_of(kind) for kind in typing.get_args(AnyEvent))
 
 @dataclass(frozen=True, slots=True)
 class UnknownEvent:
-    """A whole event of a type that this version does not know: skipped and counted."""
+    """A valid event of a type that this version does not know: skipped and counted."""
 
     tag: str
     seq: int
@@ -47,29 +47,29 @@ class UnknownEvent:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that is not an event: cut, overwritten, or not ours."""
+    """A line that is not an event: cut, overwritten, or from another program."""
 
     why: str
     line: int | None = None
-    """1-based place in its file, where that is known."""
+    """Line number in its file from 1, if known."""
 
 
 Skipped = UnknownEvent | BadLine
 
 
 def encode(event: Event) -> bytes:
-    """One line of JSON without its line end.
+    """Returns the event as one line of JSON without its line end.
 
-    Lone surrogates, which a garbled reply can hold and UTF-8 cannot, become question marks.
+    Lone surrogates become question marks: a garbled reply can contain them, but UTF-8 cannot encode them.
     """
     try:
         return ENCODER.encode(event)
     except UnicodeEncodeError:
-        return ENCODER.encode(_mended(msgspec.to_builtins(event)))
+        return ENCODER.encode(_without_surrogates(msgspec.to_builtins(event)))
 
 
 def decode(line: bytes) -> AnyEvent | Skipped:
-    """The event on a line; unknown fields are skipped."""
+    """Returns the event on a line; unknown fields are ignored."""
     try:
         return EVENTS.decode(line)
     except msgspec.ValidationError as error:
@@ -86,18 +86,18 @@ def decode(line: bytes) -> AnyEvent | Skipped:
 
 
 def readable(event: E, line: bytes) -> E:
-    """The event as every reader will see it; `EventNotKeepable` when no reader could."""
-    back = decode(line)
-    if isinstance(back, type(event)):
-        return back
-    raise EventNotKeepable(tag_of(event), why=back.why if isinstance(back, BadLine) else "unknown type")
+    """Returns the event as a reader will decode it; `EventNotKeepable` if it cannot be decoded."""
+    decoded = decode(line)
+    if isinstance(decoded, type(event)):
+        return decoded
+    raise EventNotKeepable(tag_of(event), why=decoded.why if isinstance(decoded, BadLine) else "unknown type")
 
 
-def _mended(value: object) -> object:
+def _without_surrogates(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
     if isinstance(value, dict):
-        return {str(_mended(key)): _mended(item) for key, item in value.items()}
+        return {str(_without_surrogates(key)): _without_surrogates(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_mended(item) for item in value]
+        return [_without_surrogates(item) for item in value]
     return value

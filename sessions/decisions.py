@@ -1,4 +1,4 @@
-"""A person's decisions about sessions that nothing runs; a running session's go through its engine's socket."""
+"""Decisions of a person about sessions that are not running; a running session's engine takes them on its socket."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def decide(
     by: str = "",
     clock: Clock | None = None,
 ) -> Event:
-    """Accept or reject an attempt and return the event, which is in the journal, in git and on `accepted` then.
+    """Accept or reject an attempt; returns the event, which is then in the journal, in git and on `accepted`.
 
-    `SessionBusy` while an engine has the session, `NoSuchSession`, `NoSuchAttempt`, `NotDecidable`.
+    Raises `SessionBusy` while an engine has the session, `NoSuchSession`, `NoSuchAttempt` or `NotDecidable`.
     """
-    return _put(home, session, DecisionMade(attempt=attempt, accepted=accepted, why=why, by=by), clock)
+    return _record(home, session, DecisionMade(attempt=attempt, accepted=accepted, why=why, by=by), clock)
 
 
 def undo(home: Home, session: str, attempt: str, *, by: str = "", clock: Clock | None = None) -> Event:
-    """Take the standing decision about an attempt back; errors as `decide`."""
-    return _put(home, session, DecisionUndone(attempt=attempt, by=by), clock)
+    """Undo the current decision about an attempt; raises errors as `decide`."""
+    return _record(home, session, DecisionUndone(attempt=attempt, by=by), clock)
 
 
-def _put(home: Home, session: str, decision: DecisionMade | DecisionUndone, clock: Clock | None) -> Event:
+def _record(home: Home, session: str, decision: DecisionMade | DecisionUndone, clock: Clock | None) -> Event:
     with take_up(home, session, clock=clock) as recorder:
         try:
             return recorder.decide_now(decision)

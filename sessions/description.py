@@ -1,4 +1,4 @@
-"""`session.json` and `summary.json`: what lists show of a session without folding it."""
+"""`session.json` and `summary.json`: the facts that lists show of a session, without folding its journal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .winners import best_of
 
 
 class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """`session.json`: how a session was started; the fields of `session_started`."""
+    """`session.json`: how a session was started, with the fields of `session_started`."""
 
     schema: int = SCHEMA
     session: str
@@ -40,24 +40,24 @@ class SessionDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`summary.json`: where a session stood at its last event; a cache, made anew from the events at any time."""
+    """`summary.json`: the state of a session at its last event; a cache that can be rebuilt from the events."""
 
     schema: int = SCHEMA
     last_seq: int = 0
     last_wall: float | None = None
     finished: bool = False
     stopped: str | None = None
-    """Reason of an engine that left in order."""
+    """Reason of an engine that stopped in good order."""
     attempts: int = 0
-    """Judged ones."""
+    """Number of judged attempts."""
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
     confirmed: tuple[str, ...] | None = None
-    """Tasks with a confirmed attempt; `None` where nothing was examined."""
+    """Tasks with a confirmed attempt; `None` if nothing was examined."""
     best: dict[str, str] = {}
-    """By task, the best attempt, correct or not, that no person rejected."""
+    """The best attempt of each task, correct or not, without rejected attempts."""
     speedups: dict[str, float] = {}
-    """By task, that attempt's speedup, where one was measured."""
+    """Speedup of that attempt by task, if measured."""
     accepted: tuple[str, ...] = ()
     """Attempts that people accepted."""
     input_tokens: int = 0
@@ -71,7 +71,7 @@ SUMMARY: msgspec.json.Decoder[SessionSummary] = msgspec.json.Decoder(SessionSumm
 
 
 def describe(event: SessionStarted) -> SessionDescription:
-    """`session.json` of a session that began with this event."""
+    """Returns `session.json` of a session that began with this event."""
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
     for name in ("seq", "wall", "mono"):
         del fields[name]
@@ -79,26 +79,30 @@ def describe(event: SessionStarted) -> SessionDescription:
 
 
 def summarise(state: SessionState) -> SessionSummary:
-    """`summary.json` of a session in this state."""
+    """Returns `summary.json` of a session in this state."""
     by_task: dict[str, list[AttemptState]] = {}
     for instance in state.instances.values():
         by_task.setdefault(instance.task, []).extend(instance.attempts)
-    found = {task: best for task, attempts in by_task.items() if (best := best_of(attempts)) is not None}
+    winners = {task: best for task, attempts in by_task.items() if (best := best_of(attempts)) is not None}
     attempts = state.attempts()
     return SessionSummary(
         last_seq=state.last_seq,
         last_wall=state.last_wall,
         finished=state.finished,
         stopped=state.stopped,
-        attempts=sum(each.evaluation is not None for each in attempts),
+        attempts=sum(attempt.evaluation is not None for attempt in attempts),
         solved=tuple(
-            task for task, made in by_task.items() if any(each.verdict is Verdict.CORRECT for each in made)
+            task
+            for task, attempts_of_task in by_task.items()
+            if any(attempt.verdict is Verdict.CORRECT for attempt in attempts_of_task)
         ),
         confirmed=_confirmed(by_task),
-        best={task: best.attempt for task, best in found.items()},
-        speedups={task: best.speedup for task, best in found.items() if best.speedup is not None},
+        best={task: best.attempt for task, best in winners.items()},
+        speedups={task: best.speedup for task, best in winners.items() if best.speedup is not None},
         accepted=tuple(
-            each.attempt for each in attempts if each.decision is not None and each.decision.accepted
+            attempt.attempt
+            for attempt in attempts
+            if attempt.decision is not None and attempt.decision.accepted
         ),
         input_tokens=state.input_tokens,
         output_tokens=state.output_tokens,
@@ -108,7 +112,9 @@ def summarise(state: SessionState) -> SessionSummary:
 
 
 def _confirmed(by_task: dict[str, list[AttemptState]]) -> tuple[str, ...] | None:
-    said = {task: {each.confirmation for each in attempts} for task, attempts in by_task.items()}
-    if not any(words - {Confirmation.NOT_EXAMINED} for words in said.values()):
+    confirmations = {
+        task: {attempt.confirmation for attempt in attempts} for task, attempts in by_task.items()
+    }
+    if not any(states - {Confirmation.NOT_EXAMINED} for states in confirmations.values()):
         return None
-    return tuple(task for task, words in said.items() if Confirmation.CONFIRMED in words)
+    return tuple(task for task, states in confirmations.items() if Confirmation.CONFIRMED in states)

@@ -1,20 +1,20 @@
-"""What can go wrong in the memory. Every message names the thing, then the next step.
+"""Errors of the memory. Each message names the cause, then the next step.
 
 SessionsError
-├── HomeNotWritable      the home folder cannot be made or written
-├── HomeNotReadable      the home folder is somebody else's and shut
+├── HomeNotWritable      the home folder cannot be created or written
+├── HomeNotReadable      the home folder belongs to another user and cannot be read
 ├── JournalNotWritable   the disk refused an event
-├── JournalDamaged       a line in the middle of a journal cannot be read, so it must not be built on
-├── EventNotKeepable     an event's own data would not survive being written and read
+├── JournalDamaged       a line in the middle of a journal cannot be read, so nothing may be appended
+├── EventNotKeepable     an event cannot be read back after it is written
 ├── SessionBusy          another process holds the session's lock
 ├── SessionExists        a new session's name is taken
 ├── NothingToResume      the session is finished
-├── NoSuchSession        no session of this name or prefix
+├── NoSuchSession        no session has this name or prefix
 ├── AmbiguousSession     a prefix fits several sessions
 ├── NoSuchAttempt        the session has no attempt of this name
 ├── NotDecidable         this attempt cannot be accepted, rejected or undone
-├── StoreBroken          the git store says something that cannot be, or refuses to be written
-└── BadRecording         a recording's folder is not what the format says, or cannot be made
+├── StoreBroken          the git store is inconsistent or cannot be written
+└── BadRecording         a recording's folder has a wrong format, or cannot be created
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pathlib import Path
 
 
 class SessionsError(Exception):
-    """Root of the memory's errors."""
+    """Base class of the memory's errors."""
 
 
 class HomeNotWritable(SessionsError):
-    """The home folder cannot be made or written."""
+    """The home folder cannot be created or written."""
 
     def __init__(self, path: Path, *, why: str) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class HomeNotWritable(SessionsError):
 
 
 class HomeNotReadable(SessionsError):
-    """The home folder is there and cannot be looked into."""
+    """The home folder exists but cannot be read."""
 
     def __init__(self, path: Path, *, why: str) -> None:
         super().__init__(f"the home {path} cannot be read ({why}); set WAVEDECK_HOME to a folder of yours")
@@ -46,7 +46,7 @@ class HomeNotReadable(SessionsError):
 
 
 class JournalNotWritable(SessionsError):
-    """The disk refused an event; what was acknowledged before stands."""
+    """The disk refused an event; acknowledged events are safe."""
 
     def __init__(self, path: Path, *, why: str) -> None:
         super().__init__(f"the journal {path} cannot be written ({why}); make room, then resume the session")
@@ -54,20 +54,22 @@ class JournalNotWritable(SessionsError):
 
 
 class JournalDamaged(SessionsError):
-    """A line in the middle of a journal cannot be read: going on would build on unknown ground."""
+    """A line in the middle of a journal cannot be read, so the session must not continue on it."""
 
     def __init__(self, path: Path, *, line: int, why: str) -> None:
         super().__init__(
-            f"{path} line {line} cannot be read ({why}); replay still opens it, and with that line taken out it resumes"
+            f"{path} line {line} cannot be read ({why}); replay still opens the journal; remove the line to resume the session"
         )
         self.path, self.line, self.why = path, line, why
 
 
 class EventNotKeepable(SessionsError):
-    """An event's own data would not survive being written and read, as a NaN where a number must stand."""
+    """An event cannot be read back after it is written, for example because of a NaN in a number."""
 
     def __init__(self, tag: str, *, why: str) -> None:
-        super().__init__(f"an event {tag} cannot be kept ({why}); this is a fault of ours, please report it")
+        super().__init__(
+            f"an event {tag} cannot be stored ({why}); this is a bug in Wavedeck, please report it"
+        )
         self.tag, self.why = tag, why
 
 
@@ -83,7 +85,7 @@ class SessionExists(SessionsError):
     """A new session's name is taken."""
 
     def __init__(self, session: str) -> None:
-        super().__init__(f"there is a session {session} already; go on with it by: wavedeck resume {session}")
+        super().__init__(f"session {session} already exists; go on with: wavedeck resume {session}")
         self.session = session
 
 
@@ -96,7 +98,7 @@ class NothingToResume(SessionsError):
 
 
 class NoSuchSession(SessionsError):
-    """No session of this name or prefix."""
+    """No session has this name or prefix."""
 
     def __init__(self, asked: str, *, nearest: Sequence[str] = ()) -> None:
         hint = f"nearest: {', '.join(nearest)}" if nearest else "list them with: wavedeck sessions"
@@ -117,18 +119,18 @@ class NoSuchAttempt(SessionsError):
     """The session has no attempt of this name."""
 
     def __init__(self, attempt: str, *, nearest: Sequence[str] = ()) -> None:
-        hint = f"nearest: {', '.join(nearest)}" if nearest else "attempts are named as softmax#2/7"
+        hint = f"nearest: {', '.join(nearest)}" if nearest else "attempt names look like softmax#2/7"
         super().__init__(f"no attempt {attempt!r} in this session; {hint}")
         self.attempt, self.nearest = attempt, tuple(nearest)
 
 
 class NotDecidable(SessionsError):
-    """What was asked for cannot be decided: the attempt is not judged, or nothing stands to be undone."""
+    """The attempt is not judged, or there is no decision to undo."""
 
 
 class StoreBroken(SessionsError):
-    """The git store says something that cannot be, or refuses to be written."""
+    """The git store is inconsistent or cannot be written."""
 
 
 class BadRecording(SessionsError):
-    """A recording's folder is not what the format says, or cannot be made from a session."""
+    """A recording's folder has a wrong format, or cannot be created from a session."""

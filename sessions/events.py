@@ -1,7 +1,7 @@
 """The event vocabulary: everything that can happen in a session, as tagged data.
 
-Tags are never reused and fields are only added, with defaults: an older reader skips and counts what it does not know.
-`DURABLE` names the events that are on disk (fsync) before anything acts on them.
+Tags are never reused, and new fields have defaults: an older reader skips and counts unknown events. `DURABLE` names
+the events that are on disk (fsync) before anything acts on them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SCHEMA = 1
 
 
 class Role(StrEnum):
-    """Who a model speaks as in a call."""
+    """The role of the model in a call."""
 
     GENERATOR = "generator"
     REFLECTOR = "reflector"
@@ -24,7 +24,7 @@ class Role(StrEnum):
 
 
 class Origin(StrEnum):
-    """How an attempt came to be."""
+    """The origin of an attempt."""
 
     FRESH = "fresh"
     REPAIR = "repair"
@@ -34,18 +34,18 @@ class Origin(StrEnum):
 
 
 class EndReason(StrEnum):
-    """Why an instance ended. `InstanceFinished.reason` stays a word, so that an older reader takes one it does not know."""
+    """Why an instance ended. `InstanceFinished.reason` is a string, so that an older reader accepts a newer reason."""
 
     ITERATIONS = "iterations"
-    """All of them were spent."""
+    """All iterations are used."""
     SOLVED = "solved"
-    """A candidate is correct, and its method looks for no better one."""
+    """A candidate is correct, and the method does not look for a better one."""
     ANSWERED = "answered"
-    """Its method asks for one answer, and that was judged."""
+    """The method asks for one answer, and that answer was judged."""
     NOTHING_LEFT = "nothing_left"
-    """A sweep names no variant any more that is worth a judgement."""
+    """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
-    """The kernel that a sweep was to start from is not correct."""
+    """The start kernel of a sweep is not correct."""
     RECORDING_EXHAUSTED = "recording_exhausted"
     BUDGET = "budget"
     MODEL_FAILED = "model_failed"
@@ -53,18 +53,18 @@ class EndReason(StrEnum):
 
 
 METHOD_DONE = frozenset({EndReason.ITERATIONS, EndReason.SOLVED, EndReason.ANSWERED, EndReason.NOTHING_LEFT})
-"""Ends at which a method did all that it does: no remark."""
+"""Normal ends: the method completed its work."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of one call as the provider counted them; unknown is `None`."""
+    """Tokens of one call as the provider counted them; unknown counts are `None`."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     """Part of `input_tokens` that was read from the provider's cache."""
     cache_write_tokens: int | None = None
-    """Part of `input_tokens` that was written to it, which some providers bill at a price of its own."""
+    """Part of `input_tokens` that was written to the cache; some providers have a separate price for it."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -76,34 +76,34 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """What every event carries. The journal fills these four in; whoever makes an event leaves them out."""
+    """Fields of every event; the journal sets them when it writes the event."""
 
     seq: int = 0
     """1, 2, 3, ... in a session: the total order."""
     wall: float = 0.0
     """Seconds since the epoch, UTC."""
     mono: float = 0.0
-    """Seconds of a monotonic clock since this engine process started; durations come from here."""
+    """Seconds since this engine process started, from a monotonic clock; durations use it."""
     schema: int = SCHEMA
 
 
 class MethodOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method may be told beside counts; each method takes some of them."""
+    """Options of a method besides its counts; each method takes some of them."""
 
     without: tuple[str, ...] = ()
-    """Modules that are off: of `knowledge`, `one-shot`, `optimizer`, `reflection`."""
+    """Modules that are off: `knowledge`, `one-shot`, `optimizer`, `reflection`."""
     tune: bool = False
     """Sweep the launch parameters of each correct attempt."""
     start: str = ""
-    """File of the kernel to start from; empty: the task's timing baseline."""
+    """File of the start kernel; empty: the task's timing baseline."""
     workers: int = 4
-    """That work side by side in one instance of `kernelagent`."""
+    """Parallel workers in one instance of `kernelagent`."""
     descendants: int = 8
     """Candidates of one round of `geak-evolve`."""
     profile: str = "chat"
-    """Prompt format that the model expects (`engine.profiles`)."""
+    """Prompt format of the model (`engine.profiles`)."""
     corpus: str = ""
-    """Folder of kernels that may be shown as examples, besides the baselines of tasks that are not under test."""
+    """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
 
 
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
@@ -124,23 +124,23 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session_started"):
     budget_usd: float | None = None
     budget_tokens: int | None = None
     first_chain: int = 1
-    """Of a recording: instance n plays chain `first_chain + n - 1`."""
+    """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
     series: str = ""
-    """What the session was started as a part of, as `ablation-20261121-090000-3f2a`; empty for one that stands alone."""
+    """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
     options: MethodOptions = MethodOptions()
     against: str = ""
-    """What candidates are timed against, by name: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
+    """Name of the timing baseline: `eager`, `compile`, or a kernel's file; empty: the task's own baseline."""
     against_source: str = ""
-    """The kernel, where a file was named: a resume times against the same."""
+    """Source of that kernel file, so that a resume uses the same baseline."""
     spread: bool = False
-    """Whether each instance's winner is measured on every GPU."""
+    """True if each instance's winner is measured on every GPU."""
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}
     """sha256 of each prompt template, by file name."""
 
 
 class EngineStarted(Event, frozen=True, kw_only=True, tag="engine_started"):
-    """An engine process took the session up, at the start or at a resume."""
+    """An engine process opened the session, at its start or at a resume."""
 
     host: str
     pid: int
@@ -148,7 +148,7 @@ class EngineStarted(Event, frozen=True, kw_only=True, tag="engine_started"):
 
 
 class InstanceStarted(Event, frozen=True, kw_only=True, tag="instance_started"):
-    """One chain on one task began."""
+    """An instance (one chain on one task) began."""
 
     task: str
     instance: int
@@ -156,29 +156,29 @@ class InstanceStarted(Event, frozen=True, kw_only=True, tag="instance_started"):
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
-    """An iteration began: the candidate is about to be asked for."""
+    """An attempt began; its candidate is requested next."""
 
     attempt: str
     """`softmax#2/7`: short task id, instance, number within the instance from 1."""
     origin: Origin
     base: str | None = None
-    """The attempt this one is derived from."""
+    """The attempt from which this attempt is derived."""
 
 
 class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
-    """A request goes to the model."""
+    """A request is sent to the model."""
 
     call: str
-    """`softmax#2/7/generator/1`: attempt, role, number of the call of that role in the attempt."""
+    """`softmax#2/7/generator/1`: attempt, role, number of the role's call in the attempt."""
     attempt: str
     role: Role
     model: str
     messages: tuple[Message, ...]
-    """Exactly what is sent."""
+    """The messages exactly as sent."""
 
 
 class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):
-    """Some streamed words, batched; not synced. A retry starts over: see `CallRetried`."""
+    """A batch of streamed text; not synced. A retry starts again: see `CallRetried`."""
 
     call: str
     kind: str
@@ -187,7 +187,7 @@ class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):
 
 
 class CallRetried(Event, frozen=True, kw_only=True, tag="call_retried"):
-    """A try failed and another follows; pieces streamed so far are void."""
+    """A try failed and is repeated; the pieces streamed so far are void."""
 
     call: str
     reason: str
@@ -199,23 +199,23 @@ class CallRetried(Event, frozen=True, kw_only=True, tag="call_retried"):
 
 
 class CallFinished(Event, frozen=True, kw_only=True, tag="call_finished"):
-    """A whole reply arrived. Durable: it is never asked for again."""
+    """A complete reply arrived. Durable: it is never requested again."""
 
     call: str
     text: str
     reasoning: str = ""
     stop_reason: str = ""
-    """In our words: `end`, `truncated`, or the provider's own where neither fits."""
+    """`end`, `truncated`, or the provider's own word if neither fits."""
     usage: Usage = Usage()
     cost_usd: float | None = None
-    """By the configured prices; `None` where no price is known."""
+    """Cost by the configured prices; `None` if no price is known."""
     seconds: float = 0.0
     temperature: float | None = None
-    """As sent; `None` when the model refused one and its default ruled."""
+    """The value that was sent; `None` if the model refused the parameter."""
 
 
 class CallFailed(Event, frozen=True, kw_only=True, tag="call_failed"):
-    """No reply will come: retries are used up, or trying again is useless. Durable."""
+    """No reply will come: all tries failed, or a retry cannot help. Durable."""
 
     call: str
     reason: str
@@ -229,69 +229,71 @@ class CandidateProposed(Event, frozen=True, kw_only=True, tag="candidate_propose
     attempt: str
     source: str
     strategy: str = ""
-    """What the optimizer set out to do, one or a few sentences."""
+    """The model's strategy in one or a few sentences."""
     unusable: str = ""
-    """Where `source` is empty, what was wrong with the reply: `empty`, `truncated`, `no_code_block`, `several_modules`."""
+    """If `source` is empty, the defect of the reply: `empty`, `truncated`, `no_code_block`, `several_modules`."""
 
 
 class SweepStarted(Event, frozen=True, kw_only=True, tag="sweep_started"):
-    """Launch parameters of an attempt's candidate are swept: its variants are compiled, nothing is judged yet."""
+    """A sweep of an attempt's launch parameters began: variants are compiled or estimated, not judged."""
 
     attempt: str
 
 
 class SweptVariant(msgspec.Struct, frozen=True):
-    """A variant that a sweep would have judged."""
+    """A variant that a sweep proposes for judging."""
 
     changes: tuple[str, ...]
-    """`num_warps 4 to 8`, one for each thing that differs from the attempt's candidate."""
+    """One entry for each difference to the attempt's candidate, for example `num_warps 4 to 8`."""
     source: str
     better: bool
-    """Whether it stands above the attempt's candidate by what `AttemptSwept.ranked_by` says, each of its changes needed."""
+    """True if it ranks above the attempt's candidate by `AttemptSwept.ranked_by`, and needs each of its changes for
+    that."""
 
 
 class AttemptSwept(Event, frozen=True, kw_only=True, tag="attempt_swept"):
-    """A sweep over an attempt's launch parameters is over. Durable: its compilations are not made again."""
+    """A sweep of an attempt's launch parameters ended. Durable: it is not repeated."""
 
     attempt: str
     target: str
-    """What was compiled for."""
+    """The compile target."""
     tried: int
-    """Variants compiled."""
+    """Number of compiled variants."""
     pruned: dict[str, int] = {}
-    """How many of them were dropped, by reason in words."""
+    """Number of dropped variants by reason in words."""
     ranked_by: str = ""
-    """In words; whether any of it was measured."""
+    """The ranking in words; says if any of it was measured."""
     variants: tuple[SweptVariant, ...] = ()
-    """Those that look better first, each part best first; of what is left, as many as may be judged."""
+    """At most as many variants as may be judged. Variants that look better come first; each group is best first."""
     seconds: float = 0.0
 
 
 class RungEntry(msgspec.Struct, frozen=True):
-    """What a rung found of one variant."""
+    """The result of a rung for one variant."""
 
     changes: tuple[str, ...]
-    """As in `SweptVariant`, by which it is known."""
+    """Identifies the variant; see `SweptVariant`."""
     verdict: str
-    """Of the interpreter, and of the outputs that were looked at where it was timed: `correct` as far as that goes."""
+    """Verdict of the interpreter, and of the outputs that were compared while timing."""
     estimate: float | None = None
-    """Time of the attempt's candidate over the variant's, from few samples: an estimate, never a latency. `None`: not known."""
+    """Time of the attempt's candidate over the variant's time, from few samples: an estimate, not a latency. `None`:
+    unknown."""
     samples: int = 0
     why: str = ""
-    """It was not right, or could not be said."""
+    """Why it is not correct, or why there is no verdict."""
     kept: bool = False
-    """It goes on, to the next rung or to the judge."""
+    """True if it continues to the next rung or to the judge."""
 
 
 class SweepRung(Event, frozen=True, kw_only=True, tag="sweep_rung"):
-    """A rung of a sweep is over: its variants' times were estimated, the better part goes on. Durable."""
+    """A rung of a sweep ended: the times of its variants were estimated, and the better ones continue. Durable."""
 
     attempt: str
-    """Whose variants they are, and whose time the ratios are of."""
+    """The attempt that was swept; the ratios are relative to its time."""
     rung: int
-    """1, 2, ...; each takes several times the samples of the one before."""
+    """1, 2, ...; each rung takes several times the samples of the last one."""
     pairs: int
-    """Processes of each side."""
+    """Processes on each side."""
     entries: tuple[RungEntry, ...]
     """Best first."""
     seconds: float = 0.0
@@ -304,7 +306,7 @@ class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
     stage: str
     device: str
     exam: bool = False
-    """Of the judging on the exam cases, not of the one that gives the verdict."""
+    """True for the judging on the exam cases, which does not give the verdict."""
 
 
 class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
@@ -313,7 +315,7 @@ class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
     attempt: str
     stage: Stage
     exam: bool = False
-    """As in `StageStarted`."""
+    """See `StageStarted`."""
 
 
 class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
@@ -324,7 +326,7 @@ class AttemptJudged(Event, frozen=True, kw_only=True, tag="attempt_judged"):
 
 
 class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):
-    """The attempt stands in the git store."""
+    """The attempt is in the git store."""
 
     attempt: str
     commit: str
@@ -332,41 +334,44 @@ class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"
 
 
 class InstanceFinished(Event, frozen=True, kw_only=True, tag="instance_finished"):
-    """A chain ended."""
+    """An instance ended."""
 
     task: str
     instance: int
     reason: str
-    """An `EndReason`, or a word of a newer writer's."""
+    """An `EndReason`, or a word of a newer version."""
     best: str | None = None
     """Its best attempt."""
     message: str = ""
 
 
 class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person"):
-    """In manual review an instance waits for a decision about its attempt."""
+    """In manual review, an instance waits for a decision about its attempt."""
 
     attempt: str
 
 
 class WinnerExamined(Event, frozen=True, kw_only=True, tag="winner_examined"):
-    """At the end of an instance its winner was judged on the exam cases. Durable.
+    """At the end of an instance, its winner was judged on the exam cases. Durable.
 
-    Nothing of it ever reaches a prompt, of this instance or another.
+    No prompt of any instance ever contains any of it.
     """
 
     attempt: str
     evaluation: Evaluation
-    """Of the exam cases. A verdict that is not counted says why the attempt was not examined."""
+    """On the exam cases. A verdict that is not counted says why the attempt was not examined."""
 
 
 class WinnerMeasured(Event, frozen=True, kw_only=True, tag="winner_measured"):
-    """With `spread`, at the end of an instance: its winner was judged and timed on one more GPU. Durable; never part of a prompt."""
+    """The winner of an instance was judged and timed on one more GPU, with `spread`. Durable.
+
+    Never part of a prompt.
+    """
 
     attempt: str
     device: str
     evaluation: Evaluation
-    """Of the open cases. A verdict that is not counted says why the device could not be measured on."""
+    """On the open cases. A verdict that is not counted says why this device has no measurement."""
 
 
 class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
@@ -380,19 +385,19 @@ class DecisionMade(Event, frozen=True, kw_only=True, tag="decision_made"):
 
 
 class DecisionUndone(Event, frozen=True, kw_only=True, tag="decision_undone"):
-    """A person took the standing decision about an attempt back. Durable."""
+    """A person undid the current decision about an attempt. Durable."""
 
     attempt: str
     by: str = ""
 
 
 class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
-    """A device's state; what cannot be read is `None`, never 0."""
+    """A device's state; a value that cannot be read is `None`, never 0."""
 
     device: str
     description: str
     busy_with: tuple[str, ...] = ()
-    """Attempts being judged on it."""
+    """Attempts that are being judged on it."""
     utilisation: float | None = None
     """0 to 1."""
     memory_used_bytes: int | None = None
@@ -403,36 +408,36 @@ class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
 
 
 class DeviceAwaited(Event, frozen=True, kw_only=True, tag="device_awaited"):
-    """A candidate waits for others to be done with a device, until the next `StageStarted` on it."""
+    """A candidate waits for other users of a device, until the next `StageStarted` on it."""
 
     device: str
     holders: tuple[str, ...]
-    """Who runs or times on it, in words."""
+    """The users that run or time on it, in words."""
 
 
 class DeviceQuarantined(Event, frozen=True, kw_only=True, tag="device_quarantined"):
-    """A device failed its health probe and is judged on no more by this engine; its work goes elsewhere."""
+    """A device failed its health probe; this engine judges on other devices from now on."""
 
     device: str
     why: str
 
 
 class NodePaused(Event, frozen=True, kw_only=True, tag="node_paused"):
-    """No GPU of the session passes its health probe: nothing is judged, and they are probed again. Told at each probe."""
+    """No GPU of the session passes its health probe, so nothing is judged. Recorded at each probe."""
 
     why: str
     next_probe_s: float
 
 
 class NodeResumed(Event, frozen=True, kw_only=True, tag="node_resumed"):
-    """At least one GPU passes again."""
+    """At least one GPU passes its health probe again."""
 
     seconds: float
-    """That nothing was judged."""
+    """Time without judging."""
 
 
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
-    """Something a person should know that is no verdict."""
+    """A message for people that is not a verdict."""
 
     level: str
     """`info`, `warning` or `error`."""
@@ -440,15 +445,18 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
 
 
 class EngineStopped(Event, frozen=True, kw_only=True, tag="engine_stopped"):
-    """The engine left the session unfinished and in order (stop command, signal): it can be resumed. Durable."""
+    """The engine left the session unfinished and in good order (stop command, signal, error). Durable.
+
+    The session can be resumed.
+    """
 
     reason: str
     failed: bool = False
-    """Nobody asked for it: model, judge, disk or the engine itself failed."""
+    """True if no person asked for the stop: model, judge, disk or the engine itself failed."""
 
 
 class SessionFinished(Event, frozen=True, kw_only=True, tag="session_finished"):
-    """Every instance ended. Last event but for later decisions. Durable."""
+    """Every instance ended. Only decisions may follow. Durable."""
 
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""

@@ -1,4 +1,4 @@
-"""Files that appear whole, and locks that die with their holder."""
+"""Atomic file writes, and file locks that end with their process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names that were added to or taken from a folder durable."""
+    """Make added and removed names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -21,9 +21,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Put `data` at `path`, durable when this returns: a reader sees the old file or the new one, never a part.
+    """Write `data` to `path`; durable when this returns.
 
-    A crash can leave a `.<name>.*` file beside it, which nothing reads.
+    A reader sees the old file or the new file, never a part. A crash can leave a `.<name>.*` file, which nothing
+    reads.
     """
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
@@ -41,16 +42,17 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write every byte, however many calls the system makes of it."""
+    """Write every byte, with as many system calls as needed."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 class FileLock:
-    """An exclusive `flock`; it goes when the process does, however that ends.
+    """An exclusive `flock`; the system releases it when the process ends, in whatever way.
 
-    A child that is forked without exec shares it, and would keep it beyond its parent: fork servers must be started by exec.
+    A child that is forked without exec shares the lock and would keep it after its parent. So fork servers must be
+    started by exec.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,14 +61,14 @@ class FileLock:
 
     @property
     def held(self) -> bool:
-        """Whether this object holds it."""
+        """True if this object holds the lock."""
         return self._descriptor is not None
 
     def acquire(self, *, wait_s: float = 0.0) -> bool:
-        """Take the lock, trying for `wait_s`; whether it was got.
+        """Try for `wait_s` to take the lock; returns True if it was taken.
 
-        A file that was removed or replaced meanwhile (a session that was put away) does not count: the lock is on the file
-        that stands at the path.
+        If the file was removed or replaced in the meantime (a session moved to the store), the lock on the old file
+        does not count.
         """
         limit = time.monotonic() + wait_s
         while not self._try():
@@ -90,7 +92,7 @@ class FileLock:
         return False
 
     def release(self) -> None:
-        """Let go; nothing happens where nothing is held."""
+        """Release the lock, if this object holds it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -98,7 +100,7 @@ class FileLock:
 
 @contextmanager
 def locked(path: Path, *, wait_s: float) -> Iterator[bool]:
-    """Hold the lock at `path` for a block; the value says whether it was got within `wait_s`."""
+    """Hold the lock at `path` for a block; the value is True if it was taken within `wait_s`."""
     lock = FileLock(path)
     try:
         yield lock.acquire(wait_s=wait_s)
@@ -107,9 +109,9 @@ def locked(path: Path, *, wait_s: float) -> Iterator[bool]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock at `path`.
+    """True if a process holds the lock at `path`.
 
-    Asking takes a shared lock for microseconds, so whoever acquires one tries for longer than that.
+    The check takes a shared lock for microseconds, so `acquire` must wait longer than that.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

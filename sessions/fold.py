@@ -1,7 +1,8 @@
-"""State from events: one function that applies an event, one that applies them all.
+"""Builds a session's state from its events: `apply` for one event, `fold` for all.
 
-Both know no clock, file or network. Live view, attach, replay, resume and reports all come through here. An event that names
-something unknown (its line was lost) makes what it names, so that a damaged journal still shows all that is left.
+Both use no clock, file or network. Live view, attach, replay, resume and reports all use these functions. If an event
+names an unknown instance or attempt, because a line was lost, that instance or attempt is created. So a damaged
+journal still shows everything that is left.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .state import AttemptState, CallState, Decision, DeviceState, InstanceState
 from .winners import best_of
 
 SESSION = "session"
-"""Dirty key of what is not one instance's or one device's."""
+"""Dirty key of changes that belong to no instance or device."""
 
 WORD_OF_ROLE = {
     ev.Role.GENERATOR: "generate",
@@ -24,16 +25,16 @@ WORD_OF_ROLE = {
     ev.Role.REFLECTOR: "reflect",
 }
 FAILED_REASONS = frozenset({ev.EndReason.MODEL_FAILED, ev.EndReason.INFRA_ERROR})
-"""Reasons of an `InstanceFinished` that are no ordinary end."""
+"""Reasons of an `InstanceFinished` that are failures."""
 
 
 def device_key(device: str) -> str:
-    """Dirty key of a device."""
+    """Returns the dirty key of a device."""
     return f"device:{device}"
 
 
 def fold(events: Iterable[ev.AnyEvent | Skipped]) -> SessionState:
-    """The state that these events, in order, lead to."""
+    """Returns the state after these events."""
     state = SessionState()
     for event in events:
         apply(state, event)
@@ -41,7 +42,7 @@ def fold(events: Iterable[ev.AnyEvent | Skipped]) -> SessionState:
 
 
 def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
-    """Change the state by one event; returns the keys of what changed: instances, `device:<name>`, `session`."""
+    """Change the state by one event; returns the dirty keys: instances, `device:<name>`, `session`."""
     if not isinstance(event, ev.Event):
         state.skipped_events += 1
         return frozenset((SESSION,))
@@ -50,7 +51,7 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
     try:
         return _apply(state, event)
     except ValueError:
-        # A name that is none: an event of ours cannot carry it, so it is counted with what could not be read.
+        # A malformed name: Wavedeck never writes it, so the event counts as unreadable.
         state.skipped_events += 1
         return frozenset((SESSION,))
 
@@ -61,7 +62,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.started = event
             state.started_wall = event.wall
         case ev.EngineStarted():
-            return _take_up(state, event)
+            return _start_engine(state, event)
         case ev.InstanceStarted():
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message, instance.word = None, "", "wait"
@@ -73,21 +74,21 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.CandidateProposed():
             attempt, instance = _attempt(state, event.attempt)
             attempt.source, attempt.strategy = event.source, event.strategy
-            _does(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait")
             return frozenset((instance.key,))
         case ev.SweepStarted():
             attempt, instance = _attempt(state, event.attempt)
-            _does(instance, attempt, "tune")
+            _set_word(instance, attempt, "tune")
             return frozenset((instance.key,))
         case ev.AttemptSwept():
             attempt, instance = _attempt(state, event.attempt)
             attempt.sweep = event
-            _does(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait")
             return frozenset((instance.key,))
         case ev.SweepRung():
             attempt, instance = _attempt(state, event.attempt)
             attempt.rungs.append(event)
-            _does(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait")
             return frozenset((instance.key,))
         case ev.StageStarted(exam=True) | ev.StageFinished(exam=True) | ev.WinnerExamined():
             return _apply_exam(state, event)
@@ -96,7 +97,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             attempt.spread.append(event)
             return frozenset((instance.key,))
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
-            return _apply_judging(state, event) | _no_longer_awaited(state, event)
+            return _apply_judging(state, event) | _clear_wait(state, event)
         case ev.AttemptCommitted():
             attempt, instance = _attempt(state, event.attempt)
             attempt.commit = event.commit
@@ -138,7 +139,9 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((device_key(event.device), SESSION))
         case ev.NodePaused():
             if not state.paused:
-                state.notices.append(("error", f"nothing is judged, no GPU passes its probe: {event.why}"))
+                state.notices.append(
+                    ("error", f"nothing is judged: no GPU passes its health probe: {event.why}")
+                )
             state.paused = event.why
         case ev.NodeResumed():
             state.paused = ""
@@ -154,8 +157,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
     return frozenset((SESSION,))
 
 
-def _take_up(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
-    """An engine is there. After a crash, what the last one left half done will be done again: it is dropped."""
+def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
+    """Mark the session as running; at a resume, drop the unfinished work of the last engine, because it is repeated."""
     state.stopped, state.paused = None, ""
     if not event.resumed:
         return frozenset((SESSION,))
@@ -174,16 +177,15 @@ def _take_up(state: SessionState, event: ev.EngineStarted) -> frozenset[str]:
 
 
 def _device(state: SessionState, name: str) -> DeviceState:
-    """The device's state, made where it was not sampled yet."""
     if name not in state.devices:
         state.devices[name] = DeviceState(name, "", (), None, None, None, None, None, None)
     return state.devices[name]
 
 
-def _no_longer_awaited(
+def _clear_wait(
     state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.AttemptJudged
 ) -> frozenset[str]:
-    """A stage on a device that somebody waited for: it was got."""
+    """A stage started on the device, so no candidate waits for it."""
     if not isinstance(event, ev.StageStarted) or event.device not in state.devices:
         return frozenset()
     device = state.devices[event.device]
@@ -199,7 +201,7 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
     if not attempt.started_wall:
         attempt.started_wall = event.wall
     instance.finished, instance.message = None, ""
-    _does(instance, attempt, "wait")
+    _set_word(instance, attempt, "wait")
     return frozenset((instance.key,))
 
 
@@ -210,7 +212,7 @@ def _apply_call(
     name = split_call(event.call)
     attempt, instance = _attempt(state, name.attempt)
     dirty = frozenset((instance.key,))
-    call = next((known for known in reversed(attempt.calls) if known.call == event.call), None)
+    call = next((call for call in reversed(attempt.calls) if call.call == event.call), None)
     if call is None:
         call = CallState(event.call, name.attempt, ev.Role(name.role), "", (), event.mono)
         attempt.calls.append(call)
@@ -218,7 +220,7 @@ def _apply_call(
         case ev.CallStarted():
             fresh = CallState(event.call, name.attempt, event.role, event.model, event.messages, event.mono)
             attempt.calls[attempt.calls.index(call)] = fresh
-            _does(instance, attempt, WORD_OF_ROLE[event.role])
+            _set_word(instance, attempt, WORD_OF_ROLE[event.role])
         case ev.ReplyPiece():
             words = call.reasoning_words if event.kind == "reasoning" else call.text_words
             words.add(event.text)
@@ -230,12 +232,12 @@ def _apply_call(
             call.finished, call.failed = True, ""
             call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
             call.seconds, call.temperature = event.seconds, event.temperature
-            _does(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait")
             _count(state, event)
             return dirty | {SESSION}
         case ev.CallFailed():
             call.failed = f"{event.reason}: {event.message}"
-            _does(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait")
         case _:
             assert_never(event)
     return dirty
@@ -257,8 +259,8 @@ def _apply_judging(
     match event:
         case ev.StageStarted():
             attempt.stage = event.stage
-            _does(instance, attempt, event.stage)
-            # A stage that comes again is a judging that started over, on another device perhaps.
+            _set_word(instance, attempt, event.stage)
+            # A repeated stage: the judging started again, perhaps on another device.
             names = [stage.name for stage in attempt.stages]
             if event.stage in names:
                 del attempt.stages[names.index(event.stage) :]
@@ -269,7 +271,7 @@ def _apply_judging(
             attempt.stage, attempt.evaluation = None, event.evaluation
             attempt.stages = list(event.evaluation.stages)
             attempt.judged_wall, attempt.judged_seq = event.wall, event.seq
-            _does(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:
             assert_never(event)
@@ -279,27 +281,27 @@ def _apply_judging(
 def _apply_exam(
     state: SessionState, event: ev.StageStarted | ev.StageFinished | ev.WinnerExamined
 ) -> frozenset[str]:
-    """Beside the verdict, which stays as it is."""
+    """The verdict on the open cases does not change."""
     attempt, instance = _attempt(state, event.attempt)
     match event:
         case ev.StageStarted():
             attempt.examining = event.stage
-            _does(instance, attempt, "exam")
+            _set_word(instance, attempt, "exam")
         case ev.StageFinished():
             attempt.examining = None
         case ev.WinnerExamined():
             attempt.examining, attempt.exam = None, event.evaluation
-            _does(instance, attempt, "wait")
+            _set_word(instance, attempt, "wait")
             instance.best = _best(instance)
         case _:
             assert_never(event)
     return frozenset((instance.key,))
 
 
-def _does(instance: InstanceState, attempt: AttemptState, word: str) -> None:
-    """The attempt does this now, and the instance what its latest attempt at work does."""
+def _set_word(instance: InstanceState, attempt: AttemptState, word: str) -> None:
+    """Set the attempt's word, and the instance's word to that of its latest busy attempt."""
     attempt.word = word
-    busy = (each.word for each in reversed(instance.attempts) if each.word != "wait")
+    busy = (state.word for state in reversed(instance.attempts) if state.word != "wait")
     instance.word = next(busy, "wait")
 
 
@@ -315,12 +317,12 @@ def _apply_decision(
     match event:
         case ev.WaitingForPerson():
             attempt.waiting = True
-            _does(instance, attempt, "person")
+            _set_word(instance, attempt, "person")
         case ev.DecisionMade():
             attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
             if attempt.waiting:
                 attempt.waiting = False
-                _does(instance, attempt, "wait")
+                _set_word(instance, attempt, "wait")
         case ev.DecisionUndone():
             attempt.decision = None
         case _:
@@ -330,20 +332,20 @@ def _apply_decision(
 
 
 def _instance(state: SessionState, key: str) -> InstanceState:
-    known = state.instances.get(key)
-    if known is None:
+    instance = state.instances.get(key)
+    if instance is None:
         name = split_instance(key)
-        known = state.instances[key] = InstanceState(key, name.task, name.number)
-    return known
+        instance = state.instances[key] = InstanceState(key, name.task, name.number)
+    return instance
 
 
 def _attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
     name = split_attempt(attempt)
     instance = _instance(state, name.instance)
-    for known in reversed(instance.attempts):
-        if known.number == name.number:
-            return known, instance
-    fresh = AttemptState(attempt, name.number, ev.Origin.FRESH, None)
-    instance.attempts.append(fresh)
-    instance.attempts.sort(key=lambda each: each.number)
-    return fresh, instance
+    for attempt_state in reversed(instance.attempts):
+        if attempt_state.number == name.number:
+            return attempt_state, instance
+    attempt_state = AttemptState(attempt, name.number, ev.Origin.FRESH, None)
+    instance.attempts.append(attempt_state)
+    instance.attempts.sort(key=lambda state: state.number)
+    return attempt_state, instance

@@ -1,4 +1,4 @@
-"""Where everything lies: the home folder, a running session's files, and what tells one boot of one machine from another."""
+"""Paths of the home folder and of live sessions, and the identity of this boot and pid namespace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .events import SCHEMA
 from .files import is_locked, write_whole
 
 PROTOCOL = 1
-"""Version of the socket's commands."""
+"""Version of the commands on the socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveFiles:
-    """The files of a session that runs, or that ended without being put away."""
+    """The files of a session that runs, or that is not yet moved to the store."""
 
     folder: Path
 
@@ -36,27 +36,27 @@ class LiveFiles:
 
     @property
     def lock(self) -> Path:
-        """Held for an engine's life."""
+        """An engine holds this lock for its whole life."""
         return self.folder / "lock"
 
     @property
     def engine(self) -> Path:
-        """Where the engine can be found: an `EngineInfo`."""
+        """The address of the engine: an `EngineInfo`."""
         return self.folder / "engine.json"
 
     @property
     def token(self) -> Path:
-        """What a socket command must carry; readable by its owner alone."""
+        """The token that every command must carry; only its owner can read it."""
         return self.folder / "token"
 
     @property
     def log(self) -> Path:
-        """What the engine prints."""
+        """The engine's output."""
         return self.folder / "engine.log"
 
     @property
     def running(self) -> bool:
-        """Whether an engine holds the lock: a fact of the system, not a guess from a pid."""
+        """True if an engine holds the lock; a fact of the system, not a guess from a pid."""
         return is_locked(self.lock)
 
 
@@ -73,7 +73,7 @@ class Home:
 
     @property
     def store_lock(self) -> Path:
-        """Held around each write of a ref."""
+        """Held for each write of a ref."""
         return self.root / "store.lock"
 
     @property
@@ -87,11 +87,14 @@ class Home:
         return self.root / "suites.toml"
 
     def live(self, session: str) -> LiveFiles:
-        """The live files of a session, whether they exist or not."""
+        """Returns the live files of a session, whether they exist or not."""
         return LiveFiles(self.root / "live" / session)
 
     def live_sessions(self) -> list[LiveFiles]:
-        """Every session with a live folder, by name; empty when the home does not exist, `HomeNotReadable` when it is shut."""
+        """Returns every session with a live folder, by name; empty if the home does not exist.
+
+        Raises `HomeNotReadable` if the home cannot be read.
+        """
         try:
             folders = sorted((self.root / "live").iterdir())
         except (FileNotFoundError, NotADirectoryError):
@@ -101,7 +104,10 @@ class Home:
         return [LiveFiles(folder) for folder in folders if folder.is_dir() and folder.name[0] != "."]
 
     def ensure(self) -> None:
-        """Make the folders (for their owner alone); `HomeNotWritable` when that, or a file in them, is refused."""
+        """Create the folders, accessible only to their owner.
+
+        Raises `HomeNotWritable` if that, or a file in them, is refused.
+        """
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.root / "live", self.recordings):
@@ -113,20 +119,23 @@ class Home:
 
 
 def home_from(environ: Mapping[str, str]) -> Home:
-    """The home by `$WAVEDECK_HOME`, else `$XDG_DATA_HOME/wavedeck`, else `~/.local/share/wavedeck`; nothing is made."""
-    person = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    """Returns the home folder by the environment; creates nothing.
+
+    It is `$WAVEDECK_HOME`, else `$XDG_DATA_HOME/wavedeck`, else `~/.local/share/wavedeck`.
+    """
+    user_home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
     named = environ.get("WAVEDECK_HOME")
     if named:
         rest = named.removeprefix("~/")
-        return Home((person / rest if rest != named else Path(named)).absolute())
+        return Home((user_home / rest if rest != named else Path(named)).absolute())
     data = environ.get("XDG_DATA_HOME")
-    # The XDG specification: a relative path is to be ignored.
-    base = Path(data) if data and Path(data).is_absolute() else person / ".local" / "share"
+    # The XDG specification says to ignore a relative path.
+    base = Path(data) if data and Path(data).is_absolute() else user_home / ".local" / "share"
     return Home(base / "wavedeck")
 
 
 class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """`engine.json`: where a session's engine is, and how to tell that it is still that one."""
+    """`engine.json`: the address of a session's engine, and its identity."""
 
     schema: int = SCHEMA
     session: str
@@ -145,12 +154,12 @@ ENGINE_INFO: msgspec.json.Decoder[EngineInfo] = msgspec.json.Decoder(EngineInfo)
 
 
 def write_engine_info(live: LiveFiles, info: EngineInfo) -> None:
-    """Put `engine.json` down whole."""
+    """Write `engine.json` atomically."""
     write_whole(live.engine, msgspec.json.encode(info) + b"\n")
 
 
 def read_engine_info(live: LiveFiles) -> EngineInfo | None:
-    """What `engine.json` says; `None` where there is none or it cannot be read."""
+    """Returns the content of `engine.json`; `None` if it is missing or cannot be read."""
     try:
         return ENGINE_INFO.decode(live.engine.read_bytes())
     except (OSError, msgspec.DecodeError):
@@ -158,7 +167,7 @@ def read_engine_info(live: LiveFiles) -> EngineInfo | None:
 
 
 def boot_id() -> str:
-    """Identity of this boot of this machine; empty where the system tells none."""
+    """Returns the id of this boot of this machine; empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -166,8 +175,8 @@ def boot_id() -> str:
 
 
 def pid_namespace() -> str:
-    """Identity of the space in which a pid means something, as `pid:[4026531836]`; empty where the system tells none."""
+    """Returns the id of the pid namespace, for example `pid:[4026531836]`; empty if the system has none."""
     try:
-        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # Path.readlink would make a path of what is none
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115  # the target is not a path
     except OSError:
         return ""

@@ -1,7 +1,7 @@
-"""The journal: one event a line, only ever appended to, durable where it must be; and the tail that viewers read.
+"""The journal: one event per line, append only. `JournalWriter` writes it, `JournalTail` follows it for viewers.
 
-The writer is one thread of one process, which holds the session's lock. Readers need no lock: a line counts once its line
-end is there. What a crash cut short was never acknowledged.
+The writer is one thread of the process that holds the session's lock. Readers need no lock: a line counts when its
+line end is written. A line that a crash cut was never acknowledged.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Where a journal's times come from."""
+    """The clocks of a journal's times."""
 
     wall: Callable[[], float] = time.time
     """Seconds since the epoch, UTC."""
     mono: Callable[[], float] = time.monotonic
-    """Seconds of a clock that never jumps; events carry what passed since the writer was made."""
+    """Seconds of a clock that never jumps; events carry the time since the writer was created."""
 
 
 @dataclass(slots=True)
 class Journal:
-    """A journal as read: its events, and what could not be used."""
+    """A journal as read: its events, and the lines that were skipped."""
 
     events: list[AnyEvent] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
     @property
     def last_seq(self) -> int:
-        """The highest sequence number, unknown events included."""
+        """The highest sequence number, including unknown events."""
         last = self.events[-1].seq if self.events else 0
-        return max([last, *(each.seq for each in self.skipped if isinstance(each, UnknownEvent))])
+        return max([last, *(line.seq for line in self.skipped if isinstance(line, UnknownEvent))])
 
     def add(self, line: bytes, number: int) -> None:
-        """Take a whole line in."""
+        """Decode and add a complete line."""
         event = decode(line)
         if isinstance(event, Event):
             self.events.append(event)
@@ -60,7 +60,7 @@ class Journal:
 
 
 def parse(data: bytes) -> Journal:
-    """The events in the bytes of a journal or a segment; a line without its end is left out."""
+    """Returns the events in the bytes of a journal or a segment; a line without its end is ignored."""
     journal = Journal()
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         journal.add(line, number)
@@ -68,22 +68,22 @@ def parse(data: bytes) -> Journal:
 
 
 def read_journal(path: Path) -> Journal:
-    """All events of a journal; unknown ones and bad lines are told apart and counted, a torn last line is left out."""
+    """Returns all events of a journal; unknown events and bad lines are kept apart, a torn last line is ignored."""
     return parse(path.read_bytes())
 
 
 class Opened(NamedTuple):
-    """A journal taken up for writing."""
+    """A journal that was opened for writing."""
 
     writer: JournalWriter
     journal: Journal
-    """What it held already."""
+    """Its events so far."""
     torn: Path | None
-    """Where a torn last line was put aside."""
+    """The file with the torn last line, if there was one."""
 
 
 class JournalWriter:
-    """Appends events and gives them their number and times. Made by `open_journal`."""
+    """Appends events and sets their number and times; created by `open_journal`."""
 
     def __init__(self, path: Path, *, descriptor: int, next_seq: int, size: int, clock: Clock) -> None:
         self.path = path
@@ -101,14 +101,14 @@ class JournalWriter:
 
     @property
     def size(self) -> int:
-        """Bytes written, all of them whole lines."""
+        """Bytes written, all in complete lines."""
         return self._size
 
     def append(self, event: E) -> E:
-        """Write an event and return it with number and times; one of `DURABLE` is on disk when this returns.
+        """Write an event and return it with number and times; a `DURABLE` event is on disk when this returns.
 
-        `JournalNotWritable` when the disk refuses: nothing of the event is left, and the number is not used up. `EventNotKeepable`
-        when no reader could read it back.
+        Raises `JournalNotWritable` if the disk refuses: the partial line is removed and the number is used again.
+        Raises `EventNotKeepable` if no reader could read the event.
         """
         written = self.write(event)
         if isinstance(event, DURABLE):
@@ -116,7 +116,7 @@ class JournalWriter:
         return written
 
     def write(self, event: E) -> E:
-        """`append` without waiting for the disk; `sync` makes it durable."""
+        """Like `append`, without waiting for the disk; `sync` makes the event durable."""
         if self._failed:
             raise JournalNotWritable(self.path, why=self._failed)
         stamped = msgspec.structs.replace(
@@ -141,9 +141,10 @@ class JournalWriter:
             self._failed = error.strerror or str(error)
 
     def sync(self) -> None:
-        """Put all that was written on disk; may be called from another thread than the writer's.
+        """Sync all written events to the disk; another thread than the writer may call it.
 
-        After a refusal the system may have dropped what it could not write, so this writer writes nothing more.
+        After an error the system may have dropped data that it could not write, so this writer then refuses all
+        further events.
         """
         try:
             os.fdatasync(self._descriptor)
@@ -152,7 +153,7 @@ class JournalWriter:
             raise JournalNotWritable(self.path, why=self._failed) from error
 
     def close(self) -> None:
-        """Sync and let go."""
+        """Sync and close the file."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             self._failed = self._failed or "closed"
@@ -163,10 +164,10 @@ class JournalWriter:
 
 
 def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
-    """Take a journal up for writing, a new one or one that another engine left.
+    """Open a journal for writing: a new one, or one that another engine left.
 
-    A torn last line is cut and kept as `journal.torn-<n>`. A line in the middle that cannot be read, or whose number does not
-    rise, is a `JournalDamaged`: it is named and the file stays as it is.
+    A torn last line is cut off and kept as `journal.torn-<n>`. Raises `JournalDamaged` if a line in the middle cannot
+    be read or its number does not rise; the file then stays unchanged.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -194,11 +195,12 @@ def _check(path: Path, journal: Journal, data: bytes) -> None:
             raise JournalDamaged(path, line=skipped.line or 0, why=skipped.why)
     last = 0
     if journal.skipped:
-        # Unknown events stand among the others: their places are only in the lines.
-        found = [each.seq for each in map(decode, data.split(b"\n")[:-1]) if not isinstance(each, BadLine)]
+        # Unknown events are among the others, and only the lines have their order.
+        events = [event for event in map(decode, data.split(b"\n")[:-1]) if not isinstance(event, BadLine)]
+        numbers = [event.seq for event in events]
     else:
-        found = [event.seq for event in journal.events]
-    for number, seq in enumerate(found, start=1):
+        numbers = [event.seq for event in journal.events]
+    for number, seq in enumerate(numbers, start=1):
         if seq <= last:
             raise JournalDamaged(path, line=number, why=f"its number {seq} does not follow {last}")
         last = seq
@@ -215,16 +217,16 @@ def _cut(path: Path, descriptor: int, torn: bytes, end: int) -> Path:
 
 
 class JournalTail:
-    """Reads a journal as it grows, from any sequence number on; cheap when nothing is new.
+    """Reads a journal while it grows, from any sequence number on; cheap if nothing is new.
 
-    It outlives the file: what was written before a session was put away can still be read to its end. A file that is not there
-    yet is one without events.
+    It keeps the file open, so it can read to the end after the session moved to the store. A file that does not exist
+    yet has no events.
     """
 
     def __init__(self, path: Path, *, after: int = 0) -> None:
         self.path = path
         self.skipped: list[Skipped] = []
-        """What could not be used so far."""
+        """Lines that were skipped so far."""
         self._after = after
         self._line = 0
         self._offset = 0
@@ -232,7 +234,10 @@ class JournalTail:
         self._seen: tuple[int, int] | None = None
 
     def read_new(self) -> list[AnyEvent]:
-        """Events whose lines were completed since the last call. A torn last line is waited for, or forgotten when it is cut."""
+        """Returns the events of all lines that were completed since the last call.
+
+        A torn last line is read later, when it is complete, or ignored if it is cut off.
+        """
         if self._descriptor is None:
             try:
                 self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -244,7 +249,7 @@ class JournalTail:
             return []
         journal = Journal()
         pending = b""
-        # The offset only ever stands behind a line end, so cutting a torn line cannot mislead it.
+        # The offset is always after a line end, so it stays valid if a torn line is cut off.
         while chunk := os.pread(self._descriptor, CHUNK_BYTES, self._offset + len(pending)):
             lines = (pending + chunk).split(b"\n")
             pending = lines.pop()
@@ -257,7 +262,7 @@ class JournalTail:
         return [event for event in journal.events if event.seq > self._after]
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,4 +1,4 @@
-"""Names of instances, attempts, calls and sessions: made and taken apart here only (docs/formats.md, Names)."""
+"""Builds and parses the names of instances, attempts, calls and sessions (docs/formats.md, Names)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 STARTER = "starter"
 SESSION = re.compile(r"\d{8}-\d{6}-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}")
-"""A session's whole name."""
+"""Pattern of a session's full name."""
 
 
 class InstanceName(NamedTuple):
-    """`softmax#2` taken apart."""
+    """The parts of `softmax#2`."""
 
     task: str
     """Full name, `starter/softmax`."""
@@ -19,7 +19,7 @@ class InstanceName(NamedTuple):
 
 
 class AttemptName(NamedTuple):
-    """`softmax#2/7` taken apart."""
+    """The parts of `softmax#2/7`."""
 
     instance: str
     """The instance's key, `softmax#2`."""
@@ -27,7 +27,7 @@ class AttemptName(NamedTuple):
 
 
 class CallName(NamedTuple):
-    """`softmax#2/7/generator/1` taken apart."""
+    """The parts of `softmax#2/7/generator/1`."""
 
     attempt: str
     role: str
@@ -35,33 +35,33 @@ class CallName(NamedTuple):
 
 
 def short_task(task: str) -> str:
-    """`starter/softmax` as people type it: `softmax`; other suites keep their prefix."""
+    """Returns the task name that people type: `softmax` for `starter/softmax`; other suites keep their prefix."""
     suite, _, name = task.rpartition("/")
     return name if suite == STARTER else task
 
 
 def full_task(task: str) -> str:
-    """The inverse of `short_task`."""
+    """Returns the full task name; the inverse of `short_task`."""
     return task if "/" in task else f"{STARTER}/{task}"
 
 
 def instance_key(task: str, instance: int) -> str:
-    """`softmax#2`, from a full or short task name."""
+    """Returns `softmax#2`, from a full or short task name."""
     return f"{short_task(task)}#{instance}"
 
 
 def attempt_name(instance: str, number: int) -> str:
-    """`softmax#2/7`, from an instance's key."""
+    """Returns `softmax#2/7`, from an instance's key."""
     return f"{instance}/{number}"
 
 
 def call_name(attempt: str, role: str, number: int) -> str:
-    """`softmax#2/7/generator/1`."""
+    """Returns `softmax#2/7/generator/1`."""
     return f"{attempt}/{role}/{number}"
 
 
 def split_instance(key: str) -> InstanceName:
-    """Take `softmax#2` apart; `ValueError` when it is none."""
+    """Returns the parts of `softmax#2`; `ValueError` if it is not an instance."""
     task, mark, number = key.rpartition("#")
     if not mark or not task:
         raise ValueError(f"not an instance: {key!r}")
@@ -69,7 +69,7 @@ def split_instance(key: str) -> InstanceName:
 
 
 def split_attempt(attempt: str) -> AttemptName:
-    """Take `softmax#2/7` apart; `ValueError` when it is none."""
+    """Returns the parts of `softmax#2/7`; `ValueError` if it is not an attempt."""
     key, mark, number = attempt.rpartition("/")
     if not mark or "#" not in key:
         raise ValueError(f"not an attempt: {attempt!r}")
@@ -77,7 +77,7 @@ def split_attempt(attempt: str) -> AttemptName:
 
 
 def split_call(call: str) -> CallName:
-    """Take `softmax#2/7/generator/1` apart; `ValueError` when it is none."""
+    """Returns the parts of `softmax#2/7/generator/1`; `ValueError` if it is not a call."""
     parts = call.rsplit("/", 2)
     if len(parts) != 3:
         raise ValueError(f"not a call: {call!r}")

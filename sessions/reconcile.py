@@ -1,7 +1,8 @@
-"""Taking a session up again after its engine ended, in whatever moment that was.
+"""Opens a session again after its engine ended, at whatever moment that was.
 
-The journal is the truth; git is brought in step with it: judged attempts that were not committed are, refs that are behind move
-on, decisions reach `accepted`. Locks that a killed git writer left are cleared, a torn last line is put aside.
+The journal is the truth, and git is brought in line with it. Judged attempts without a commit are committed, old refs
+are moved, and decisions reach `accepted`. Locks of a killed git process are removed, and a torn last line is set
+aside.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from .store import HEADS, Store, attempt_branch
 
 
 def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
-    """The recorder of a session that an engine goes on with, holding its lock, with git in step.
+    """Returns the recorder of a session that an engine continues; it holds the lock, and git is in line.
 
-    The engine records its `EngineStarted(resumed=True)` next. `NothingToResume` when the session is finished (what was left to
-    put away then is), else as `take_up`.
+    The engine records its `EngineStarted(resumed=True)` next. Raises `NothingToResume` if the session is finished,
+    after moving it to the store if needed; else errors as `take_up`.
     """
     recorder = take_up(home, session, clock=clock)
     if recorder.state.finished:
@@ -35,9 +36,10 @@ def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
 
 
 def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
-    """The recorder of a session that nobody records, finished or not; one that is in the store alone gets live files again.
+    """Returns the recorder of a session that no process records, finished or not.
 
-    `NoSuchSession`, `SessionBusy` when an engine has it, `JournalDamaged` naming the line, `HomeNotWritable`, `StoreBroken`.
+    A session that is only in the store gets live files again. Raises `NoSuchSession`, `SessionBusy` if an engine has
+    the session, `JournalDamaged` with the line, `HomeNotWritable` or `StoreBroken`.
     """
     home.ensure()
     live = home.live(session)
@@ -61,22 +63,22 @@ def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder
         )
         if recorder.state.started is None:
             raise NoSuchSession(session)
-        _bring_git_in_step(recorder, opened.journal.events)
+        _align_git(recorder, opened.journal.events)
         if opened.torn is not None:
-            words = f"the journal's last line was cut short; it was put aside as {opened.torn.name}"
+            words = f"the journal's last line was incomplete; it is kept in {opened.torn.name}"
             recorder.record(Notice(level="warning", message=words))
         undo.pop_all()
     return recorder
 
 
 def _hold(store: Store, live: LiveFiles, lock: FileLock) -> None:
-    """Take the session's lock; a session that the store alone knows gets its live folder and journal back."""
+    """Take the session's lock; restore live folder and journal if only the store has the session."""
     if not live.journal.exists():
-        held = store.session_bytes(live.session)
+        journal = store.session_bytes(live.session)
         live.folder.mkdir(mode=0o700, exist_ok=True)
         _lock_or_busy(live, lock)
         if not live.journal.exists():
-            write_whole(live.journal, held)
+            write_whole(live.journal, journal)
         return
     _lock_or_busy(live, lock)
 
@@ -91,7 +93,7 @@ def _lock_or_busy(live: LiveFiles, lock: FileLock) -> None:
 
 
 def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
-    """The journal, with what git holds beyond it put back first."""
+    """Open the journal after restoring events that only git has."""
     opened = open_journal(live.journal, clock=clock)
     written = live.journal.read_bytes()
     lost = segments.align(written)
@@ -102,12 +104,12 @@ def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
     return open_journal(live.journal, clock=clock)._replace(torn=opened.torn)
 
 
-def _bring_git_in_step(recorder: Recorder, events: Iterable[Event]) -> None:
+def _align_git(recorder: Recorder, events: Iterable[Event]) -> None:
     repository = recorder.store.repository
     with repository.writing():
         repository.clear_stale_locks()
     for instance in recorder.state.instances.values():
-        _forget_lost_commits(recorder.store, recorder.session, instance)
+        _unmark_lost_commits(recorder.store, recorder.session, instance)
     for attempt in recorder.uncommitted():
         recorder.commit_attempt_now(attempt)
     decided = {event.attempt for event in events if isinstance(event, DecisionMade | DecisionUndone)}
@@ -115,11 +117,11 @@ def _bring_git_in_step(recorder: Recorder, events: Iterable[Event]) -> None:
         recorder.sync_accepted_now(attempt)
 
 
-def _forget_lost_commits(store: Store, session: str, instance: InstanceState) -> None:
-    """Mark attempts as not committed whose commit git lacks, and the last one where its branch points elsewhere.
+def _unmark_lost_commits(store: Store, session: str, instance: InstanceState) -> None:
+    """Mark attempts as uncommitted if git lacks their commit, and the last one if its branch points elsewhere.
 
-    Committing them again gives the same ids and puts the branch right; one that is ahead, because the event that tells of it was
-    lost, is put right by the attempts that wait to be committed.
+    Committing them again gives the same ids and corrects the branch. A branch that is ahead, because its event was
+    lost, is corrected when the uncommitted attempts are committed.
     """
     committed = sorted(
         (attempt for attempt in instance.attempts if attempt.commit is not None),

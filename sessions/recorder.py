@@ -1,7 +1,7 @@
-"""The one place where a running engine's events go: journal first, then state, then git.
+"""Records the events of a session: first in the journal, then in the state, then in git.
 
-The journal is the truth. Git follows it and can always be made from it again (`sessions.reconcile`), so a failure of git costs
-no event. All methods belong to one thread, the event loop's; what blocks runs in another thread, one piece at a time.
+The journal is the truth. Git can always be rebuilt from it (`sessions.reconcile`), so a failure of git loses no
+event. Call all methods from one thread, the event loop's; blocking work runs in another thread, one piece at a time.
 """
 
 from __future__ import annotations
@@ -38,15 +38,18 @@ from .store import AcceptedKernel, Store, attempt_branch
 E = TypeVar("E", bound=Event)
 
 LOCK_WAIT_S = 1.0
-"""For the session's lock: readers that ask who holds it hold it for microseconds."""
+"""For the session's lock: a reader that checks the lock holds it for microseconds."""
 FLUSH_BYTES = 256 << 10
-"""Journal bytes that are not in git yet before the next attempt's commit takes them along."""
+"""Journal bytes without a copy in git from which the next commit of an attempt also flushes the journal."""
 
 R = TypeVar("R")
 
 
 class Recorder:
-    """A session being recorded; holds its lock for as long as it lives. Made by `begin` or `sessions.reconcile.resume`."""
+    """A session that is being recorded; holds its lock until `close`.
+
+    Created by `begin` or `sessions.reconcile.resume`.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class Recorder:
         self.live = live
         self.store = store
         self.state = SessionState()
-        """The fold of all events so far; others read it, nobody else writes it."""
+        """The fold of all events so far; only the recorder changes it."""
         self._lock = lock
         self._writer = writer
         self._reasoning = Reasoning()
@@ -83,9 +86,9 @@ class Recorder:
 
     @classmethod
     def begin(cls, home: Home, started: SessionStarted, *, clock: Clock | None = None) -> Recorder:
-        """Start recording a new session, whose first event is on disk when this returns.
+        """Start recording a new session; its first event is on disk when this returns.
 
-        `HomeNotWritable`, `StoreBroken`, or `SessionBusy` and `SessionExists` when a session of this name is there already.
+        Raises `HomeNotWritable` or `StoreBroken`, or `SessionBusy` or `SessionExists` if the session exists.
         """
         home.ensure()
         live = home.live(started.session)
@@ -120,20 +123,20 @@ class Recorder:
     # Events
 
     def record(self, event: E) -> E:
-        """Take an event in and return it with its number and times; one of `DURABLE` is on disk when this returns."""
+        """Record an event and return it with number and times; a `DURABLE` event is on disk when this returns."""
         written = self._writer.append(event)
         self._take(written)
         return written
 
     async def record_durable(self, event: E) -> E:
-        """Like `record`, waiting for the disk off the loop: act on the event only when this returned."""
+        """Like `record`, but waits for the disk in another thread; act on the event only after this returns."""
         written = self._writer.write(event)
         self._take(written)
         await asyncio.to_thread(self._sync, written.seq)
         return written
 
     def _sync(self, seq: int) -> None:
-        """Have everything up to `seq` on disk; those who come while the disk works share the next round."""
+        """Sync everything up to `seq`; callers that arrive during a sync share the next one."""
         with self._syncing:
             if self._synced_seq < seq:
                 reached = self._writer.last_seq
@@ -148,16 +151,16 @@ class Recorder:
         return await asyncio.to_thread(self._run_now, work)
 
     def _run_now(self, work: Callable[[], R]) -> R:
-        # Not only the asyncio lock: a caller that is cancelled lets go of that one while its thread still works.
+        # The asyncio lock is not enough: a cancelled caller releases it while its thread still works.
         with self._working:
             return work()
 
     # Attempts
 
     async def commit_attempt(self, attempt: str) -> str:
-        """Commit a judged attempt and return the id; call it when nothing more is asked for the attempt.
+        """Commit a judged attempt and return the commit id; call it when the attempt is complete.
 
-        Calls that finish later are in the journal, but not in its tree. Doing it again is harmless.
+        Calls that finish later are in the journal, but not in the commit. A second call is harmless.
         """
         async with self._git:
             commit = await self._run(self._attempt_work(attempt))
@@ -178,17 +181,18 @@ class Recorder:
             raise NotDecidable(f"{attempt} is not judged, so there is nothing to commit")
         parents = self._parents(state, instance)
         if state.commit is not None and self._is_built_on(state, instance):
-            known = state.commit
-            return lambda: known
+            commit = state.commit
+            return lambda: commit
         files = attempt_files(instance, state, self._reasoning.of(state))
         message, wall = attempt_message(state), state.judged_wall
         branch = attempt_branch(self.session, instance.key)
         return lambda: self.store.commit(branch, files, parents=parents, message=message, wall=wall)
 
     def _parents(self, attempt: AttemptState, instance: InstanceState) -> list[str]:
-        """The base's commit, then that of the attempt committed before where that is another one.
+        """Returns the base's commit, then the commit of the attempt that was committed before.
 
-        Attempts of one instance may be under way at once, so the order is that of their commits, which the journal keeps.
+        Attempts of one instance may run at the same time, so the order is the order of their commits, which the
+        journal has.
         """
         parents = []
         if attempt.base is not None:
@@ -196,19 +200,23 @@ class Recorder:
             if base.commit is not None:
                 parents.append(base.commit)
         order = attempt.committed_seq or math.inf
-        before = [each for each in instance.attempts if each.commit and 0 < each.committed_seq < order]
-        last = max(before, key=lambda each: each.committed_seq, default=None)
+        earlier = [
+            sibling for sibling in instance.attempts if sibling.commit and 0 < sibling.committed_seq < order
+        ]
+        last = max(earlier, key=lambda sibling: sibling.committed_seq, default=None)
         if last is not None and last.commit is not None and last.commit not in parents:
             parents.append(last.commit)
         return parents
 
     def _is_built_on(self, attempt: AttemptState, instance: InstanceState) -> bool:
-        """Whether something refers to the attempt's commit, so that it must stay as it is."""
+        """True if something refers to the attempt's commit, so that the commit must not change."""
         if attempt.decision is not None:
             return True
-        if any(each.committed_seq > attempt.committed_seq and each.commit for each in instance.attempts):
+        if any(
+            sibling.committed_seq > attempt.committed_seq and sibling.commit for sibling in instance.attempts
+        ):
             return True
-        return any(each.base == attempt.attempt and each.commit for each in self.state.attempts())
+        return any(child.base == attempt.attempt and child.commit for child in self.state.attempts())
 
     def _note_commit(self, attempt: str, commit: str) -> None:
         state, instance = self._find(attempt)
@@ -222,9 +230,9 @@ class Recorder:
     # Decisions
 
     async def decide(self, decision: DecisionMade | DecisionUndone) -> Event:
-        """Record a person's decision or its undoing, durable, then bring the branch `accepted` in step.
+        """Record a person's decision or its undoing durably, then update the branch `accepted`.
 
-        `NoSuchAttempt` or `NotDecidable` when it cannot be.
+        Raises `NoSuchAttempt` or `NotDecidable` if the decision is impossible.
         """
         check_decision(self.state, decision)
         written = await self.record_durable(decision)
@@ -232,7 +240,7 @@ class Recorder:
         return written
 
     async def sync_accepted(self, attempt: str) -> None:
-        """Make `accepted` say what the standing decision about an attempt says."""
+        """Make the branch `accepted` agree with the current decision about an attempt."""
         if self._find(attempt)[0].commit is None:
             await self.commit_attempt(attempt)
         async with self._git:
@@ -280,26 +288,30 @@ class Recorder:
         exams = exam_files(self.state)
 
         def work() -> None:
-            # Synced first, so that git is never ahead of the journal.
+            # Sync first, so that git is never ahead of the journal.
             self._sync(seq)
             self._segments.flush(size, summary=summary, started=started, exams=exams)
 
         return work
 
     def uncommitted(self) -> list[str]:
-        """Judged attempts that git lacks: those that it once had in their order then, the others by their verdicts'."""
+        """Returns the judged attempts without a commit.
+
+        Attempts that had a commit come first, in its order; the others in the order of their verdicts.
+        """
         waiting = [
-            each
-            for each in self.state.attempts()
-            if each.evaluation and each.commit is None and each.source is not None
+            attempt
+            for attempt in self.state.attempts()
+            if attempt.evaluation and attempt.commit is None and attempt.source is not None
         ]
-        waiting.sort(key=lambda each: (each.committed_seq or math.inf, each.judged_seq))
+        waiting.sort(key=lambda attempt: (attempt.committed_seq or math.inf, attempt.judged_seq))
         return [attempt.attempt for attempt in waiting]
 
     async def finish(self) -> None:
-        """After the session's last event: all of it into git, read back and compared, packed, the live folder put away.
+        """Move the finished session to the store and remove its live folder.
 
-        `StoreBroken` when git does not give back what the journal holds; the live folder stays then.
+        Commits everything, reads it back, compares, and packs. Raises `StoreBroken` if git returns another journal;
+        the live folder then stays.
         """
         for attempt in self.uncommitted():
             await self.commit_attempt(attempt)
@@ -325,7 +337,7 @@ class Recorder:
         put_away(self.live)
 
     def close(self) -> None:
-        """Let the session go as it is: it can be resumed. Events after this are refused."""
+        """Close the session as it is; it can be resumed. Later events are refused."""
         try:
             self._writer.close()
         finally:
@@ -334,43 +346,43 @@ class Recorder:
 
 
 def find_attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
-    """The attempt of this name and its instance; `NoSuchAttempt` with the nearest names when there is none."""
+    """Returns the attempt of this name and its instance; `NoSuchAttempt` with similar names if there is none."""
     try:
         return state.attempt(attempt), state.instances[split_attempt(attempt).instance]
     except KeyError:
-        names = [each.attempt for each in state.attempts()]
+        names = [candidate.attempt for candidate in state.attempts()]
         raise NoSuchAttempt(attempt, nearest=difflib.get_close_matches(attempt, names, n=3)) from None
 
 
 def check_decision(state: SessionState, decision: DecisionMade | DecisionUndone) -> None:
-    """`NoSuchAttempt` or `NotDecidable` when the decision makes no sense in this state."""
+    """Raise `NoSuchAttempt` or `NotDecidable` if the decision is impossible in this state."""
     attempt, _ = find_attempt(state, decision.attempt)
     if attempt.evaluation is None:
         raise NotDecidable(f"{decision.attempt} is not judged yet; decide when it has a verdict")
     if isinstance(decision, DecisionUndone) and attempt.decision is None:
-        raise NotDecidable(f"no decision about {decision.attempt} stands, so there is nothing to undo")
+        raise NotDecidable(f"there is no decision about {decision.attempt} to undo")
 
 
 def accepted_kernel(session: str, state: SessionState, attempt: str) -> AcceptedKernel:
-    """What `decision.json` says of the standing, or just undone, decision about a judged attempt."""
-    found, _ = find_attempt(state, attempt)
-    decision = found.decision
-    if found.evaluation is None:
+    """Returns `decision.json` for the current, or just undone, decision about a judged attempt."""
+    judged, _ = find_attempt(state, attempt)
+    decision = judged.decision
+    if judged.evaluation is None:
         raise NotDecidable(f"{attempt} is not judged")
     return AcceptedKernel(
         session=session,
         attempt=attempt,
-        commit=found.commit or "",
+        commit=judged.commit or "",
         why=decision.why if decision else "",
         by=decision.by if decision else "",
         wall=decision.wall if decision else state.last_wall or 0.0,
-        verdict=found.evaluation.verdict,
+        verdict=judged.evaluation.verdict,
     )
 
 
 def put_away(live: LiveFiles) -> None:
-    """Remove a live folder in one step as others see it, and what such a removal left when it was interrupted."""
+    """Remove a live folder in one visible step, and the remains of interrupted removals."""
     live.folder.rename(live.folder.with_name(f".{live.session}.gone-{secrets.token_hex(4)}"))
-    for gone in live.folder.parent.glob(".*.gone-*"):
-        # Another process may be at the same leftovers.
-        shutil.rmtree(gone, ignore_errors=True)
+    for remains in live.folder.parent.glob(".*.gone-*"):
+        # Another process may remove the same folder.
+        shutil.rmtree(remains, ignore_errors=True)

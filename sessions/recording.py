@@ -1,4 +1,4 @@
-"""Recordings: a session's replies as a folder from which the same session can be played again without a model."""
+"""Recordings: the replies of sessions as a folder, from which the same session runs again without a model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 class RecordedReply(msgspec.Struct, frozen=True):
-    """A line of a chain: one whole reply."""
+    """A line of a chain: one complete reply."""
 
     attempt: int
     role: Role
     n: int
-    """Number of that role's call in the attempt."""
+    """Number of the role's call in the attempt."""
     text: str
     reasoning: str = ""
     stop_reason: str = ""
@@ -37,7 +37,7 @@ class RecordedReply(msgspec.Struct, frozen=True):
 
 
 class ChainEntry(msgspec.Struct, frozen=True):
-    """A chain as `recording.toml` names it."""
+    """A chain in `recording.toml`."""
 
     task: str
     chain: int
@@ -53,14 +53,14 @@ class RecordingFacts(msgspec.Struct, frozen=True):
     model: str
     date: str
     session: str
-    """Or several, with commas between them."""
+    """One session, or several separated by commas."""
     chains: tuple[ChainEntry, ...]
     templates: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording as loaded."""
+    """A recording in memory."""
 
     folder: Path
     facts: RecordingFacts
@@ -68,22 +68,22 @@ class Recording:
     """Replies in order, by full task name and chain."""
 
     def reply(self, task: str, chain: int, attempt: int, role: Role, n: int) -> RecordedReply | None:
-        """The reply to one call; `None` where the recording ends."""
-        for reply in self.chains.get((task, chain), ()):
-            if (reply.attempt, reply.role, reply.n) == (attempt, role, n):
-                return reply
+        """Returns the reply to one call; `None` if the recording has none."""
+        for recorded in self.chains.get((task, chain), ()):
+            if (recorded.attempt, recorded.role, recorded.n) == (attempt, role, n):
+                return recorded
         return None
 
     def tasks(self) -> list[str]:
-        """Full names of its tasks, in order."""
+        """Returns the full names of its tasks, in order."""
         return list(dict.fromkeys(entry.task for entry in self.facts.chains))
 
     def chain_count(self, task: str) -> int:
-        """How many instances of a task it can play."""
+        """Returns how many instances of a task it can play."""
         return sum(entry.task == task for entry in self.facts.chains)
 
     def longest_chain(self) -> int:
-        """Attempts of its longest chain; 0 for a recording without any."""
+        """Returns the attempts of its longest chain; 0 if it has none."""
         return max((entry.attempts for entry in self.facts.chains), default=0)
 
 
@@ -91,18 +91,18 @@ REPLY: msgspec.json.Decoder[RecordedReply] = msgspec.json.Decoder(RecordedReply)
 
 
 def chain_path(task: str, chain: int) -> str:
-    """A chain's file within its recording."""
+    """Returns the path of a chain's file in its recording."""
     return f"chains/{task}/{chain}.jsonl"
 
 
 def load_recording(folder: Path) -> Recording:
-    """Read a recording whole; `BadRecording` names the file and what is wrong with it."""
+    """Load a recording; `BadRecording` names the file and the error."""
     facts = _read_facts(folder / "recording.toml")
     chains = {}
     for entry in facts.chains:
         if entry.chain < 1 or (entry.task, entry.chain) in chains:
             raise BadRecording(
-                f"{folder / 'recording.toml'}: chain {entry.chain} of {entry.task} is no new chain"
+                f"{folder / 'recording.toml'}: chain {entry.chain} of {entry.task} is repeated or less than 1"
             )
         chains[entry.task, entry.chain] = _read_chain(folder / chain_path(entry.task, entry.chain))
     return Recording(folder, facts, chains)
@@ -112,7 +112,7 @@ def _read_facts(path: Path) -> RecordingFacts:
     try:
         facts = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), RecordingFacts)
     except FileNotFoundError as error:
-        raise BadRecording(f"{path} does not exist; a recording is a folder that holds it") from error
+        raise BadRecording(f"{path} does not exist; a recording is a folder with this file") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadRecording(f"{path} cannot be read: {error}") from error
     if facts.schema > SCHEMA:
@@ -133,7 +133,7 @@ def _read_chain(path: Path) -> tuple[RecordedReply, ...]:
         try:
             reply = REPLY.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadRecording(f"{path} line {number} is no reply: {error}") from error
+            raise BadRecording(f"{path} line {number} is not a reply: {error}") from error
         place = (reply.attempt, reply.role, reply.n)
         if place in seen:
             raise BadRecording(
@@ -145,16 +145,16 @@ def _read_chain(path: Path) -> tuple[RecordedReply, ...]:
 
 
 def write_recording(state: SessionState, name: str, folder: Path) -> Path:
-    """`record_sessions` of one session."""
+    """Write a recording of one session; see `record_sessions`."""
     return record_sessions((state,), name, folder)
 
 
 def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> Path:
-    """Make `folder/name` from finished sessions' replies, whole or not at all; returns its path.
+    """Write the replies of finished sessions to `folder/name`, completely or not at all; returns its path.
 
-    Chains are numbered on from session to session: instance n of a later one is chain n behind all instances of the earlier
-    ones on that task. `BadRecording` when one is not finished, or they had other models or prompts, or hold no reply, or the
-    name is taken or cannot be a folder's.
+    The chains of a later session follow the chains of the earlier sessions: on each task, instance n becomes chain n
+    plus the number of earlier instances. Raises `BadRecording` if a session is not finished, models or prompts
+    differ, there is no reply, or the name is taken or invalid.
     """
     if not NAME.fullmatch(name):
         raise BadRecording(f"{name!r} cannot name a recording; use small letters, digits, dots and dashes")
@@ -162,20 +162,20 @@ def record_sessions(states: Sequence[SessionState], name: str, folder: Path) -> 
     if not states or len(begun) < len(states) or not all(state.finished for state in states):
         raise BadRecording("only a finished session becomes a recording; resume it to its end first")
     started = begun[0]
-    for each in begun[1:]:
-        for what in ("model", "templates"):
-            if getattr(each, what) != getattr(started, what):
-                words = {"model": "another model", "templates": "other prompts"}[what]
+    for event in begun[1:]:
+        for field in ("model", "templates"):
+            if getattr(event, field) != getattr(started, field):
+                words = {"model": "another model", "templates": "other prompts"}[field]
                 raise BadRecording(
-                    f"{each.session} was made with {words} than {started.session}; a recording has one"
+                    f"{event.session} was made with {words} than {started.session}; a recording has one"
                 )
     target = folder / name
     if target.exists():
-        raise BadRecording(f"there is a recording {name} already ({target}); choose another name")
-    sessions = ", ".join(each.session for each in begun)
+        raise BadRecording(f"recording {name} already exists ({target}); choose another name")
+    sessions = ", ".join(event.session for event in begun)
     chains = _chains_of(states)
     if not any(chains.values()):
-        raise BadRecording(f"session {sessions} holds no reply to record")
+        raise BadRecording(f"session {sessions} has no reply to record")
     facts = RecordingFacts(
         schema=SCHEMA,
         name=name,
@@ -216,8 +216,10 @@ def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[Rec
 
 
 def _asked_number(instance: InstanceState, attempt: AttemptState) -> int:
-    """Its place among the attempts that asked a model: whether a sweep finds something may differ when it is played."""
-    tuned = sum(other.origin is Origin.TUNE for other in instance.attempts if other.number < attempt.number)
+    """Number of the attempt among those that asked a model: a replay may have other sweep attempts."""
+    tuned = sum(
+        earlier.origin is Origin.TUNE for earlier in instance.attempts if earlier.number < attempt.number
+    )
     return attempt.number - tuned
 
 
@@ -240,7 +242,7 @@ def _write_files(
 
 
 def _facts_text(facts: RecordingFacts) -> str:
-    """`recording.toml`; Python's standard library reads TOML and does not write it."""
+    """`recording.toml`; Python's standard library reads TOML but does not write it."""
     lines = [
         f"schema = {facts.schema}",
         *(f"{key} = {_quoted(getattr(facts, key))}" for key in ("name", "model", "date", "session")),
@@ -260,5 +262,5 @@ def _facts_text(facts: RecordingFacts) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string: JSON's escapes are TOML's, but for DEL."""
+    """A TOML basic string: TOML has the escapes of JSON, except for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,8 +1,8 @@
-"""A bare git repository written durably and without a process an object; laid out by `sessions.store`.
+"""A bare git repository with durable writes and without one process per object; `sessions.store` defines its layout.
 
-GitPython reads (through one long-lived `git cat-file --batch`) and runs the few git commands there are; objects and refs are
-written here, since GitPython starts a `git hash-object` an object and syncs nothing. What is written is what git itself would
-write: plain git reads, clones, checks and packs it.
+GitPython reads objects (through one long-lived `git cat-file --batch`) and runs the few git commands. Objects and
+refs are written here, because GitPython starts one `git hash-object` per object and syncs nothing. The files are
+those that git itself would write, so plain git reads, clones, checks and packs them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-# Without git on the path GitPython would raise a screenful while it is imported; quiet, it says so at the first command.
+# Without git in PATH, the import of GitPython would raise a long error; `quiet` delays the error to the first command.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 import git
@@ -42,15 +42,16 @@ SHA_LENGTH = 40
 RENAME_TRIES = 100
 SYNCS = 8
 STALE_S = 2.0
-"""A ref lock that stands this long while we hold the store's lock belongs to nobody: git holds one for milliseconds."""
+"""Age from which a ref lock has no owner, while this process holds the store's lock: git holds a ref lock for
+milliseconds."""
 
 
 class LooseObjects:
     """Writes git objects as loose files, many at a time.
 
-    Objects wait until `flush`, which writes them, syncs them side by side (a disk answers ten waits about as fast as two) and then
-    gives them their names: content is never behind a name, as a power cut could leave it otherwise. Names are left to the file
-    system's own order, as git does; what a power cut takes of them is made again from the journal.
+    Objects wait until `flush`, which writes and syncs them in parallel (a disk completes ten syncs about as fast as
+    two) and then renames them to their names. So an object with a name always has its content, even after a power
+    cut. As in git, the file system may lose names in a power cut; they are rebuilt from the journal.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,16 +59,16 @@ class LooseObjects:
         self._waiting: dict[Path, bytes] = {}
 
     def add(self, kind: bytes, data: bytes) -> str:
-        """Take an object in and return its id."""
-        whole = b"%s %d\0" % (kind, len(data)) + data
-        sha = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+        """Add an object and return its id."""
+        content = b"%s %d\0" % (kind, len(data)) + data
+        sha = hashlib.sha1(content, usedforsecurity=False).hexdigest()
         path = self._folder / sha[:2] / sha[2:]
         if path not in self._waiting and not path.exists():
-            self._waiting[path] = zlib.compress(whole, 1)
+            self._waiting[path] = zlib.compress(content, 1)
         return sha
 
     def flush(self) -> None:
-        """Have everything that waits on disk when this returns; `OSError` when the disk refuses, nothing waits then."""
+        """Write all waiting objects to the disk; `OSError` if the disk refuses, and then no object waits."""
         waiting, self._waiting = self._waiting, {}
         written: dict[Path, Path] = {}
         descriptors: list[int] = []
@@ -82,7 +83,7 @@ class LooseObjects:
                 for _ in pool.map(os.fsync, descriptors):
                     pass
             for path, temporary in written.items():
-                self._name(temporary, path)
+                self._rename(temporary, path)
         except BaseException:
             for temporary in written.values():
                 temporary.unlink(missing_ok=True)
@@ -91,15 +92,15 @@ class LooseObjects:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _name(self, temporary: Path, path: Path) -> None:
-        """Rename; a packing at the same time removes folders that it emptied, at any moment."""
+    def _rename(self, temporary: Path, path: Path) -> None:
+        """Rename, repeatedly if needed: a packing process may remove empty folders at any moment."""
         for _ in range(RENAME_TRIES):
             with suppress(FileNotFoundError):
                 temporary.rename(path)
                 return
             path.parent.mkdir(exist_ok=True)
         raise StoreBroken(
-            f"{temporary} vanishes while it is written; is another program cleaning {self._folder}?"
+            f"{temporary} disappeared while it was written; does another program clean {self._folder}?"
         )
 
 
@@ -115,16 +116,16 @@ class Commit(NamedTuple):
 
 
 class Repository:
-    """One repository, bare or a clone with a work tree; safe to share between threads."""
+    """One repository, bare or a clone with a work tree; threads may share it."""
 
     def __init__(self, path: Path, *, lock: Path | None = None) -> None:
-        """Open `path`; writing needs `lock`. `StoreBroken` when it is no repository."""
+        """Open `path`; writing needs `lock`. `StoreBroken` if it is not a repository."""
         try:
             self._repo = git.Repo(path)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             raise StoreBroken(f"{path} is not a git repository; remove it or set WAVEDECK_HOME") from error
         self.git_dir = Path(self._repo.git_dir)
-        # A GIT_DIR of the person's own (inside a hook, say) must not lead our commands to another repository.
+        # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
         self._repo.git.update_environment(GIT_DIR=str(self.git_dir))
         self._objects = LooseObjects(self.git_dir / "objects")
         self._lock = lock
@@ -132,28 +133,28 @@ class Repository:
 
     @classmethod
     def create(cls, path: Path, *, lock: Path) -> Repository:
-        """Open the bare repository at `path`; where there is none it is made, whole or not at all."""
+        """Open the bare repository at `path`; if there is none, create it, completely or not at all."""
         if not path.exists():
             with locked(lock, wait_s=LOCK_WAIT_S) as got:
                 if not got:
-                    raise _still_locked(lock)
+                    raise _lock_timeout(lock)
                 if not path.exists():
                     _initialise(path)
         return cls(path, lock=lock)
 
     def close(self) -> None:
-        """End the processes that read."""
+        """End the reading processes."""
         with self._thread_lock:
             self._repo.close()
 
-    # Objects: those that were written are durable, and can be read, when the commit that holds them is.
+    # Objects: they are durable and readable once the commit that contains them is written.
 
     def write_file(self, data: bytes) -> str:
         """Write a file's content; returns its id."""
         return self._write(b"blob", data)
 
     def write_tree(self, files: Mapping[str, str]) -> str:
-        """Write the folders of `files` (path to id of content); returns the root's id."""
+        """Write the folders of `files` (path to id of content); returns the id of the root."""
         entries: dict[str, tuple[int, str]] = {}
         folders: dict[str, dict[str, str]] = {}
         for path, sha in files.items():
@@ -172,9 +173,10 @@ class Repository:
         return self._write(b"tree", data)
 
     def write_commit(self, tree: str, *, parents: Sequence[str], message: str, wall: float) -> str:
-        """Write a commit by `AUTHOR` at `wall` (seconds since the epoch); the same arguments give the same id.
+        """Write a commit by `AUTHOR` at `wall` (seconds since the epoch); equal arguments give the same id.
 
-        It and all that was written before it is on disk when this returns; `StoreBroken` when the disk refuses.
+        The commit and all objects written before are on disk when this returns. Raises `StoreBroken` if the disk
+        refuses.
         """
         who = f"{AUTHOR} {int(wall)} +0000"
         lines = [
@@ -190,7 +192,7 @@ class Repository:
 
     def _write(self, kind: bytes, data: bytes) -> str:
         if self._lock is None:
-            raise self._only_read()
+            raise self._read_only_error()
         with self._thread_lock:
             return self._objects.add(kind, data)
 
@@ -205,7 +207,7 @@ class Repository:
             ) from error
 
     def has(self, sha: str) -> bool:
-        """Whether the object is there."""
+        """True if the object exists."""
         with self._thread_lock:
             try:
                 self._repo.odb.info(bytes.fromhex(sha))
@@ -214,12 +216,12 @@ class Repository:
         return True
 
     def read_file(self, sha: str) -> bytes:
-        """A file's content by its id."""
+        """Returns a file's content by its id."""
         with self._reading(sha):
             return bytes(self._repo.odb.stream(bytes.fromhex(sha)).read())
 
     def read_commit(self, sha: str) -> Commit:
-        """A commit by its id."""
+        """Returns a commit by its id."""
         with self._reading(sha):
             commit = self._repo.commit(sha)
             message = commit.message if isinstance(commit.message, str) else commit.message.decode()
@@ -227,21 +229,21 @@ class Repository:
             return Commit(sha, parents, commit.tree.hexsha, message, commit.authored_date)
 
     def read_tree(self, sha: str) -> dict[str, str]:
-        """Path to id of content, for every file below a commit or tree."""
+        """Returns the id of every file below a commit or tree, by path."""
         with self._reading(sha):
-            found: dict[str, str] = {}
+            files: dict[str, str] = {}
             for item in self._repo.tree(sha).traverse():
                 if isinstance(item, git.Blob):
-                    found[str(item.path)] = item.hexsha
-            return found
+                    files[str(item.path)] = item.hexsha
+            return files
 
     def read_top(self, sha: str) -> dict[str, str]:
-        """Name to id of content, for the files that lie directly in a commit's or tree's root."""
+        """Returns the id of every file directly in the root of a commit or tree, by name."""
         with self._reading(sha):
             return {str(blob.path): blob.hexsha for blob in self._repo.tree(sha).blobs}
 
     def history(self, sha: str) -> Iterator[Commit]:
-        """A commit and its first parents, newest first."""
+        """Yield a commit and its first parents, newest first."""
         following: str | None = sha
         while following:
             commit = self.read_commit(following)
@@ -255,13 +257,13 @@ class Repository:
                 yield
             except (BadObject, BadName, ODBError, ValueError) as error:
                 raise StoreBroken(
-                    f"the store lacks the object {sha}; run: git -C {self.git_dir} fsck"
+                    f"the store has no object {sha}; run: git -C {self.git_dir} fsck"
                 ) from error
 
     # Refs
 
     def refs(self) -> dict[str, str]:
-        """Every branch, local (`refs/heads/...`) and fetched (`refs/remotes/...`), with the id of its commit."""
+        """Returns every branch with the id of its commit: local (`refs/heads/...`) and fetched (`refs/remotes/...`)."""
         with self._thread_lock, _translated():
             listed = self._repo.git.for_each_ref(
                 "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
@@ -270,34 +272,35 @@ class Repository:
         return {name: sha for sha, name in pairs}
 
     def read_ref(self, ref: str) -> str | None:
-        """The commit that a ref of this store names; `None` where there is none. A clone's refs are read by `refs`."""
+        """Returns the commit of a ref of this store; `None` if there is none. For a clone use `refs`."""
         with self._thread_lock:
-            # In this order: git writes `packed-refs` before it removes what went into it.
+            # In this order: git writes `packed-refs` before it removes the packed ref files.
             for path, name in ((self.git_dir / ref, ""), (self.git_dir / "packed-refs", ref)):
                 with suppress(OSError):
                     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                        sha, _, named = line.partition(" ")
-                        if named == name and len(sha) == SHA_LENGTH:
+                        sha, _, ref_name = line.partition(" ")
+                        if ref_name == name and len(sha) == SHA_LENGTH:
                             return sha
         return None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the store's lock: refs are written, and read in order to be written, inside this only."""
+        """Hold the store's lock: refs are written, and read in order to be written, only inside this block."""
         if self._lock is None:
-            raise self._only_read()
+            raise self._read_only_error()
         with self._thread_lock, locked(self._lock, wait_s=LOCK_WAIT_S) as got:
             if not got:
-                raise _still_locked(self._lock)
+                raise _lock_timeout(self._lock)
             yield
 
-    def _only_read(self) -> StoreBroken:
+    def _read_only_error(self) -> StoreBroken:
         return StoreBroken(f"{self.git_dir} was opened for reading only")
 
     def write_ref(self, ref: str, sha: str) -> None:
         """Point a ref at a commit, durable when this returns; only inside `writing`.
 
-        The new value is written to git's own `<ref>.lock`, so that a git command of a person's never writes at the same time.
+        The new value is written to git's own `<ref>.lock`, so that a git command of a person never writes at the same
+        time.
         """
         path = self.git_dir / ref
         fresh = [folder for folder in path.parents if not folder.exists()]
@@ -314,19 +317,19 @@ class Repository:
             finally:
                 os.close(descriptor)
             for folder in {path.parent, *fresh, *(folder.parent for folder in fresh)}:
-                # A person's `git pack-refs` may have taken the ref, and the folder, into its own synced file.
+                # A `git pack-refs` of a person may have moved the ref into `packed-refs` and removed the folder.
                 with suppress(FileNotFoundError):
                     sync_folder(folder)
 
     def delete_refs(self, refs: Sequence[str]) -> None:
-        """Take refs away, packed ones too; only inside `writing`. Their objects stay until `git gc` finds them unused."""
+        """Delete refs, also packed ones; only inside `writing`. `git gc` later deletes their objects."""
         self.clear_stale_locks()
         with _translated():
             for ref in refs:
                 self._repo.git.update_ref("-d", ref)
 
     def clear_stale_locks(self) -> list[Path]:
-        """Remove git locks that a killed process left; only inside `writing`. Returns what was removed."""
+        """Remove git locks of killed processes and return their paths; only inside `writing`."""
         now = time.time()
         candidates = [*(self.git_dir / "refs").rglob("*.lock"), *self.git_dir.glob("*.lock")]
         stale = []
@@ -341,13 +344,13 @@ class Repository:
         return stale
 
     def pack(self) -> None:
-        """Pack loose objects and refs. Other writers may go on meanwhile: what they add is left loose."""
+        """Pack loose objects and refs. Objects that other writers add during this call stay loose."""
         with _translated():
             self._repo.git.repack("-d", "-l", "-q")
             with self.writing():
                 self.clear_stale_locks()
                 self._repo.git.pack_refs("--all")
-        # Git syncs files and leaves their names to chance; after this the live files may go.
+        # Git does not sync the folders; after this sync the live files may be removed.
         for folder in (self.git_dir / "objects" / "pack", self.git_dir / "refs" / "heads", self.git_dir):
             sync_folder(folder)
 
@@ -357,7 +360,7 @@ def _initialise(path: Path) -> None:
         unfinished = path.with_name(f"{path.name}.new-{os.getpid()}")
         repo = git.Repo.init(unfinished, mkdir=True, bare=True)
         try:
-            # A clone checks out what people accepted.
+            # A clone checks out the accepted kernels.
             repo.git.symbolic_ref("HEAD", "refs/heads/accepted")
             repo.git.config("gc.auto", "0")
             repo.git.config("receive.autogc", "false")
@@ -371,7 +374,7 @@ def _initialise(path: Path) -> None:
 def _take_ref_lock(lock: Path) -> int:
     limit = time.monotonic() + STALE_S
     while True:
-        # Inside the loop: `git pack-refs` removes folders that it emptied.
+        # Inside the loop: `git pack-refs` removes empty folders.
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:
             return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -384,13 +387,13 @@ def _take_ref_lock(lock: Path) -> int:
             continue
 
 
-def _still_locked(lock: Path) -> StoreBroken:
+def _lock_timeout(lock: Path) -> StoreBroken:
     return StoreBroken(f"{lock} has been held for {LOCK_WAIT_S:g} s; find its holder with: fuser {lock}")
 
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Git's own failures as ours, in one line."""
+    """Raise git's errors as `StoreBroken`, in one line."""
     try:
         yield
     except GitCommandNotFound as error:

@@ -1,4 +1,4 @@
-"""The journal's way into git: whole lines, in segments, each committed once."""
+"""Copies the journal to git: complete lines in segments, each committed once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .store import Store
 
 
 class Segments:
-    """What of a journal is in git already, and the step that adds the rest."""
+    """Tracks which part of a journal is in git, and adds the rest."""
 
     def __init__(self, store: Store, live: LiveFiles) -> None:
         self._store = store
@@ -24,23 +24,24 @@ class Segments:
         self._afresh = False
 
     def align(self, journal: bytes) -> bytes:
-        """Find out what git holds of this journal, and return what git holds beyond it (nothing, unless a disk lost what it synced).
+        """Find out how much of this journal git has; returns the bytes that git has beyond it.
 
-        Where the two tell different stories the journal is believed: the next flush replaces the segments.
+        Git has more only if a disk lost synced data. If the two differ, the journal counts, and the next flush
+        replaces the segments.
         """
         try:
-            held = self._store.session_bytes(self._live.session)
+            stored = self._store.session_bytes(self._live.session)
         except NoSuchSession:
-            held = b""
-        if held.startswith(journal):
-            self._committed_bytes = len(held)
-            return held[len(journal) :]
-        self._afresh = not journal.startswith(held)
-        self._committed_bytes = 0 if self._afresh else len(held)
+            stored = b""
+        if stored.startswith(journal):
+            self._committed_bytes = len(stored)
+            return stored[len(journal) :]
+        self._afresh = not journal.startswith(stored)
+        self._committed_bytes = 0 if self._afresh else len(stored)
         return b""
 
     def is_due(self, size: int, *, limit_bytes: int) -> bool:
-        """Whether a journal of this size has `limit_bytes` that git lacks, or git knows nothing of it yet."""
+        """True if git lacks `limit_bytes` of a journal of this size, or has nothing of it."""
         return self._committed_bytes == 0 or size - self._committed_bytes >= limit_bytes
 
     def flush(
@@ -51,7 +52,10 @@ class Segments:
         started: SessionStarted | None,
         exams: Mapping[str, bytes],
     ) -> None:
-        """Commit the journal's bytes up to `size` that git lacks, with `session.json`, `summary.json`, exams and torn lines."""
+        """Commit the missing bytes of the journal up to `size`.
+
+        The commit also has `session.json`, `summary.json`, exams and torn lines.
+        """
         data = self._read(self._committed_bytes, size)
         files = {"summary.json": msgspec.json.encode(summary) + b"\n", **exams}
         if started is not None:

@@ -1,4 +1,4 @@
-"""A session's state: what `sessions.fold` makes of its events. Screens, the agents' loop and reports read nothing else."""
+"""The state of a session: `sessions.fold` builds it from events; screens, agents and reports read only this."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .names import split_attempt
 
 
 class Words:
-    """Text that grows piece by piece: adding costs what the piece costs, reading joins once.
+    """Text that grows by pieces: adding is cheap, and reading joins the pieces once.
 
-    A plain string would be copied whole for each of a long reply's thousands of pieces.
+    A string would be copied completely for each of the thousands of pieces of a long reply.
     """
 
     __slots__ = ("_pieces",)
@@ -24,7 +24,7 @@ class Words:
         self._pieces = [text] if text else []
 
     def add(self, piece: str) -> None:
-        """Put a piece at the end."""
+        """Append a piece."""
         self._pieces.append(piece)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Words:
 
 
 class Confirmation(StrEnum):
-    """What the exam cases say of a correct attempt."""
+    """The result of the exam of a correct attempt."""
 
     CONFIRMED = "confirmed"
     NOT_CONFIRMED = "not confirmed"
@@ -51,7 +51,7 @@ class Confirmation(StrEnum):
 
 @dataclass(slots=True)
 class Decision:
-    """The standing decision about an attempt."""
+    """The current decision about an attempt."""
 
     accepted: bool
     why: str
@@ -61,7 +61,7 @@ class Decision:
 
 @dataclass(slots=True)
 class CallState:
-    """One call of a model, as far as it has come."""
+    """One call of a model, finished or in progress."""
 
     call: str
     attempt: str
@@ -84,17 +84,17 @@ class CallState:
 
     @property
     def too_long(self) -> bool:
-        """Whether it failed because the prompt did not fit the model's context."""
+        """True if it failed because the prompt did not fit the model's context."""
         return self.failed.startswith("context_too_long:")
 
     @property
     def own_temperature(self) -> bool:
-        """Whether the model refused a temperature and its default ruled; a recording does not know."""
+        """True if the model refused a temperature and used its default; unknown for a recording."""
         return self.finished and self.temperature is None and not self.model.startswith("recorded:")
 
     @property
     def reasoning(self) -> str:
-        """What the model reasoned so far."""
+        """The reasoning so far."""
         return str(self.reasoning_words)
 
     @property
@@ -104,7 +104,7 @@ class CallState:
 
     @property
     def live(self) -> bool:
-        """Whether words may still come."""
+        """True if more text may come."""
         return not self.finished and not self.failed
 
 
@@ -120,41 +120,41 @@ class AttemptState:
     source: str | None = None
     strategy: str = ""
     word: str = "wait"
-    """What it does now, in the words of `InstanceState.word`; several attempts of an instance may be under way at once."""
+    """Its current work, in the words of `InstanceState.word`; several attempts of an instance may be in progress."""
     stage: str | None = None
-    """The stage the judge is in, while it is in one."""
+    """The current stage of the judge."""
     stages: list[Stage] = field(default_factory=list)
     evaluation: Evaluation | None = None
     examining: str | None = None
-    """The stage the judge is in on the exam cases, while it is in one."""
+    """The current stage of the judge on the exam cases."""
     sweep: AttemptSwept | None = None
-    """What a sweep over its launch parameters found."""
+    """Result of the sweep of its launch parameters."""
     rungs: list[SweepRung] = field(default_factory=list)
-    """What few samples said of the variants that the sweep named: estimates. Numbers come again where it was swept a second time,
-    of the variants that were not judged yet."""
+    """Reports of the rungs of its sweeps: estimates. A second sweep has the same rung numbers, for variants that were
+    not judged yet."""
     exam: Evaluation | None = None
-    """On the exam cases, at the instance's end; for people alone."""
+    """Evaluation on the exam cases at the instance's end; only for people."""
     spread: list[WinnerMeasured] = field(default_factory=list)
-    """What it took on each GPU of the session, at the instance's end; for people alone."""
+    """Evaluation on each GPU of the session at the instance's end; only for people."""
     decision: Decision | None = None
     waiting: bool = False
-    """For a person."""
+    """True while it waits for a person."""
     commit: str | None = None
     committed_seq: int = 0
-    """Of the event that first told of a commit; 0 while there is none. An instance's branch is in this order."""
+    """Number of the first event with its commit; 0 if there is none. An instance's branch is in this order."""
     started_wall: float = 0.0
     judged_wall: float = 0.0
     judged_seq: int = 0
-    """When and in which place the verdict came; 0 while there is none."""
+    """Number of the event with the verdict; 0 if there is none."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """The judge's answer, once there is one."""
+        """The judge's verdict, once there is one."""
         return self.evaluation.verdict if self.evaluation else None
 
     @property
     def confirmation(self) -> Confirmation:
-        """What the exam says; one without a verdict on the candidate is none."""
+        """The result of the exam; an exam without a verdict on the candidate does not count."""
         exam = self.exam
         if exam is None or not exam.exam or not exam.verdict.counted:
             return Confirmation.NOT_EXAMINED
@@ -162,75 +162,76 @@ class AttemptState:
 
     @property
     def speedup_confirmed(self) -> float | None:
-        """What timing it again for the exam gave, in fresh processes and on fresh values; `None` where that was not done."""
+        """The exam's speedup, timed again in new processes on new values; `None` if it was not timed again."""
         if self.exam is None or self.confirmation is not Confirmation.CONFIRMED:
             return None
         return self.exam.speedup
 
     @property
     def timed_twice(self) -> TimedTwice | None:
-        """What was found beside what was confirmed, over the same cases; `None` where that cannot be compared."""
+        """The found and the confirmed speedup over the same cases; `None` if they cannot be compared."""
         if self.evaluation is None or self.exam is None or self.speedup_confirmed is None:
             return None
         return timed_twice(self.evaluation, self.exam)
 
     @property
     def speedup(self) -> float | None:
-        """The confirmed one, else the one that was found."""
-        found = self.evaluation.speedup if self.evaluation else None
-        return found if self.speedup_confirmed is None else self.speedup_confirmed
+        """The confirmed speedup, else the speedup that was found."""
+        if self.speedup_confirmed is not None:
+            return self.speedup_confirmed
+        return self.evaluation.speedup if self.evaluation else None
 
     @property
     def unexamined_because(self) -> str:
-        """Why an exam that was tried gave no verdict on the candidate; empty where none was tried, or it gave one."""
+        """Why an exam gave no verdict on the candidate; empty if there was no exam, or it gave a verdict."""
         if self.exam is None or self.confirmation is not Confirmation.NOT_EXAMINED:
             return ""
         return self.exam.error.message if self.exam.error is not None else str(self.exam.verdict)
 
     @property
     def usage(self) -> Usage:
-        """Tokens of its finished calls; a count that no provider gave is `None`."""
-        used = [call.usage for call in self.calls if call.finished]
+        """Tokens of its finished calls; a count that no provider reported is `None`."""
+        usages = [call.usage for call in self.calls if call.finished]
         return Usage(
-            _sum_of_known([each.input_tokens for each in used]),
-            _sum_of_known([each.output_tokens for each in used]),
-            _sum_of_known([each.cached_tokens for each in used]),
-            _sum_of_known([each.cache_write_tokens for each in used]),
+            _sum_of_known([usage.input_tokens for usage in usages]),
+            _sum_of_known([usage.output_tokens for usage in usages]),
+            _sum_of_known([usage.cached_tokens for usage in usages]),
+            _sum_of_known([usage.cache_write_tokens for usage in usages]),
         )
 
     @property
     def cost_usd(self) -> float | None:
-        """Of its finished calls whose price is known; `None` while there is none."""
+        """Cost of its calls with a known price; `None` if there are none."""
         priced = [call.cost_usd for call in self.calls if call.cost_usd is not None]
         return sum(priced) if priced else None
 
 
 def _sum_of_known(counts: list[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if numbers else None
 
 
 @dataclass(slots=True)
 class InstanceState:
-    """One chain on one task."""
+    """One instance: an independent chain of attempts on one task."""
 
     key: str
     """`softmax#2`."""
     task: str
     instance: int
     word: str = "wait"
-    """What it does now, by its latest attempt that does anything: `generate`, `optimize`, `reflect`, `tune`, a stage's name, `exam`, `wait` (for a slot), `person`,
-    `done`, `failed`."""
+    """Work of its latest busy attempt: `generate`, `optimize`, `reflect`, `tune`, a stage's name, `exam`, `wait` (for
+    a slot), `person`, `done` or `failed`."""
     attempts: list[AttemptState] = field(default_factory=list)
     finished: str | None = None
     """Reason of an `InstanceFinished`."""
     message: str = ""
     best: str | None = None
-    """Best judged attempt so far, by `sessions.winners`; while none is correct it is one that failed: see `solved`."""
+    """Best judged attempt so far, by `sessions.winners`; a failed attempt while none is correct (see `solved`)."""
 
     @property
     def solved(self) -> bool:
-        """Whether an attempt is correct."""
+        """True if an attempt is correct."""
         return any(attempt.verdict is Verdict.CORRECT for attempt in self.attempts)
 
 
@@ -248,9 +249,9 @@ class DeviceState:
     power_w: float | None
     clock_mhz: float | None
     waits_for: tuple[str, ...] = ()
-    """Who holds it, in words, while a candidate waits for it."""
+    """Its users in words, while a candidate waits for it."""
     quarantined: str = ""
-    """Why it is judged on no more."""
+    """Why nothing is judged on it any more."""
 
 
 @dataclass(slots=True)
@@ -262,34 +263,34 @@ class SessionState:
     last_wall: float | None = None
     last_seq: int = 0
     instances: dict[str, InstanceState] = field(default_factory=dict)
-    """By key `softmax#2`, in order of appearance."""
+    """Instances by key `softmax#2`, in order of appearance."""
     devices: dict[str, DeviceState] = field(default_factory=dict)
     notices: list[tuple[str, str]] = field(default_factory=list)
-    paused: str = ""
-    """Why no GPU of the node is judged on for now."""
     """(level, message), oldest first."""
+    paused: str = ""
+    """Why no GPU of the node judges at the moment."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
-    """Sum over the calls whose price is known; `None` while there is none."""
+    """Cost of the calls with a known price; `None` if there are none."""
     unpriced_calls: int = 0
     finished: bool = False
     stopped: str | None = None
-    """Reason of an `EngineStopped` that nothing followed."""
+    """Reason of the last `EngineStopped`, until an engine starts again."""
     skipped_events: int = 0
-    """Events of a type this version does not know, and lines it could not read."""
+    """Events of unknown types, and unreadable lines."""
 
     def attempt(self, attempt: str) -> AttemptState:
-        """The attempt of this name; `KeyError` when there is none."""
+        """Returns the attempt of this name; `KeyError` if there is none."""
         try:
             name = split_attempt(attempt)
         except ValueError:
             raise KeyError(attempt) from None
-        for known in reversed(self.instances[name.instance].attempts):
-            if known.number == name.number:
-                return known
+        for state in reversed(self.instances[name.instance].attempts):
+            if state.number == name.number:
+                return state
         raise KeyError(attempt)
 
     def attempts(self) -> list[AttemptState]:
-        """Every attempt, by instance in order of appearance, then by number."""
+        """Returns every attempt, by instance in order of appearance, then by number."""
         return [attempt for instance in self.instances.values() for attempt in instance.attempts]

@@ -1,7 +1,7 @@
-"""The git store: one branch an instance, one commit an attempt, the journal in segments, accepted kernels on a branch.
+"""The git store: branches for instances, journals and accepted kernels; one commit per attempt.
 
-docs/formats.md (Store) says the layout, docs/store.md how to read it with plain git. All of this blocks: an event loop calls it
-through `asyncio.to_thread`.
+docs/formats.md (Store) defines the layout; docs/store.md says how to read it with plain git. All functions block, so
+an event loop calls them through `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ ACCEPTED_KERNEL: msgspec.json.Decoder[AcceptedKernel] = msgspec.json.Decoder(Acc
 
 
 def attempt_branch(session: str, instance: str) -> str:
-    """`<session>/<suite>/<task>/<instance>` of an instance's key."""
+    """Returns the branch `<session>/<suite>/<task>/<instance>` for an instance's key."""
     task, number = split_instance(instance)
     return f"{session}/{task}/{number}"
 
 
 def journal_branch(session: str) -> str:
-    """The branch with a session's journal."""
+    """Returns the branch of a session's journal."""
     return f"{session}/{JOURNAL}"
 
 
 def segment_name(first_seq: int) -> str:
-    """Path of the segment that begins with this event."""
+    """Returns the path of the segment that begins with this event."""
     return f"journal/{first_seq:08d}.jsonl"
 
 
 def segments_of(tree: Mapping[str, str]) -> list[str]:
-    """Paths of the journal's segments in a `_journal` tree, in order."""
+    """Returns the paths of the journal's segments in a `_journal` tree, in order."""
     return sorted(
         (path for path in tree if path.startswith("journal/")),
         key=lambda path: int(path.removeprefix("journal/").removesuffix(".jsonl")),
@@ -73,23 +73,23 @@ def segments_of(tree: Mapping[str, str]) -> list[str]:
 
 
 class Store:
-    """The store of a home, or any clone of one (reading only)."""
+    """The store of a home, or a clone of it (read only)."""
 
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
 
     @classmethod
     def of(cls, home: Home) -> Store:
-        """The home's store, made where there is none yet."""
+        """Open the home's store; creates it if needed."""
         return cls(Repository.create(home.store, lock=home.store_lock))
 
     @classmethod
     def read_only(cls, path: Path) -> Store:
-        """A store or a clone of one, at any path."""
+        """Open a store or a clone of it, at any path."""
         return cls(Repository(path))
 
     def close(self) -> None:
-        """End the processes that read."""
+        """End the reading processes."""
         self.repository.close()
 
     def __enter__(self) -> Store:
@@ -101,19 +101,22 @@ class Store:
     # Reading
 
     def heads(self) -> dict[str, str]:
-        """Branch name to commit: this store's own and, in a clone, those fetched from `origin`."""
+        """Returns the commit of each branch: this store's own and, in a clone, the branches fetched from `origin`."""
         refs = self.repository.refs()
         fetched = {ref.removeprefix(REMOTES): sha for ref, sha in refs.items() if ref.startswith(REMOTES)}
         own = {ref.removeprefix(HEADS): sha for ref, sha in refs.items() if ref.startswith(HEADS)}
         return fetched | own
 
     def sessions(self) -> list[str]:
-        """Names of the sessions with a journal here, sorted: oldest first."""
+        """Returns the names of the sessions with a journal here, oldest first."""
         suffix = f"/{JOURNAL}"
         return sorted(branch.removesuffix(suffix) for branch in self.heads() if branch.endswith(suffix))
 
     def session_tree(self, session: str) -> dict[str, str]:
-        """Path to id of content on the session's `_journal` branch; `NoSuchSession` when there is none."""
+        """Returns the ids of the files on the session's `_journal` branch, by path.
+
+        Raises `NoSuchSession` if there is none.
+        """
         return self.repository.read_tree(self._journal_head(session))
 
     def _journal_head(self, session: str) -> str:
@@ -123,22 +126,22 @@ class Store:
         return sha
 
     def session_bytes(self, session: str) -> bytes:
-        """The journal as its engine wrote it, segments joined."""
+        """Returns the journal as its engine wrote it, all segments joined."""
         tree = self.session_tree(session)
         return b"".join(self.repository.read_file(tree[path]) for path in segments_of(tree))
 
     def session_journal(self, session: str) -> Journal:
-        """All that the journal holds: events, and what could not be read."""
+        """Returns the journal: events, and lines that were skipped."""
         return parse(self.session_bytes(session))
 
     def session_events(self, session: str) -> list[AnyEvent]:
-        """All events of a session, in order."""
+        """Returns all events of a session, in order."""
         return self.session_journal(session).events
 
     def describe(
         self, session: str, *, commit: str | None = None
     ) -> tuple[SessionDescription | None, SessionSummary | None]:
-        """`session.json` and `summary.json`; `None` for one that is not there or cannot be read."""
+        """Returns `session.json` and `summary.json`; `None` for a file that is missing or cannot be read."""
         tree = self.repository.read_top(commit or self._journal_head(session))
         return (
             self._read_record(tree.get("session.json"), DESCRIPTION),
@@ -152,7 +155,7 @@ class Store:
             return None
 
     def attempt_commit(self, session: str, attempt: str) -> str:
-        """The commit of an attempt, found on its branch by its subject; `NoSuchAttempt` when there is none."""
+        """Returns the commit of an attempt, found on its branch by its subject; `NoSuchAttempt` if there is none."""
         instance = split_attempt(attempt).instance
         head = self._head(attempt_branch(session, instance))
         following = [head] if head else []
@@ -167,20 +170,20 @@ class Store:
         raise NoSuchAttempt(attempt)
 
     def attempt_files(self, commit: str) -> dict[str, bytes]:
-        """An attempt's tree: content by path."""
+        """Returns the files of an attempt's commit: content by path."""
         tree = self.repository.read_tree(commit)
         return {path: self.repository.read_file(sha) for path, sha in tree.items()}
 
     def evaluation(self, commit: str) -> Evaluation:
-        """An attempt's evaluation."""
+        """Returns an attempt's evaluation."""
         tree = self.repository.read_tree(commit)
         try:
             return EVALUATION_DECODER.decode(self.repository.read_file(tree["evaluation.json"]))
         except (KeyError, msgspec.DecodeError) as error:
-            raise StoreBroken(f"the commit {commit} holds no evaluation that can be read") from error
+            raise StoreBroken(f"the commit {commit} has no readable evaluation") from error
 
     def _head(self, branch: str) -> str | None:
-        # The direct way first: asking git for all of a clone's refs costs a process.
+        # Read the ref file first: listing all refs of a clone starts a process.
         return self.repository.read_ref(HEADS + branch) or self.heads().get(branch)
 
     # Writing
@@ -188,7 +191,7 @@ class Store:
     def commit(
         self, branch: str, files: Mapping[str, bytes], *, parents: Sequence[str], message: str, wall: float
     ) -> str:
-        """Commit files to a branch and return the id; durable, and without effect where the branch has it already."""
+        """Commit files to a branch and return the id; durable, without effect if the branch already has this commit."""
         tree = self.repository.write_tree(
             {path: self.repository.write_file(data) for path, data in files.items()}
         )
@@ -210,7 +213,7 @@ class Store:
     ) -> str:
         """Add segments (by their first sequence number) and replace `files` on `_journal`; returns its commit.
 
-        `afresh` drops the segments that stand there: for a branch that tells another story than the journal.
+        `afresh` drops the old segments: for a branch that contradicts the journal.
         """
         written = {segment_name(first): self.repository.write_file(data) for first, data in segments.items()}
         written |= {path: self.repository.write_file(data) for path, data in files.items()}
@@ -236,22 +239,22 @@ class Store:
     # Accepted kernels
 
     def accepted(self) -> dict[str, AcceptedKernel]:
-        """The accepted kernels, by full task name."""
+        """Returns the accepted kernels by full task name."""
         head = self._head("accepted")
         tree = self.repository.read_tree(head) if head else {}
-        found = {}
+        kernels = {}
         for path, sha in tree.items():
             task, _, name = path.rpartition("/")
             if name == "decision.json":
-                found[task] = ACCEPTED_KERNEL.decode(self.repository.read_file(sha))
-        return found
+                kernels[task] = ACCEPTED_KERNEL.decode(self.repository.read_file(sha))
+        return kernels
 
     def accept(self, task: str, source: bytes, decision: AcceptedKernel) -> None:
-        """Put a kernel on `accepted`; a decision that the branch knows already changes nothing."""
+        """Put a kernel on `accepted`; has no effect if the branch already has this decision."""
         with self.repository.writing():
             head = self._head("accepted")
-            word = self._last_word(head, decision) if head else None
-            if word and word.message.startswith("accept ") and word.wall == int(decision.wall):
+            last = self._last_commit(head, decision) if head else None
+            if last and last.message.startswith("accept ") and last.wall == int(decision.wall):
                 return
             tree = self.repository.read_tree(head) if head else {}
             tree |= {
@@ -261,11 +264,11 @@ class Store:
             self._commit_accepted(head, tree, "accept", task, decision)
 
     def withdraw(self, task: str, decision: AcceptedKernel) -> None:
-        """Take an attempt's acceptance back: the kernel accepted before it for the task stands again, if there is one."""
+        """Withdraw an attempt's acceptance; the kernel accepted before it for the task is restored, if there is one."""
         with self.repository.writing():
             head = self._head("accepted")
-            word = self._last_word(head, decision) if head else None
-            if head is None or word is None or not word.message.startswith("accept "):
+            last = self._last_commit(head, decision) if head else None
+            if head is None or last is None or not last.message.startswith("accept "):
                 return
             tree = {
                 path: sha
@@ -278,7 +281,7 @@ class Store:
                 tree |= {path: sha for path, sha in earlier.items() if path.rpartition("/")[0] == task}
             self._commit_accepted(head, tree, "withdraw", task, decision)
 
-    def _last_word(self, head: str, decision: AcceptedKernel) -> Commit | None:
+    def _last_commit(self, head: str, decision: AcceptedKernel) -> Commit | None:
         """The newest commit about this attempt."""
         for commit in self.repository.history(head):
             trailers = trailers_of(commit.message)
@@ -287,18 +290,18 @@ class Store:
         return None
 
     def _accepted_before(self, head: str, task: str, leaving: AcceptedKernel) -> str | None:
-        """The newest commit that accepted another attempt for the task which was not withdrawn since."""
-        gone = {(leaving.session, leaving.attempt)}
+        """The newest commit that accepted another attempt for the task and was not withdrawn."""
+        withdrawn = {(leaving.session, leaving.attempt)}
         for commit in self.repository.history(head):
             trailers = trailers_of(commit.message)
             if trailers.get("Task") != task:
                 continue
-            who = (trailers.get("Session", ""), trailers.get("Attempt", ""))
-            if who in gone:
+            attempt = (trailers.get("Session", ""), trailers.get("Attempt", ""))
+            if attempt in withdrawn:
                 continue
             if commit.message.startswith("accept "):
                 return commit.sha
-            gone.add(who)
+            withdrawn.add(attempt)
         return None
 
     def _commit_accepted(
@@ -324,7 +327,7 @@ class Store:
     # Housekeeping
 
     def delete_session(self, session: str) -> None:
-        """Take all branches of a session away; what people accepted stays."""
+        """Delete all branches of a session; accepted kernels stay."""
         prefix = f"{HEADS}{session}/"
         with self.repository.writing():
             self.repository.delete_refs([ref for ref in self.repository.refs() if ref.startswith(prefix)])

@@ -1,4 +1,4 @@
-"""Which attempts are held up as the best, by rank, by what people said, and by the exam."""
+"""Selects the best attempts, by rank, by decisions of people, and by the exam."""
 
 from __future__ import annotations
 
@@ -11,33 +11,38 @@ from .state import AttemptState, Confirmation
 
 
 def contenders(attempts: Iterable[AttemptState]) -> list[AttemptState]:
-    """Correct attempts that nobody rejected, best first and of equals the first first: the order of the exam."""
-    found = [each for each in _wanted(attempts) if each.verdict is Verdict.CORRECT]
-    # Sorting is stable, so that of equals the first stays first.
-    return sorted(found, key=_rank, reverse=True)
+    """Returns the correct attempts that no person rejected, best first; the exam uses this order.
+
+    Of equal attempts the earlier comes first.
+    """
+    correct = [attempt for attempt in _not_rejected(attempts) if attempt.verdict is Verdict.CORRECT]
+    return sorted(correct, key=_rank, reverse=True)
 
 
 def best_of(attempts: Iterable[AttemptState]) -> AttemptState | None:
-    """The best judged attempt that nobody rejected; `None` when there is none.
+    """Returns the best judged attempt that no person rejected; `None` if there is none.
 
-    What failed the exam comes after all other correct ones, and before what failed on the open cases; what was timed again
-    for the exam comes first, by that.
+    Attempts that were timed again for the exam come first, by that speedup. Attempts that failed the exam come after
+    all other correct ones, and before attempts that failed on the open cases.
     """
     best: AttemptState | None = None
-    for each in _wanted(attempts):
-        # Strictly better, so that of equals the first stays.
-        if best is None or place(each) > place(best):
-            best = each
+    for attempt in _not_rejected(attempts):
+        # Strictly better: of equal attempts the earlier stays.
+        if best is None or place(attempt) > place(best):
+            best = attempt
     return best
 
 
 def place(attempt: AttemptState) -> tuple[int, Rank]:
-    """The order of judged attempts at one task; greater is better. `ValueError` for one that is not judged."""
+    """Returns the sort key of a judged attempt: (timed again, exam not failed, correct; then rank). Greater is better.
+
+    Raises `ValueError` if it is not judged.
+    """
     correct = attempt.verdict is Verdict.CORRECT
     if not correct:
         return 0, _rank(attempt)
     if attempt.speedup_confirmed is not None:
-        # The best of many noisy figures is too good: one that was timed again does not yield to one that was not.
+        # The best of many noisy timings is too good, so a timing that was repeated comes first.
         return 3, _rank(attempt)._replace(speedup=attempt.speedup_confirmed)
     return 2 if attempt.confirmation is not Confirmation.NOT_CONFIRMED else 1, _rank(attempt)
 
@@ -48,10 +53,10 @@ def _rank(attempt: AttemptState) -> Rank:
     return rank(attempt.evaluation)
 
 
-def _wanted(attempts: Iterable[AttemptState]) -> list[AttemptState]:
-    """Judged ones that no person rejected."""
+def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:
+    """Judged attempts that no person rejected."""
     return [
-        each
-        for each in attempts
-        if each.evaluation is not None and (each.decision is None or each.decision.accepted)
+        attempt
+        for attempt in attempts
+        if attempt.evaluation is not None and (attempt.decision is None or attempt.decision.accepted)
     ]

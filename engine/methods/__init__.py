@@ -1,4 +1,4 @@
-"""How attempts are made, by name."""
+"""The methods: how attempts are made, by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METHODS = {
     "direct": "one prompt, one answer; 0-shot with --without one-shot",
     "tune": "no model: sweeps the launch parameters of a correct kernel",
 }
-"""The methods that can be run, each in a few words for people who choose."""
+"""Every method with a short description for people who choose one."""
 
 _PLACES = {
     "geak": ("geak", "Geak"),
@@ -28,13 +28,13 @@ _PLACES = {
     "direct": ("direct", "Direct"),
     "tune": ("tune", "Tune"),
 }
-"""Module and class of each."""
+"""Module and class of each method."""
 
 
 def open_method(name: str) -> Method:
-    """The method of this name; `UsageProblem` lists them when there is none."""
+    """Returns the method of this name; `UsageProblem` lists the methods if the name is unknown."""
     if name not in _PLACES:
         raise UsageProblem(f"no method is called {name!r}; there are: {', '.join(METHODS)}")
-    module, kind = _PLACES[name]
-    method: Method = getattr(import_module(f".{module}", __package__), kind)()
+    module, class_name = _PLACES[name]
+    method: Method = getattr(import_module(f".{module}", __package__), class_name)()
     return method

@@ -1,7 +1,7 @@
-"""The seam between a method and the engine: all that an instance may ask for.
+"""The interface between a method and the engine: all requests that an instance may make.
 
-A method is plain sequential code against a `Context`. It must be deterministic given the context's answers: a resumed
-session runs it again from the start, and what the journal holds is answered from there.
+A method is plain sequential code that uses a `Context`. It must be deterministic, given the context's answers: a
+resumed session runs the method again from the start and answers from the journal.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from sessions.events import (
 from suites import Task
 
 MODULES = ("knowledge", "one-shot", "optimizer", "reflection")
-"""What `--without` can switch off, each in the methods that have it."""
+"""Modules that `--without` can switch off in the methods that have them."""
 
 
 class Review(msgspec.Struct, frozen=True):
-    """What a person said about a correct candidate."""
+    """A person's decision about a correct candidate."""
 
     accepted: bool
     why: str = ""
@@ -43,67 +43,70 @@ class Context(Protocol):
 
     task: Task
     targets: tuple[Target, ...]
-    """What launches are compiled for; the first can fail a candidate on device `cpu`."""
+    """Targets that launches are compiled for; on device `cpu` only the first can fail a candidate."""
     device: str
-    """Where candidates are judged."""
+    """The device on which candidates are judged."""
     product: Product | None
-    """What all devices are that candidates are judged on; `None` for `cpu`, and where that is not known."""
+    """The product of all devices; `None` for `cpu`, or if unknown."""
     corpus: Corpus
     """Kernels that may be shown as an example."""
     iterations: int
     options: MethodOptions
 
     def start(self) -> str:
-        """The kernel that a method begins with which writes none: the one that a person named, else the timing baseline."""
+        """Returns the first kernel of a method that asks no model: the named file, else the timing baseline."""
         ...
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
-        """What a sweep over the launch parameters of a judged attempt finds, at most `most` variants."""
+        """Sweep the launch parameters of a judged attempt; returns at most `most` variants."""
         ...
 
     async def rung(
         self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
     ) -> SweepRung:
-        """What few samples say of these variants beside the attempt that a sweep varied, and which go on, at most `most`."""
+        """Estimate variants of a swept attempt from few samples; at most `most` variants are kept."""
         ...
 
-    def tell(self, words: str) -> None:
-        """Something that people should know of the instance."""
+    def notify(self, words: str) -> None:
+        """Record a notice about the instance for people."""
         ...
 
     def lanes(self, count: int) -> tuple[Context, ...]:
-        """So many contexts of the same instance, whose attempts may be under way at once.
+        """Returns `count` contexts of the same instance; their attempts may run at the same time.
 
-        Lane k (from 0) of n makes the attempts k+1, n+k+1, 2n+k+1, ... after those begun so far. This context makes no
-        attempt until they have ended.
+        Lane k (from 0) of n makes the attempts k+1, n+k+1, 2n+k+1, ... after the last attempt so far. This context
+        makes no attempt until the lanes have ended.
         """
         ...
 
     async def settle(self) -> None:
-        """Nothing more is asked for the attempt under way."""
+        """Declare the current attempt complete: nothing more is requested for it."""
         ...
 
     async def abandon(self, why: str) -> None:
-        """End what is under way here, after its task was cancelled: calls as `cancelled`, the attempt as counted nowhere."""
+        """End the current attempt after its task was cancelled.
+
+        Open calls end as `cancelled`; no metric counts the attempt.
+        """
         ...
 
     async def attempt(self, origin: Origin, base: str | None) -> str:
-        """Begin the next attempt and return its name, as `softmax#2/7`; what follows belongs to it."""
+        """Begin the next attempt and return its name, for example `softmax#2/7`. Later requests belong to it."""
         ...
 
     async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
-        """The model's reply to exactly these messages."""
+        """Returns the model's reply to exactly these messages."""
         ...
 
     async def judge(self, source: str, strategy: str, *, rival: str | None, unusable: str = "") -> Evaluation:
-        """Propose the attempt's candidate and have it judged; `rival` is the source of the best so far.
+        """Propose the attempt's candidate and return its evaluation; `rival` is the source of the best attempt so far.
 
-        Without a candidate `source` is empty and `unusable` says in a word what was wrong with the reply.
+        Without a candidate `source` is empty and `unusable` names what was wrong with the reply.
         """
         ...
 
     async def review(self) -> Review:
-        """A person's word on the attempt just judged correct; without manual review it is accepted at once."""
+        """Returns a person's decision on the correct attempt; without manual review it is accepted at once."""
         ...
 
 
@@ -112,16 +115,16 @@ class Method(Protocol):
 
     name: str
     asks_model: bool
-    """Without one, a session needs no `--model`, and one instance does what all would."""
+    """If False, a session needs no `--model` and has one instance, because all instances would do the same."""
     takes: frozenset[str]
-    """Fields of `MethodOptions` that mean something to it."""
+    """Fields of `MethodOptions` that the method uses."""
     roles: frozenset[Role]
-    """As whom it asks a model; none where it asks none."""
+    """Roles in which it asks a model; empty if it asks none."""
     modules: frozenset[str]
-    """Of `MODULES`, those that it can do without."""
+    """The `MODULES` that can be switched off in it."""
     iterations: int | None
-    """The only number of iterations that means something; `None` where it is the person's choice."""
+    """The only allowed number of iterations; `None` if the person chooses it."""
 
     async def run(self, context: Context) -> EndReason:
-        """Make `context.iterations` attempts, or fewer; why there are no more."""
+        """Make at most `context.iterations` attempts; returns the reason for the end."""
         ...

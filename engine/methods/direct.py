@@ -1,6 +1,7 @@
-"""`direct`: one prompt, one answer (and one corrective request where it held no code). 1-shot, or 0-shot without `one-shot`.
+"""The method `direct`: one prompt, one answer; 1-shot, or 0-shot without the module `one-shot`.
 
-What a model can do alone: the baseline that every loop is held against. More samples are more instances.
+A reply without code gets one corrective request. The method shows the performance of the model alone: the baseline
+for every method with a loop. More instances give more samples.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ class Direct:
         """See `Method`."""
         example = examples_of(context).by_instruction(context.task)
         await context.attempt(Origin.FRESH, None)
-        found = await propose(
+        proposal = await propose(
             context,
             Role.GENERATOR,
             setting_of(context),
             lambda setting: first_prompt(setting, example=example),
         )
-        if isinstance(found, Unusable):
-            await context.judge("", "", rival=None, unusable=found.reason)
+        if isinstance(proposal, Unusable):
+            await context.judge("", "", rival=None, unusable=proposal.reason)
             return EndReason.ANSWERED
-        evaluation = await context.judge(found.source, found.strategy, rival=None)
+        evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
         if evaluation.verdict is Verdict.CORRECT:
             await context.review()
         return EndReason.ANSWERED

@@ -1,19 +1,24 @@
-"""GEAK (AMD, 2025): generate, judge, reflect, optimize.
+"""The method `geak` (AMD, 2025): generate, judge, reflect, optimize.
 
-One iteration is one evaluated candidate. The optimizer's analysis, which the paper has as an agent of its own, is part of
-the one call that returns strategy and code. An answer without code gets one corrective request; when that fails too, the
-iteration ends as `no_code`, counts as a failure, and the reflector is not asked: there is neither code nor trace.
-A candidate that this device cannot judge (`unsupported`) failed as far as the line goes, and the model is told why; no
-metric counts it. Where nothing can be timed the history ranks by what is known (`sessions.metrics.rank`), and the prompt
-says so.
+One iteration is one evaluated candidate. The paper has an analysis agent for the optimizer; here the analysis is part
+of the call that returns strategy and code. A reply without code gets one corrective request. If that fails too, the
+iteration ends as `no_code` and counts as a failure; the reflector is not asked, because there is neither code nor
+trace.
 
-Each module can be switched off (`--without`), as in the paper's ablation. Without knowledge the system message holds no page
-of it; without one-shot no prompt shows an example; without reflection nobody is asked why a candidate failed, and a repair
-goes by code and error alone; without the optimizer a correct candidate ends the instance, since nobody would make it faster.
+A candidate that this device cannot judge (`unsupported`) counts as a failure of the line, and the prompt names the
+reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.metrics.rank`), and
+the prompt says so.
 
-With `--tune` a sweep over its launch parameters follows each correct attempt (`engine.methods.tune`). A variant that looks
-better becomes one more attempt and enters the history; it asked no model, so it is no iteration, costs no tokens, says
-nothing about the model's own gains, and where it fails nothing is repaired.
+Each module can be switched off (`--without`), as in the paper's ablation. Without a module:
+
+- knowledge: the system message has no knowledge page.
+- one-shot: no prompt shows an example.
+- reflection: no call asks why a candidate failed; a repair sees only code and error.
+- optimizer: the first correct candidate ends the instance.
+
+With `--tune` a sweep over its launch parameters follows each correct attempt (`engine.methods.tune`). A variant that
+looks better becomes one more attempt and enters the history. Such an attempt asked no model, so it is no iteration,
+costs no tokens, does not count as a gain of the model, and is not repaired if it fails.
 """
 
 from __future__ import annotations
@@ -60,19 +65,19 @@ class Geak:
             best = progress.history.best
             attempt = await context.attempt(step.origin, step.base.attempt if step.base else None)
             build = partial(next_prompt, corpus=corpus, progress=progress, step=step)
-            found = await propose(context, step.role, setting, build)
-            if isinstance(found, Unusable):
-                await context.judge("", "", rival=None, unusable=found.reason)
-                progress.brought_no_code(found.message)
+            proposal = await propose(context, step.role, setting, build)
+            if isinstance(proposal, Unusable):
+                await context.judge("", "", rival=None, unusable=proposal.reason)
+                progress.brought_no_code(proposal.message)
                 continue
             evaluation = await context.judge(
-                found.source, found.strategy, rival=best.source if best else None
+                proposal.source, proposal.strategy, rival=best.source if best else None
             )
             rejection = None
             if evaluation.verdict is Verdict.CORRECT:
                 review = await context.review()
                 if review.accepted:
-                    newcomer = Ancestor(attempt, found.source, found.strategy, evaluation)
+                    newcomer = Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
                     progress.passed(newcomer)
                     if context.options.tune:
                         progress.tuned(await better_variant(context, newcomer, best or newcomer))
@@ -80,16 +85,16 @@ class Geak:
                         return EndReason.SOLVED
                     continue
                 rejection = review.why
-            failure = Failure(attempt, found.source, found.strategy, evaluation, step.base, rejection)
+            failure = Failure(attempt, proposal.source, proposal.strategy, evaluation, step.base, rejection)
             progress.failed(failure)
             if iteration < context.iterations and "reflection" not in without:
-                asked = reflect_prompt(setting, failed=failure, best=progress.history.best)
-                failure.reflection = (await context.ask(Role.REFLECTOR, asked)).text
+                messages = reflect_prompt(setting, failed=failure, best=progress.history.best)
+                failure.reflection = (await context.ask(Role.REFLECTOR, messages)).text
         return EndReason.ITERATIONS
 
 
 def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:
-    """The prompt of a step."""
+    """Returns the prompt of a step."""
     best, unusable = progress.history.best, progress.unusable
     match step.move:
         case Move.FIRST:

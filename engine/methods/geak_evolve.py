@@ -1,10 +1,12 @@
-"""`geak-evolve`: GEAK's second generation. In each round several descendants of ranked parents, made and tested at once.
+"""The method `geak-evolve`, GEAK's second version: each round makes several descendants of ranked parents at once.
 
-A lineage is a line of work with its own short history; it repairs what fails, and drops it at the debugging trap, as `geak`
-does. A lineage that stands on a correct kernel takes its parent from the ranking of all lineages: the first the best, the
-second the next, and so on from the top again. One iteration is one evaluated candidate, so the last round may be smaller.
-Where the public code evicts the best of a full list and shows copies of the latest attempt as history, this does not: the
-ranking loses its worst alone, and an attempt is in it once.
+A lineage has its own short history. It repairs its failing candidate, and drops it at the debugging trap, as `geak`
+does. A lineage with a correct kernel takes its parent from the ranking of all lineages: the first lineage the best,
+the second the next, and again from the top after the last. One iteration is one evaluated candidate, so the last
+round may be smaller.
+
+Two differences to the public code: a full ranking loses its worst entry, not its best; and the history shows each
+attempt once, not copies of the latest attempt.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from .proposing import examples_of, propose, setting_of
 from .side_by_side import side_by_side
 
 REMEMBERED = 5
-"""Attempts that a lineage tells its descendants of."""
+"""Number of earlier attempts that a prompt of a lineage shows."""
 
 
 @dataclass(slots=True)
@@ -42,22 +44,22 @@ class Lineage:
     """One line of descent."""
 
     tried: list[Failure] = field(default_factory=list)
-    """Its latest attempts with a candidate, correct ones too, oldest first."""
+    """Its latest attempts with a candidate, also correct ones, oldest first."""
     line: Failure | None = None
     """The candidate being repaired."""
     failures: int = 0
-    """In a row, on this line; an iteration without code counts."""
+    """Failures in a row on this line; an iteration without code counts."""
     given_up: list[Failure] = field(default_factory=list)
     """The last candidate of each line that was dropped, oldest first."""
     unusable: str = ""
-    """Why the latest iteration brought no code; empty when it did."""
+    """Why the latest iteration brought no code; empty if it did."""
 
     def remember(self, attempt: Failure) -> None:
-        """Keep the latest few."""
+        """Add an attempt; only the latest `REMEMBERED` are kept."""
         self.tried = [*self.tried, attempt][-REMEMBERED:]
 
     def failed(self) -> None:
-        """One more failure; at the trap the line is dropped."""
+        """Count a failure; at the trap the line is dropped."""
         self.failures += 1
         if self.failures >= TRAP:
             if self.line is not None:
@@ -77,15 +79,15 @@ class GeakEvolve:
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        many = min(context.options.descendants, context.iterations)
-        lineages = [Lineage() for _ in range(many)]
-        ranked, without_gain = History(max(many, ANCESTORS)), 0
-        left = context.iterations
-        while left:
-            now = lineages[: min(many, left)]
-            left -= len(now)
-            newcomers = await self._round(context, now, ranked, without_gain, last=not left)
-            # In the order of their numbers, whoever was first: a resumed session must rank as this one does.
+        width = min(context.options.descendants, context.iterations)
+        lineages = [Lineage() for _ in range(width)]
+        ranked, without_gain = History(max(width, ANCESTORS)), 0
+        remaining = context.iterations
+        while remaining:
+            active = lineages[: min(width, remaining)]
+            remaining -= len(active)
+            newcomers = await self._round(context, active, ranked, without_gain, last=not remaining)
+            # In the order of their numbers, not of their ends: a resumed session must get the same ranking.
             gains = [ranked.add(newcomer) for newcomer in newcomers]
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
         return EndReason.ITERATIONS
@@ -93,9 +95,8 @@ class GeakEvolve:
     async def _round(
         self, context: Context, lineages: Sequence[Lineage], ranked: History, without_gain: int, *, last: bool
     ) -> list[Ancestor]:
-        """The correct candidates of a round, in the order of their attempts."""
         setting, examples = setting_of(context), examples_of(context)
-        # As they stood before the round: what a sibling achieves meanwhile is for the next.
+        # The ranking before the round: a result of a sibling counts from the next round on.
         before = tuple(ranked)
         reflects = "reflection" not in context.options.without and not last
         made: dict[int, Ancestor] = {}
@@ -113,7 +114,7 @@ class GeakEvolve:
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """What one descendant is made from, beside its lineage."""
+    """The inputs of one descendant, besides its lineage."""
 
     setting: Setting
     examples: Corpus
@@ -124,26 +125,26 @@ class Descent:
 
     @property
     def parent(self) -> Ancestor | None:
-        """By rank: the first descendant's is the best, the second's the next, from the top again after the last."""
+        """The parent by rank: the best for the first descendant, the next for the second, then from the top again."""
         if not self.ranked:
             return None
         return self.ranked[-1 - (self.place.number - 1) % len(self.ranked)]
 
     @property
     def shown(self) -> tuple[Ancestor, ...]:
-        """The best few of the ranking, the parent among them, ascending."""
+        """The best few of the ranking including the parent, ascending."""
         top = self.ranked[-ANCESTORS:]
         parent = self.parent
         return top if parent is None or parent in top else (parent, *top[1:])
 
     @property
     def best(self) -> Ancestor | None:
-        """Of all lineages."""
+        """The best of all lineages."""
         return self.ranked[-1] if self.ranked else None
 
 
 async def descend(context: Context, lineage: Lineage, descent: Descent, *, reflects: bool) -> Ancestor | None:
-    """One attempt of a lineage; the correct candidate that it brought."""
+    """Make one attempt of a lineage; returns its candidate if it is correct."""
     parent, line = descent.parent, lineage.line
     if line is not None:
         role, base = Role.GENERATOR, line.attempt
@@ -155,38 +156,38 @@ async def descend(context: Context, lineage: Lineage, descent: Descent, *, refle
         role = Role.GENERATOR
         attempt = await context.attempt(Origin.FRESH, None)
     build = partial(prompt_of, context=context, lineage=lineage, descent=descent)
-    found = await propose(context, role, descent.setting, build)
-    if isinstance(found, Unusable):
-        await context.judge("", "", rival=None, unusable=found.reason)
-        lineage.unusable = found.message
+    proposal = await propose(context, role, descent.setting, build)
+    if isinstance(proposal, Unusable):
+        await context.judge("", "", rival=None, unusable=proposal.reason)
+        lineage.unusable = proposal.message
         lineage.failed()
         return None
     lineage.unusable = ""
     best = descent.best
-    evaluation = await context.judge(found.source, found.strategy, rival=best.source if best else None)
+    evaluation = await context.judge(proposal.source, proposal.strategy, rival=best.source if best else None)
     rejection = None
-    tried = Failure(attempt, found.source, found.strategy, evaluation, line or parent)
+    tried = Failure(attempt, proposal.source, proposal.strategy, evaluation, line or parent)
     if evaluation.verdict is Verdict.CORRECT:
         review = await context.review()
         if review.accepted:
             lineage.remember(tried)
             lineage.line, lineage.failures = None, 0
-            return Ancestor(attempt, found.source, found.strategy, evaluation)
+            return Ancestor(attempt, proposal.source, proposal.strategy, evaluation)
         rejection = review.why
     tried.rejection = rejection
     lineage.remember(tried)
     lineage.line = tried
     lineage.failed()
     if reflects:
-        asked = reflect_prompt(descent.setting, failed=tried, best=best)
-        tried.reflection = (await context.ask(Role.REFLECTOR, asked)).text
+        messages = reflect_prompt(descent.setting, failed=tried, best=best)
+        tried.reflection = (await context.ask(Role.REFLECTOR, messages)).text
     return None
 
 
 def prompt_of(
     setting: Setting, *, context: Context, lineage: Lineage, descent: Descent
 ) -> tuple[Message, ...]:
-    """The prompt of a lineage's next attempt."""
+    """Returns the prompt of a lineage's next attempt."""
     parent, line = descent.parent, lineage.line
     if line is not None:
         return repair_prompt(

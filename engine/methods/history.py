@@ -1,4 +1,4 @@
-"""What an instance has achieved: its correct candidates, best last."""
+"""The history of an instance: its correct candidates, best last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANCESTORS = 5
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A correct candidate that later ones may be derived from."""
+    """A correct candidate; later candidates may be derived from it."""
 
     attempt: str
     source: str
@@ -24,15 +24,15 @@ class Ancestor:
 
     @property
     def rank(self) -> Rank:
-        """Greater is better; where nothing was timed it goes by what is known (`sessions.metrics.rank`)."""
+        """Sort key, greater is better; without timings it uses estimates (`sessions.metrics.rank`)."""
         return rank(self.evaluation)
 
 
 class History:
     """At most `limit` ancestors in ascending order, best last.
 
-    When full, a newcomer that beats the worst replaces the worst, so the best is never lost. Of equals the older ranks
-    higher, and the same source is kept once: copies would crowd out the ideas that the optimizer should see.
+    When the history is full, a newcomer replaces the worst entry if it is better, so the best is never lost. Of equal
+    entries the older ranks higher. Each source is kept once: copies would leave fewer ideas for the optimizer.
     """
 
     def __init__(self, limit: int = ANCESTORS) -> None:
@@ -40,8 +40,8 @@ class History:
         self._ancestors: list[Ancestor] = []
 
     def add(self, newcomer: Ancestor) -> bool:
-        """Take a correct candidate in; whether it is now the best."""
-        if any(newcomer.source == known.source for known in self._ancestors):
+        """Add a correct candidate; returns True if it is now the best."""
+        if any(newcomer.source == ancestor.source for ancestor in self._ancestors):
             return False
         place = bisect_left(self._ancestors, newcomer.rank, key=lambda ancestor: ancestor.rank)
         if len(self._ancestors) == self._limit:
@@ -54,7 +54,7 @@ class History:
 
     @property
     def best(self) -> Ancestor | None:
-        """The best candidate so far; `None` while none is correct."""
+        """The best candidate so far; `None` if none is correct."""
         return self._ancestors[-1] if self._ancestors else None
 
     def __iter__(self) -> Iterator[Ancestor]:

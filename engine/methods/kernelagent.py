@@ -1,7 +1,8 @@
-"""`kernelagent`: workers side by side, each generates, verifies and refines with the history of its own attempts alone.
+"""The method `kernelagent`, after Meta's KernelAgent (2025): parallel workers generate, verify and refine.
 
-After Meta's KernelAgent (2025): the first candidate that is verified stops the others. The iterations of an instance are
-shared out to its workers, each of which starts from another idea. It looks for a correct kernel and does not optimize.
+Each worker sees only the history of its own attempts and starts from another idea. The first correct candidate stops
+the other workers. The iterations of an instance are divided among its workers. The method searches for a correct
+kernel and does not optimize.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .proposing import examples_of, propose, setting_of
 from .side_by_side import side_by_side
 
 REMEMBERED = 5
-"""Attempts of its own that a worker is told of."""
+"""Number of its own earlier attempts that a worker's prompt shows."""
 
 
 class KernelAgent:
@@ -40,14 +41,16 @@ class KernelAgent:
 
         async def work(place: int, lane: Context) -> bool:
             share = len(range(place, context.iterations, workers))
-            return await refined(lane, setting, examples, share, Place(place + 1, workers))
+            return await run_worker(lane, setting, examples, share, Place(place + 1, workers))
 
-        found = await side_by_side(context.lanes(workers), work, why="another worker's candidate is correct")
-        return EndReason.SOLVED if found else EndReason.ITERATIONS
+        solved = await side_by_side(context.lanes(workers), work, why="another worker's candidate is correct")
+        return EndReason.SOLVED if solved else EndReason.ITERATIONS
 
 
-async def refined(context: Context, setting: Setting, examples: Corpus, attempts: int, place: Place) -> bool:
-    """One worker's attempts, until one is correct; whether one is."""
+async def run_worker(
+    context: Context, setting: Setting, examples: Corpus, attempts: int, place: Place
+) -> bool:
+    """Make one worker's attempts until one is correct; returns True if one is."""
     tried: list[Failure] = []
     unusable = ""
     for _ in range(attempts):
@@ -66,13 +69,13 @@ async def refined(context: Context, setting: Setting, examples: Corpus, attempts
             build = partial(
                 first_prompt, example=example, unusable=unusable, place=place if place.of > 1 else None
             )
-        found = await propose(context, Role.GENERATOR, setting, build)
-        if isinstance(found, Unusable):
-            await context.judge("", "", rival=None, unusable=found.reason)
-            unusable = found.message
+        proposal = await propose(context, Role.GENERATOR, setting, build)
+        if isinstance(proposal, Unusable):
+            await context.judge("", "", rival=None, unusable=proposal.reason)
+            unusable = proposal.message
             continue
         unusable = ""
-        evaluation = await context.judge(found.source, found.strategy, rival=None)
+        evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
         rejection = None
         if evaluation.verdict is Verdict.CORRECT:
             review = await context.review()
@@ -82,8 +85,8 @@ async def refined(context: Context, setting: Setting, examples: Corpus, attempts
         tried.append(
             Failure(
                 attempt,
-                found.source,
-                found.strategy,
+                proposal.source,
+                proposal.strategy,
                 evaluation,
                 tried[-1] if tried else None,
                 rejection,

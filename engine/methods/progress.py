@@ -1,7 +1,8 @@
-"""Where one geak instance stands, and what it does next. No model, no judge, no clock: only GEAK's rules.
+"""The state of one `geak` instance and its next step, by GEAK's rules alone: no model, no judge, no clock.
 
-Source: GEAK (AMD, 2025). Where its public code differs from the paper, the paper rules: failures count from the first one
-on (the code counts once a fast candidate exists, so a kernel that never passed is repaired for ever).
+Source: GEAK (AMD, 2025). Where its public code differs from the paper, the paper counts. One such point: failures
+count from the first one on. The code counts them only after a fast candidate exists, so it repairs a kernel that
+never passed for ever.
 """
 
 from __future__ import annotations
@@ -29,52 +30,52 @@ class Move(Enum):
 
 @dataclass(slots=True)
 class Failure:
-    """A candidate that did not pass, and what was learned from it."""
+    """A candidate that did not pass, and its reflection."""
 
     attempt: str
     source: str
     strategy: str
     evaluation: Evaluation
     before: Ancestor | Failure | None = None
-    """What it was derived from."""
+    """The candidate from which it was derived."""
     rejection: str | None = None
-    """A person's reason, where the judge passed it and a person did not."""
+    """A person's reason for rejecting a correct candidate; `None` if no person rejected it."""
     reflection: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the next iteration asks for."""
+    """The request of the next iteration."""
 
     move: Move
     role: Role
     origin: Origin
     base: Ancestor | Failure | None
-    """What the next candidate is derived from."""
+    """The candidate from which the next is derived."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """State of one instance."""
+    """The state of one instance."""
 
     history: History = field(default_factory=History)
     line: Failure | None = None
     """The candidate being repaired."""
     failures: int = 0
-    """In a row on this line; an iteration without code counts."""
+    """Failures in a row on this line; an iteration without code counts."""
     given_up: list[Failure] = field(default_factory=list)
     """The last candidate of each line that was dropped, oldest first."""
     escaping: bool = False
-    """A line was dropped and no candidate has come since."""
+    """True if a line was dropped and no candidate was proposed since."""
     last: Ancestor | None = None
-    """The latest correct candidate, whether it entered the history or not."""
+    """The latest correct candidate, also if it did not enter the history."""
     without_gain: int = 0
     """Correct candidates in a row that did not beat the best."""
     unusable: str = ""
-    """Why the latest iteration brought no code; empty when it did."""
+    """Why the latest iteration brought no code; empty if it did."""
 
     def next_step(self) -> Step:
-        """What to ask for now; drops the line when it is trapped."""
+        """Returns the next step; drops the line at the trap."""
         if self.failures >= TRAP:
             self._drop_line()
         best = self.history.best
@@ -86,23 +87,26 @@ class Progress:
         return Step(Move.ESCAPE if self.escaping else Move.FIRST, Role.GENERATOR, Origin.FRESH, None)
 
     def passed(self, newcomer: Ancestor) -> None:
-        """The judge, and in manual review a person, let a candidate pass."""
+        """Record a candidate that the judge passed and, in manual review, a person accepted."""
         self.line, self.failures, self.escaping, self.unusable = None, 0, False, ""
         self.last = newcomer
         self.without_gain = 0 if self.history.add(newcomer) else self.without_gain + 1
 
     def tuned(self, variant: Ancestor | None) -> None:
-        """A sweep over the latest correct candidate found this: no step of the model's, so it only enters the history."""
+        """Record the variant that a sweep found; it only enters the history, because no model made it."""
         if variant is not None:
             self.history.add(variant)
 
     def failed(self, failure: Failure) -> None:
-        """A candidate did not pass: it is what is repaired next."""
+        """Record a candidate that did not pass; it is repaired next."""
         self.line, self.escaping, self.unusable = failure, False, ""
         self.failures += 1
 
     def brought_no_code(self, why: str) -> None:
-        """Two replies held no candidate. The line stays what it was, and the failure counts, so that this ends too."""
+        """Record an iteration without a candidate.
+
+        The line stays the same, and the failure counts so that the line ends.
+        """
         self.unusable = why
         self.failures += 1
 

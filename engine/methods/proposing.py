@@ -1,4 +1,4 @@
-"""What every method that asks a model does: the setting of its prompts, its examples, and a candidate out of replies."""
+"""Shared steps of the methods that ask a model: prompt setting, examples, and a candidate from the replies."""
 
 from __future__ import annotations
 
@@ -17,34 +17,33 @@ from .context import Context
 
 Messages = tuple[Message, ...]
 REPLIES = 2
-"""That may be asked for in one iteration until one holds code."""
+"""Replies that one iteration may ask for until one contains code."""
 
 
 def setting_of(context: Context) -> Setting:
-    """What all prompts of an instance have in common; without the module `knowledge` no page of it."""
-    knows = "knowledge" not in context.options.without
+    """Returns the common setting of all prompts of an instance."""
     return Setting(
         context.task,
         context.targets,
         context.device if context.product is None else context.product.name,
         product=context.product,
-        knowledge=knows,
+        knowledge="knowledge" not in context.options.without,
         profile=context.options.profile,
     )
 
 
 def examples_of(context: Context) -> Corpus:
-    """Where 1-shot examples come from; without the module `one-shot` from nowhere."""
+    """Returns the corpus of the 1-shot examples; empty without the module `one-shot`."""
     return Corpus(()) if "one-shot" in context.options.without else context.corpus
 
 
 async def propose(
     context: Context, role: Role, setting: Setting, build: Callable[[Setting], Messages]
 ) -> Candidate | Unusable:
-    """The candidate that a model proposes, or why its last reply held none. `build` makes the prompt in a setting.
+    """Returns the candidate that a model proposes, or why its last reply had none. `build` makes the prompt.
 
-    Where the prompt does not fit the model's context a shorter one is tried, once: without example, and of a history the
-    best and the latest alone (`Setting.short`). When that does not fit either, `ContextTooLong`.
+    If the prompt does not fit the model's context, a shorter prompt is tried once (`Setting.short`): no example, and
+    only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`.
     """
     messages = build(setting)
     try:
@@ -55,15 +54,15 @@ async def propose(
             raise
         messages = shorter
         reply = await context.ask(role, messages)
-    found = answer_in(context, reply)
+    proposal = read_proposal(context, reply)
     for _ in range(REPLIES - 1):
-        if isinstance(found, Candidate):
+        if isinstance(proposal, Candidate):
             break
-        reply = await context.ask(role, corrective_prompt(messages, reply.text, found))
-        found = answer_in(context, reply)
-    return found
+        reply = await context.ask(role, corrective_prompt(messages, reply.text, proposal))
+        proposal = read_proposal(context, reply)
+    return proposal
 
 
-def answer_in(context: Context, reply: Reply) -> Candidate | Unusable:
-    """What a reply holds, read as the session's prompt profile says."""
+def read_proposal(context: Context, reply: Reply) -> Candidate | Unusable:
+    """Read a reply in the format of the session's prompt profile."""
     return read_answer(context.options.profile, reply.text, context.task, stop_reason=reply.stop_reason)

@@ -1,7 +1,7 @@
-"""`reflexion`: generate, test, reflect, retry (Shinn et al., 2023), until a candidate is correct or the iterations are spent.
+"""The method `reflexion` (Shinn et al., 2023): generate, test, reflect, retry, until a candidate is correct.
 
-It mends and does not optimize: what it reaches beside `geak` is what the optimizer and the debugging trap add. A line is
-never dropped.
+It repairs and does not optimize. The difference of its results to `geak` is the effect of the optimizer and the
+debugging trap. A line is never dropped.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Reflexion:
                     example=examples.by_code(failed.source),
                     unusable=unusable,
                 )
-            found = await propose(context, Role.GENERATOR, setting, build)
-            if isinstance(found, Unusable):
-                await context.judge("", "", rival=None, unusable=found.reason)
-                unusable = found.message
+            proposal = await propose(context, Role.GENERATOR, setting, build)
+            if isinstance(proposal, Unusable):
+                await context.judge("", "", rival=None, unusable=proposal.reason)
+                unusable = proposal.message
                 failures += 1
                 continue
             unusable = ""
-            evaluation = await context.judge(found.source, found.strategy, rival=None)
+            evaluation = await context.judge(proposal.source, proposal.strategy, rival=None)
             rejection = None
             if evaluation.verdict is Verdict.CORRECT:
                 review = await context.review()
@@ -65,8 +65,8 @@ class Reflexion:
                     return EndReason.SOLVED
                 rejection = review.why
             failures += 1
-            failed = Failure(attempt, found.source, found.strategy, evaluation, failed, rejection)
+            failed = Failure(attempt, proposal.source, proposal.strategy, evaluation, failed, rejection)
             if iteration < context.iterations and "reflection" not in context.options.without:
-                told = await context.ask(Role.REFLECTOR, reflect_prompt(setting, failed=failed))
-                failed.reflection = told.text
+                reflection = await context.ask(Role.REFLECTOR, reflect_prompt(setting, failed=failed))
+                failed.reflection = reflection.text
         return EndReason.ITERATIONS

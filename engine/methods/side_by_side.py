@@ -1,4 +1,4 @@
-"""Several lanes of one instance at work at once, and what becomes of the others when one has what all were after."""
+"""Runs several lanes of one instance at the same time, and cancels the rest when one lane succeeds."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from .context import Context
 async def side_by_side(
     lanes: Sequence[Context], work: Callable[[int, Context], Awaitable[bool]], *, why: str = ""
 ) -> bool:
-    """Do `work(place, lane)` in all lanes; whether one came back with true. When one comes back with true the others are cancelled and abandoned, for `why`.
+    """Run `work(place, lane)` in all lanes; returns True if one lane returned True.
 
-    A lane that the model, the budget or the judge ended does not hold up the others: what they have under way is paid for,
-    and one of them may still have what all were after. Otherwise the error of the first such lane is raised once all have
-    ended. Any other error ends them at once.
+    When a lane returns True, the others are cancelled and abandoned with the reason `why`.
+
+    A lane that ends with an `EngineError` (model, budget, judge) does not stop the others: their calls are paid for,
+    and one of them may still succeed. If none succeeds, the error of the first such lane is raised when all have
+    ended. Any other error stops all lanes at once.
     """
 
-    async def one(place: int, lane: Context) -> bool:
+    async def run_lane(place: int, lane: Context) -> bool:
         done = await work(place, lane)
         await lane.settle()
         return done
 
     running = {
-        asyncio.create_task(one(place, lane), name=f"lane/{place}"): lane for place, lane in enumerate(lanes)
+        asyncio.create_task(run_lane(place, lane), name=f"lane/{place}"): lane
+        for place, lane in enumerate(lanes)
     }
     try:
-        left = set(running)
-        while left:
-            ended, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-            found = [_found(task) for task in ended]
-            if any(found):
-                await _cancel(left)
+        pending = set(running)
+        while pending:
+            ended, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            outcomes = [_succeeded(task) for task in ended]
+            if any(outcomes):
+                await _cancel(pending)
                 for task, lane in running.items():
                     if task.cancelled() or task.exception() is not None:
                         await lane.abandon(why)
@@ -46,8 +49,7 @@ async def side_by_side(
         await _cancel({task for task in running if not task.done()})
 
 
-def _found(task: asyncio.Task[bool]) -> bool:
-    """Whether a lane that ended has what all were after."""
+def _succeeded(task: asyncio.Task[bool]) -> bool:
     return not isinstance(task.exception(), EngineError) and task.result()
 
 

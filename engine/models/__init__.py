@@ -1,4 +1,4 @@
-"""Language models: one seam, several kinds of client. Importing this loads no provider's SDK."""
+"""Language models: one interface, several kinds of client. Importing this package loads no provider's SDK."""
 
 from .absent import NoModel
 from .asking import Retry, ask

@@ -1,4 +1,4 @@
-"""No model: what a session of a method has that asks none."""
+"""The client of a session with a method that asks no model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class NoModel:
     """A client that is never asked."""
 
     model = "none"
-    """As which a session without a model goes."""
+    """The model name of a session without a model."""
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
-        """See `Client`; being asked is a fault of the method's."""
+        """See `Client`. A call is a bug of the method."""
         raise RuntimeError(f"a method that asks no model asked for {request.key.role}")
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Models that speak Anthropic's Messages protocol, through the official SDK."""
+"""Client for models that use Anthropic's Messages protocol, through the official SDK."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STOP_REASONS = {
     "model_context_window_exceeded": "truncated",
 }
 OPTIONAL = frozenset({"temperature", "thinking", "cache_control"})
-"""Parameters that some models refuse; what is refused is left out from then on."""
+"""Parameters that some models refuse; a refused parameter is left out of later requests."""
 ALLOWED_OUTPUT = re.compile(r"max_tokens: \d+ > (\d+)")
 
 SDK_ERRORS: tuple[type[Exception], ...] = (anthropic.AnthropicError, *TRANSPORT_ERRORS)
@@ -45,15 +45,15 @@ BROKEN = (anthropic.APIConnectionError, httpx2.HTTPError, TimeoutError)
 REFUSALS = (anthropic.BadRequestError, anthropic.UnprocessableEntityError)
 
 
-class Asked(NamedTuple):
-    """What one request was sent with. Another one's refusal may have come in since."""
+class Sent(NamedTuple):
+    """The variable parameters of one request. Another request's refusal may have arrived since."""
 
     without: frozenset[str]
     output_tokens: int
 
 
 class AnthropicClient:
-    """One model of Anthropic, or of another server that speaks its protocol."""
+    """One model of Anthropic, or of another server with the same protocol."""
 
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
         self.model = str(spec)
@@ -65,7 +65,7 @@ class AnthropicClient:
         with hidden_variables():
             self._sdk = anthropic.AsyncAnthropic(
                 api_key=access.key,
-                # The SDK adds the version itself.
+                # The SDK adds `/v1` itself.
                 base_url=access.url.rstrip("/").removesuffix("/v1"),
                 max_retries=0,
                 timeout=httpx2.Timeout(None, connect=limits.connect_s),
@@ -75,65 +75,68 @@ class AnthropicClient:
             )
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
-        """See `Client`. A parameter that the model refuses is left out and the request sent once more."""
+        """See `Client`. If the model refuses a parameter, the request is sent again without it."""
         while True:
-            asked = Asked(frozenset(self._refused), min(request.max_output_tokens, self._most_output))
-            temperature = None if "temperature" in asked.without else request.temperature
+            sent = Sent(frozenset(self._refused), min(request.max_output_tokens, self._most_output))
+            temperature = None if "temperature" in sent.without else request.temperature
             try:
                 return await gather_reply(
-                    self._stream(request, asked, temperature),
+                    self._stream(request, sent, temperature),
                     limits=self._limits,
                     on_piece=on_piece,
                     temperature=temperature,
                 )
             except REFUSALS as error:
-                if not self._yield_to(error, asked):
+                if not self._adapt(error, sent):
                     raise self._translated(error, began=False) from None
 
     async def close(self) -> None:
         """See `Client`."""
         await self._sdk.close()
 
-    def _yield_to(self, error: anthropic.APIStatusError, asked: Asked) -> bool:
-        """Whether the next request will differ: a refused parameter left out, or fewer tokens asked for."""
+    def _adapt(self, error: anthropic.APIStatusError, sent: Sent) -> bool:
+        """Adapt to a refusal; True if the next request will differ."""
         message = error.api_message or error.message
         allowed = ALLOWED_OUTPUT.search(message)
-        if allowed and "max_tokens" not in asked.without:
+        if allowed and "max_tokens" not in sent.without:
             self._most_output = int(allowed[1])
             self._refused.add("max_tokens")
             return True
-        refused = refused_parameter(message, None, OPTIONAL - asked.without)
+        refused = refused_parameter(message, None, OPTIONAL - sent.without)
         if refused:
             self._refused.add(refused)
         return refused is not None
 
-    def _parameters(self, request: Request, asked: Asked, temperature: float | None) -> dict[str, Any]:
+    def _parameters(self, request: Request, sent: Sent, temperature: float | None) -> dict[str, Any]:
         system, turns = split_system(request.messages)
         parameters: dict[str, Any] = {
             "model": self._name,
-            "max_tokens": asked.output_tokens,
+            "max_tokens": sent.output_tokens,
             "messages": turns,
         }
         if system:
             block: dict[str, Any] = {"type": "text", "text": system}
-            if "cache_control" not in asked.without:
+            if "cache_control" not in sent.without:
                 block["cache_control"] = {"type": "ephemeral"}
             parameters["system"] = [block]
-        if "thinking" not in asked.without:
+        if "thinking" not in sent.without:
             parameters["thinking"] = {"type": "adaptive", "display": "summarized"}
         if temperature is not None:
-            # The SDK has no argument for it any more; older models and compatible servers still heed it.
+            # The SDK no longer has this argument, but older models and compatible servers use it.
             parameters["extra_body"] = {"temperature": temperature}
         return parameters
 
     async def _stream(
-        self, request: Request, asked: Asked, temperature: float | None
+        self, request: Request, sent: Sent, temperature: float | None
     ) -> AsyncGenerator[StreamItem, None]:
-        """The stream in our words; a refusal comes out as the SDK's own, everything else as a `ModelError`."""
+        """Yield the items of the stream.
+
+        A refusal passes as the SDK's exception; any other error becomes a `ModelError`.
+        """
         began = False
         try:
             stream = await self._sdk.messages.create(
-                stream=True, **self._parameters(request, asked, temperature)
+                stream=True, **self._parameters(request, sent, temperature)
             )
             async with stream:
                 began = True
@@ -151,7 +154,10 @@ class AnthropicClient:
 
 
 def translate(error: BaseException, *, began: bool, secrets: Sequence[str], connect_s: float) -> ModelError:
-    """Any exception of the SDK as one of ours. The original is not chained: a traceback could print a key."""
+    """Returns the `ModelError` for an exception of the SDK.
+
+    The original is not chained, because a traceback could print a key.
+    """
     match error:
         case anthropic.APIStatusError():
             return from_status(
@@ -162,27 +168,27 @@ def translate(error: BaseException, *, began: bool, secrets: Sequence[str], conn
                 secrets=secrets,
             )
         case anthropic.APIConnectionError():
-            met = error.__cause__ or httpx2.ConnectError(error.message)
+            cause = error.__cause__ or httpx2.ConnectError(error.message)
         case anthropic.AnthropicError():
-            met = ValueError(str(error))
+            cause = ValueError(str(error))
         case _:
-            met = error
-    return from_transport(met, began=began, secrets=secrets, connect_s=connect_s)
+            cause = error
+    return from_transport(cause, began=began, secrets=secrets, connect_s=connect_s)
 
 
 async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
-    """Pieces and the end of an SDK stream. Usage is summed up from its start and its last delta.
+    """Yield the pieces and the end of an SDK stream; usage combines its first event and its last delta.
 
-    Once the model has told why it stopped, a stream that goes no further does not unmake its reply. After the protocol's last event
-    it is read to its end: only so is the connection free for the next call.
+    After the model reported its stop reason, a broken stream still gives the complete reply. The stream is read past
+    the protocol's last event, because only then the connection is free for the next call.
     """
     stop_reason = ""
-    counted: dict[str, int] = {}
+    counts: dict[str, int] = {}
     events = aiter(stream)
     while event := await next_event(events, finished=bool(stop_reason), broken=BROKEN):
         match event.type:
             case "message_start":
-                count(counted, event.message.usage)
+                _update_counts(counts, event.message.usage)
                 yield Beat()
             case "content_block_delta" if event.delta.type == "text_delta":
                 yield Piece("text", event.delta.text)
@@ -190,7 +196,7 @@ async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
                 yield Piece("reasoning", event.delta.thinking)
             case "message_delta":
                 stop_reason = event.delta.stop_reason or stop_reason
-                count(counted, event.usage)
+                _update_counts(counts, event.usage)
                 yield Beat()
             case "message_stop":
                 stop_reason = stop_reason or "end_turn"
@@ -198,32 +204,32 @@ async def translate_events(stream: Any) -> AsyncGenerator[StreamItem, None]:
             case _:
                 yield Beat()
     if stop_reason:
-        yield Ending(STOP_REASONS.get(stop_reason, stop_reason), usage_of(counted))
+        yield Ending(STOP_REASONS.get(stop_reason, stop_reason), usage_of(counts))
 
 
-def count(counted: dict[str, int], usage: object) -> None:
-    """Take over what a usage object knows; later, cumulative figures replace earlier ones."""
+def _update_counts(counts: dict[str, int], usage: object) -> None:
+    """Copy the counts of a usage object; later counts are cumulative and replace earlier ones."""
     for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"):
         value = getattr(usage, name, None)
         if isinstance(value, int):
-            counted[name] = value
+            counts[name] = value
 
 
-def usage_of(counted: dict[str, int]) -> Usage:
-    """In our words: Anthropic counts cached tokens beside `input_tokens`, we count them within."""
-    fresh = counted.get("input_tokens")
-    cached = counted.get("cache_read_input_tokens")
-    written = counted.get("cache_creation_input_tokens")
+def usage_of(counts: dict[str, int]) -> Usage:
+    """Returns the usage; Anthropic counts cached tokens besides `input_tokens`, here they are included."""
+    fresh = counts.get("input_tokens")
+    cached = counts.get("cache_read_input_tokens")
+    written = counts.get("cache_creation_input_tokens")
     return Usage(
         input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
-        output_tokens=counted.get("output_tokens"),
+        output_tokens=counts.get("output_tokens"),
         cached_tokens=cached,
         cache_write_tokens=written,
     )
 
 
 def split_system(messages: tuple[Message, ...]) -> tuple[str, list[dict[str, str]]]:
-    """The system text, and the turns that follow it."""
+    """Returns the system text and the turns after it."""
     system = "\n\n".join(message.content for message in messages if message.role == "system")
     turns = [
         {"role": message.role, "content": message.content} for message in messages if message.role != "system"

@@ -1,4 +1,4 @@
-"""Asking a model until it answers: which errors are tried again, how often, and after what wait."""
+"""Asks a model with retries: which errors are retried, how often, and after which wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .client import Client, Limits, Piece, Reply, Request
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """A try failed and another follows after `wait_s`; the pieces of the failed one are void."""
+    """A failed try that is repeated after `wait_s`; the pieces of the failed try are void."""
 
     reason: str
     message: str
@@ -33,22 +33,23 @@ async def ask(
     limits: Limits,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Reply:
-    """The model's reply, asked for up to `limits.tries` times.
+    """Returns the model's reply after at most `limits.tries` tries.
 
-    Between tries lies an exponential wait with full jitter, or the server's retry-after when that is longer. A
-    retry-after beyond `limits.reply_s` (a spent daily quota) is not waited for. Raises `GaveUp` with the last
-    error's words when the tries are used up; every other `ModelError` passes through at once.
+    The wait between tries is exponential with full jitter, or the server's retry-after if that is longer. A
+    retry-after beyond `limits.reply_s` (a used-up daily quota) is not waited for.
+
+    Raises `GaveUp` with the last error's message if all tries fail; other `ModelError`s pass through at once.
     """
     spread = wait_random_exponential(
         multiplier=2 * limits.wait_low_s, min=limits.wait_low_s, max=limits.wait_high_s
     )
 
     def wait(state: RetryCallState) -> float:
-        error = failure(state)
+        error = _failure(state)
         return max(spread(state), error.retry_after_s or 0.0)
 
-    def tell(state: RetryCallState) -> None:
-        error = failure(state)
+    def report(state: RetryCallState) -> None:
+        error = _failure(state)
         wait_s = state.upcoming_sleep
         if error.retry_after_s is not None and error.retry_after_s > limits.reply_s:
             raise GaveUp(
@@ -60,7 +61,7 @@ async def ask(
         stop=stop_after_attempt(limits.tries),
         wait=wait,
         retry=retry_if_exception_type(TryAgain),
-        before_sleep=tell,
+        before_sleep=report,
         sleep=sleep,
         reraise=True,
     )
@@ -73,8 +74,7 @@ async def ask(
         ) from last
 
 
-def failure(state: RetryCallState) -> TryAgain:
-    """The error that a failed try ended with."""
+def _failure(state: RetryCallState) -> TryAgain:
     error = state.outcome.exception() if state.outcome else None
     if not isinstance(error, TryAgain):
         raise TypeError(f"only a TryAgain is retried, not {error!r}")

@@ -1,6 +1,7 @@
-"""What a provider's failure means: every exception of the SDKs and of their HTTP library becomes a `ModelError`.
+"""Translates provider errors: every exception of the SDKs and their HTTP library becomes a `ModelError`.
 
-Loaded with the SDK clients alone. Statuses and error types: the providers' public error pages; 529 is Anthropic's overload.
+Loaded only with the SDK clients. Statuses and error types are from the providers' public error pages; 529 is
+Anthropic's overload.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ BY_TYPE = {
     "bio_policy": 400,
     "misalignment_policy_violation": 400,
 }
-"""Errors that come inside a stream, or name themselves better than their status does."""
+"""Status for an error type: for errors inside a stream, and for types that say more than their status."""
 TOO_LONG = re.compile(
     r"prompt is too long|context.{0,3}(length|window)|maximum (context|prompt|input)|"
     r"too many (input )?tokens|exceeds? the (available )?context|input is too long|reduce the length",
@@ -74,7 +75,7 @@ TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
     httpx2.CookieConflict,
     OSError,
 )
-"""All that the HTTP library raises; its streams let them through untranslated."""
+"""All exceptions of the HTTP library; its streams raise them untranslated."""
 WILD_ERRORS: tuple[type[Exception], ...] = (
     ValueError,
     TypeError,
@@ -82,7 +83,7 @@ WILD_ERRORS: tuple[type[Exception], ...] = (
     LookupError,
     RecursionError,
 )
-"""What reading a wild server's words raises, in an SDK or here: no JSON, a field missing or of another type."""
+"""Exceptions from reading a server's malformed answer: no JSON, or a field that is missing or has another type."""
 
 
 def from_status(
@@ -93,7 +94,7 @@ def from_status(
     headers: Mapping[str, str],
     secrets: Sequence[str],
 ) -> ModelError:
-    """The error of an HTTP status; `kind` is the provider's own word for it, empty where it has none."""
+    """Returns the error of an HTTP status; `kind` is the provider's error type, empty if there is none."""
     if kind in BY_TYPE and (status < 400 or BY_TYPE[kind] == 402):
         status = BY_TYPE[kind]
     words = f"{status if status >= 400 else 'error in the stream'}: {one_line(message, secrets)}"
@@ -111,7 +112,7 @@ def from_status(
     if 300 <= status < 400:
         address = headers.get("location", "another address")
         return UselessToRetry(
-            "bad_request", f"{status}: the server points to {address}: name that one after the @"
+            "bad_request", f"{status}: the server redirects to {address}: write that address after the @"
         )
     if 400 <= status < 500:
         return UselessToRetry("bad_request", f"{words}; {REMEDIES['bad_request']}")
@@ -121,7 +122,7 @@ def from_status(
 def from_transport(
     error: BaseException, *, began: bool, secrets: Sequence[str], connect_s: float
 ) -> ModelError:
-    """The error of the HTTP library or of what it read; `began` tells a cut stream from a connection never had."""
+    """Returns the error of a failed connection or unreadable answer; `began` is True if the stream had started."""
     words = one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, secrets)
     match error:
         case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in words:
@@ -140,24 +141,27 @@ def from_transport(
         case httpx2.TimeoutException():
             return TryAgain("silent", f"the server fell silent ({words})")
         case httpx2.DecodingError() | httpx2.TooManyRedirects():
-            return TryAgain("garbage", f"what came is no answer ({words})")
+            return TryAgain("garbage", f"the answer cannot be read ({words})")
         case httpx2.HTTPError() | httpx2.StreamError() | OSError():
             if began:
                 return TryAgain("cut", f"the stream broke off ({words})")
             return TryAgain("connection", f"the connection failed ({words})")
         case _:
-            return TryAgain("garbage", f"what came is no answer ({words})")
+            return TryAgain("garbage", f"the answer cannot be read ({words})")
 
 
 def require_stream(response: httpx2.Response) -> None:
-    """Refuse a page that came with status 200 (a captive portal, a proxy's notice) where a stream was asked for."""
+    """Raise `TryAgain` if the response is a page instead of a stream (a captive portal, a proxy's notice)."""
     kind = response.headers.get("content-type", "")
     if "text/event-stream" not in kind:
         raise TryAgain("garbage", f"the server answered with {kind or 'no content type'} instead of a stream")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the server asks to wait (`retry-after-ms`, `retry-after` as seconds or as a date); `None`: it does not."""
+    """Returns the seconds that the server asks to wait; `None` if it names none.
+
+    Reads `retry-after-ms`, and `retry-after` as seconds or as a date.
+    """
     try:
         if "retry-after-ms" in headers:
             return max(0.0, float(headers["retry-after-ms"]) / 1000)
@@ -172,7 +176,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def one_line(message: str, secrets: Sequence[str]) -> str:
-    """The message on one line, short, and without a key or header should a server have echoed it. Secrets come longest first."""
+    """Returns the message in one line, shortened, with every secret replaced. `secrets` are sorted longest first."""
     for secret in secrets:
         message = message.replace(secret, "[key]")
     message = " ".join(message.split())
@@ -180,8 +184,11 @@ def one_line(message: str, secrets: Sequence[str]) -> str:
 
 
 def refused_parameter(message: str, parameter: str | None, optional: frozenset[str]) -> str | None:
-    """Which optional parameter a 400 is about, by the provider's own field (`reasoning.summary` is `reasoning`) or by its name in the message."""
-    whole = (parameter or "").partition(".")[0]
-    if whole in optional:
-        return whole
+    """Returns the optional parameter that a 400 refuses; `None` if it refuses a required one.
+
+    The provider's own field is checked first (`reasoning.summary` means `reasoning`), then the names in the message.
+    """
+    named = (parameter or "").partition(".")[0]
+    if named in optional:
+        return named
     return next((name for name in sorted(optional) if re.search(rf"\b{name}\b", message)), None)

@@ -1,4 +1,4 @@
-"""Models that speak OpenAI's chat completions protocol: servers behind an `@URL`, Azure's deployments, Gemini."""
+"""Client for OpenAI's chat completions protocol: servers behind an `@URL`, Azure deployments, Gemini."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STOP_REASONS = {"stop": "end", "length": "truncated"}
 
 
 class OpenAIClient(OpenAIWire):
-    """One model of a server that speaks chat completions (vLLM, SGLang, Ollama, LM Studio, Azure, Gemini)."""
+    """One model of a server with chat completions (vLLM, SGLang, Ollama, LM Studio, Azure, Gemini)."""
 
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
-        # Reasoning models of OpenAI's, which Azure has, refuse the old name; many other servers do not know the new one.
+        # OpenAI's reasoning models, also on Azure, refuse the old name; many other servers do not know the new name.
         output = "max_completion_tokens" if spec.provider == "azure" else "max_tokens"
         super().__init__(spec, access, limits, output=output, optional=frozenset({"stream_options"}))
 
@@ -41,7 +41,10 @@ class OpenAIClient(OpenAIWire):
 
 
 async def translate_chunks(stream: Any) -> AsyncGenerator[StreamItem, None]:
-    """Pieces and the end of an SDK stream. Once the model has finished, trouble before the usage does not unmake its reply."""
+    """Yield the pieces and the end of an SDK stream.
+
+    After the model reported its stop reason, an error before the usage still gives the complete reply.
+    """
     stop_reason = ""
     usage = Usage()
     chunks = aiter(stream)
@@ -61,7 +64,7 @@ async def translate_chunks(stream: Any) -> AsyncGenerator[StreamItem, None]:
 
 
 def reasoning_of(delta: object) -> str:
-    """Streamed reasoning, under either of the two names that compatible servers give it."""
+    """Returns streamed reasoning, under either of the two names that compatible servers use."""
     for name in ("reasoning_content", "reasoning"):
         words = getattr(delta, name, None)
         if isinstance(words, str) and words:
@@ -70,9 +73,9 @@ def reasoning_of(delta: object) -> str:
 
 
 def usage_of(usage: Any) -> Usage:
-    """In our words: both sides count cached tokens within the input.
+    """Returns the usage; cached tokens are included in the input tokens.
 
-    Gemini leaves the tokens of its thoughts, which it bills as output, out of `completion_tokens` and counts them in the total.
+    Gemini counts the tokens of its reasoning only in the total, not in `completion_tokens`, but bills them as output.
     """
     details = getattr(usage, "prompt_tokens_details", None)
     read, output, total = usage.prompt_tokens, usage.completion_tokens, getattr(usage, "total_tokens", None)

@@ -1,4 +1,4 @@
-"""What every client of OpenAI's SDK has in common: errors in our words, and requests sent again without what is refused."""
+"""Base of the clients that use OpenAI's SDK: translates errors, and repeats requests without refused parameters."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)
 
 
 class OpenAIWire(ABC):
-    """A client of OpenAI's SDK, whichever of its protocols it speaks."""
+    """A client that uses OpenAI's SDK with any of its protocols."""
 
     def __init__(
         self, spec: ModelSpec, access: Access, limits: Limits, *, output: str, optional: frozenset[str]
     ) -> None:
-        """`output` is the parameter that bounds the reply, `optional` are the others that a model may refuse."""
+        """`output` is the parameter that limits the reply.
+
+        `optional` are the other parameters that a model may refuse.
+        """
         self.model = str(spec)
         self._name = spec.name
         self._secrets = access.secrets
@@ -51,7 +54,7 @@ class OpenAIWire(ABC):
             self._sdk = open_sdk(spec, access, limits)
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
-        """See `Client`. A parameter that the model refuses is left out and the request sent once more."""
+        """See `Client`. If the model refuses a parameter, the request is sent again without it."""
         while True:
             without = frozenset(self._refused)
             temperature = None if "temperature" in without else request.temperature
@@ -63,7 +66,7 @@ class OpenAIWire(ABC):
                     temperature=temperature,
                 )
             except REFUSALS as error:
-                if not self._yield_to(error, without):
+                if not self._adapt(error, without):
                     raise self._translated(error, began=False) from None
 
     async def close(self) -> None:
@@ -72,34 +75,37 @@ class OpenAIWire(ABC):
 
     @abstractmethod
     def _parameters(self, request: Request) -> dict[str, Any]:
-        """Everything that is sent, were nothing refused."""
+        """All parameters of a request."""
 
     @abstractmethod
     async def _open(self, parameters: dict[str, Any]) -> Any:
-        """The SDK's stream."""
+        """Open the SDK's stream."""
 
     @abstractmethod
     def _items(self, stream: Any) -> AsyncGenerator[StreamItem, None]:
-        """The SDK's stream in our words."""
+        """Yield the items of the SDK's stream."""
 
-    def _yield_to(self, error: openai.APIStatusError, without: frozenset[str]) -> bool:
-        """Whether the next request will differ: a refused parameter left out."""
-        left = self._optional - without
+    def _adapt(self, error: openai.APIStatusError, without: frozenset[str]) -> bool:
+        """Adapt to a refusal; True if the next request will differ."""
+        remaining = self._optional - without
         if isinstance(self._translated(error, began=False), ContextTooLong):
-            # Servers with a small context count the asked-for output in.
-            refused = self._output if self._output in left else None
+            # Servers with a small context add the requested output length to the prompt.
+            refused = self._output if self._output in remaining else None
         else:
-            refused = refused_parameter(error.message, error.param, left)
+            refused = refused_parameter(error.message, error.param, remaining)
         if refused:
             self._refused.add(refused)
         return refused is not None
 
     async def _stream(self, request: Request, without: frozenset[str]) -> AsyncGenerator[StreamItem, None]:
-        """The stream in our words; a refusal comes out as the SDK's own, everything else as a `ModelError`."""
-        asked = {name: value for name, value in self._parameters(request).items() if name not in without}
+        """Yield the items of the stream.
+
+        A refusal passes as the SDK's exception; any other error becomes a `ModelError`.
+        """
+        parameters = {name: value for name, value in self._parameters(request).items() if name not in without}
         began = False
         try:
-            stream = await self._open(asked)
+            stream = await self._open(parameters)
             async with stream:
                 began = True
                 require_stream(stream.response)
@@ -116,7 +122,7 @@ class OpenAIWire(ABC):
 
 
 def open_sdk(spec: ModelSpec, access: Access, limits: Limits) -> openai.AsyncOpenAI:
-    """The SDK's client for a model's address and key. No retries of its own: `asking` has them."""
+    """Returns the SDK's client for a model's address and key; without retries, because `asking` has them."""
     shared: dict[str, Any] = {
         "max_retries": 0,
         "timeout": httpx2.Timeout(None, connect=limits.connect_s),
@@ -136,36 +142,39 @@ def open_sdk(spec: ModelSpec, access: Access, limits: Limits) -> openai.AsyncOpe
 
 
 def translate(error: BaseException, *, began: bool, secrets: Sequence[str], connect_s: float) -> ModelError:
-    """Any exception of the SDK as one of ours. The original is not chained: a traceback could print a key."""
+    """Returns the `ModelError` for an exception of the SDK.
+
+    The original is not chained, because a traceback could print a key.
+    """
     match error:
         case openai.APIStatusError():
             return from_status(
                 error.status_code,
                 kind=error.code or error.type or "",
-                message=said(error),
+                message=server_message(error),
                 headers=error.response.headers,
                 secrets=secrets,
             )
         case openai.APIConnectionError():
-            met = error.__cause__ or httpx2.ConnectError(error.message)
+            cause = error.__cause__ or httpx2.ConnectError(error.message)
         case openai.APIError():
             return in_stream(error.code, error.type, error.message, secrets)
         case openai.OpenAIError():
-            met = ValueError(str(error))
+            cause = ValueError(str(error))
         case _:
-            met = error
-    return from_transport(met, began=began, secrets=secrets, connect_s=connect_s)
+            cause = error
+    return from_transport(cause, began=began, secrets=secrets, connect_s=connect_s)
 
 
 def in_stream(code: str | None, kind: str | None, message: str, secrets: Sequence[str]) -> ModelError:
-    """An error inside a stream that came with status 200; most are the server's own trouble."""
+    """Returns the error inside a stream with status 200; most are the server's own failures."""
     word = code or kind or "server_error"
     status = int(word) if word.isdecimal() and 400 <= int(word) < 600 else 200
     return from_status(status, kind=word, message=message, headers={}, secrets=secrets)
 
 
-def said(error: openai.APIStatusError) -> str:
-    """The server's own words, without the SDK's dump of the body around them."""
+def server_message(error: openai.APIStatusError) -> str:
+    """Returns the server's own message, without the SDK's dump of the body."""
     if isinstance(error.body, dict) and isinstance(error.body.get("message"), str):
         return str(error.body["message"])
     return error.message

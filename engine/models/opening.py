@@ -1,4 +1,4 @@
-"""From names of models to clients."""
+"""Opens clients for the models that a person named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL_ROLES = tuple(Role)
 def check_models(
     text: str, *, environ: Mapping[str, str], home_recordings: Path, roles: Iterable[Role] = ALL_ROLES
 ) -> dict[Role, ModelSpec]:
-    """The model of each role, once keys or recording are known to be there; loads no SDK and asks nobody."""
+    """Returns the model of each role after checking its key or recording; loads no SDK and sends nothing."""
     models = parse_models(text, roles)
     for spec in dict.fromkeys(models.values()):
         if spec.provider == "recorded":
@@ -36,7 +36,10 @@ def open_clients(
     limits: Limits,
     roles: Iterable[Role] = ALL_ROLES,
 ) -> dict[Role, Client]:
-    """A client for each role, the same one where the model is the same; asks nobody yet. Errors as `open_client`."""
+    """Returns a client for each role; roles with the same model share a client. Sends nothing.
+
+    Raises errors as `open_client`.
+    """
     opened: dict[ModelSpec, Client] = {}
     models = parse_models(text, roles)
     for spec in models.values():
@@ -54,24 +57,24 @@ def open_client(
     home_recordings: Path,
     limits: Limits | None = None,
 ) -> Client:
-    """A client for one model, as `spec` has its forms; asks nobody yet.
+    """Returns a client for one model (forms of the name: `spec`); sends nothing.
 
-    The provider's SDK is imported here (a second or two). `UsageProblem` says what is wrong with the name, which
-    variable misses a key or cannot be used, or which recordings there are.
+    Imports the provider's SDK, which takes a second or two. `UsageProblem` names the error: a wrong name, a missing
+    or unusable key, or the recordings that exist.
     """
     spec = parse_model(text)
     limits = limits or Limits()
     if spec.provider == "recorded":
         return open_recorded(spec, home_recordings)
-    reached = access(spec, environ)
+    model_access = access(spec, environ)
     if spec.provider == "anthropic":
         from .anthropic_client import AnthropicClient
 
-        return AnthropicClient(spec, reached, limits)
+        return AnthropicClient(spec, model_access, limits)
     if spec.provider == "openai" and spec.url is None:
         from .responses_client import ResponsesClient
 
-        return ResponsesClient(spec, reached, limits)
+        return ResponsesClient(spec, model_access, limits)
     from .openai_client import OpenAIClient
 
-    return OpenAIClient(spec, reached, limits)
+    return OpenAIClient(spec, model_access, limits)

@@ -1,4 +1,4 @@
-"""A model that was recorded: real replies of a real model, played again to the same calls."""
+"""Client that plays a recording: real replies of a real model, given again to the same calls."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .scripted import pieces_of
 from .spec import ModelSpec, find_recording
 
 PIECES_A_SECOND = 400.0
-"""About 10,000 characters a second: fast enough for a session in minutes, slow enough to be seen."""
+"""About 10,000 characters per second: a session takes minutes, and a person can still watch it."""
 TICK_S = 0.05
-"""Pieces are handed on in handfuls, for no loop keeps a timer as short as one piece."""
+"""Pieces are passed on in batches, because an event loop has no timer as short as one piece."""
 
 
 class RecordedClient:
-    """Plays a recording. Instance n plays chain n; a call is found by task, chain, attempt, role and its number."""
+    """Plays a recording. Instance n plays chain n; a call is found by task, chain, attempt, role and number."""
 
     def __init__(
         self,
@@ -40,21 +40,21 @@ class RecordedClient:
         self._sleep = sleep
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
-        """See `Client`. `RecordingExhausted` when the recording holds no such call.
+        """See `Client`. `RecordingExhausted` if the recording has no such call.
 
-        A call that it lacks while it holds the one after it failed when it was recorded, and only a prompt that is too
-        long is followed by another call: `ContextTooLong`.
+        If the recording lacks a call but has the next one, the call failed when it was recorded. Only a prompt that
+        is too long is followed by another call, so this raises `ContextTooLong`.
 
-        Usage and stop reason are the recorded ones, seconds those of the playing; what temperature the model was
-        asked with is not known.
+        Usage and stop reason are those of the recording, the seconds those of the playback. The temperature is
+        unknown.
         """
         started = time.monotonic()
         key = request.key
         recorded = self.recording.reply(key.task, key.instance, key.attempt, key.role, key.n)
         if recorded is None:
             if self.recording.reply(key.task, key.instance, key.attempt, key.role, key.n + 1) is not None:
-                raise ContextTooLong("it was too long for the model that was recorded")
-            raise RecordingExhausted(f"{self.model} holds no reply for {key}: this instance ends here")
+                raise ContextTooLong("the prompt was too long for the recorded model")
+            raise RecordingExhausted(f"{self.model} has no reply for {key}: this instance ends here")
         reply = Reply(
             text=recorded.text,
             reasoning=recorded.reasoning,
@@ -66,24 +66,27 @@ class RecordedClient:
             for piece in pieces:
                 on_piece(piece)
         else:
-            while handful := list(itertools.islice(pieces, self._handful)):
-                for piece in handful:
+            while batch := list(itertools.islice(pieces, self._handful)):
+                for piece in batch:
                     on_piece(piece)
                 await self._sleep(TICK_S)
         return msgspec.structs.replace(reply, seconds=time.monotonic() - started)
 
     async def close(self) -> None:
-        """See `Client`; there is nothing to let go of."""
+        """See `Client`; it has no connections."""
 
 
 def open_recorded(spec: ModelSpec, home_recordings: Path) -> RecordedClient:
-    """The recording of this name, a person's own before a shipped one. `UsageProblem`: none; `BadRecording`: damaged."""
+    """Returns the client of a recording; a person's own recording comes before a shipped one.
+
+    Raises `UsageProblem` if there is none, `BadRecording` if it is damaged.
+    """
     return RecordedClient(load_recording(find_recording(spec.name, home_recordings)))
 
 
 def changed_templates(recorded: Mapping[str, str], current: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of the templates that are new, gone or different since a recording was made, sorted.
+    """Returns the sorted names of the templates that were added, removed or changed since a recording was made.
 
-    Both map file names to sha256; `engine.prompting.template_hashes` gives the current ones.
+    Both arguments map file names to sha256; `engine.prompting.template_hashes` gives the current hashes.
     """
     return tuple(sorted(name for name in {*recorded, *current} if recorded.get(name) != current.get(name)))

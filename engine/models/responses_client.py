@@ -1,4 +1,4 @@
-"""OpenAI's own models, through its Responses API: the one that gives summaries of reasoning."""
+"""Client for OpenAI's own models, through the Responses API, which streams summaries of the reasoning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STOP_REASONS = {"max_output_tokens": "truncated"}
 
 
 class ResponsesClient(OpenAIWire):
-    """One model of OpenAI's. One that does not reason refuses `reasoning` and is then asked without."""
+    """One model of OpenAI. A model without reasoning refuses `reasoning` and is then asked without it."""
 
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
         super().__init__(spec, access, limits, output="max_output_tokens", optional=OPTIONAL)
@@ -37,7 +37,7 @@ class ResponsesClient(OpenAIWire):
             "temperature": request.temperature,
             "reasoning": {"summary": "auto"},
             "prompt_cache_key": cache_key(request.key),
-            # The journal keeps what was said; the provider need not.
+            # The journal keeps the conversation; the provider does not have to.
             "store": False,
             self._output: request.max_output_tokens,
         }
@@ -51,14 +51,17 @@ class ResponsesClient(OpenAIWire):
 
 
 def cache_key(key: CallKey) -> str:
-    """What brings an instance's calls to the same cache: they begin alike. A digest, for names of tasks are a person's own."""
+    """Returns a key that sends all calls of an instance to the same cache, because their prompts begin alike.
+
+    It is a digest, because names of tasks may be private.
+    """
     return hashlib.sha256(f"{key.task}#{key.instance}".encode()).hexdigest()[:32]
 
 
 async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerator[StreamItem, None]:
-    """Pieces and the end of an SDK stream. Parts of a summary, and of a text in several parts, are paragraphs.
+    """Yield the pieces and the end of an SDK stream; parts of a summary or a text are separate paragraphs.
 
-    After the protocol's last event the stream is read to its end: only so is the connection free for the next call.
+    The stream is read past the protocol's last event, because only then the connection is free for the next call.
     """
     spoken: set[str] = set()
     ending: Ending | ModelError | None = None
@@ -87,7 +90,7 @@ async def translate_events(stream: Any, secrets: Sequence[str]) -> AsyncGenerato
 
 
 def ending_of(event: Any, secrets: Sequence[str]) -> Ending | ModelError | None:
-    """How the stream ends, where this event is its last."""
+    """Returns the end of the stream if this event is its last; else `None`."""
     match event.type:
         case "response.completed":
             return Ending("end", usage_of(event.response.usage))
@@ -105,7 +108,7 @@ def ending_of(event: Any, secrets: Sequence[str]) -> Ending | ModelError | None:
 
 
 def usage_of(usage: Any) -> Usage:
-    """In our words: both sides count cached tokens within the input, and reasoning within the output."""
+    """Returns the usage; cached tokens are included in the input tokens, reasoning in the output tokens."""
     if usage is None:
         return Usage()
     details = getattr(usage, "input_tokens_details", None)

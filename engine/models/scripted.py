@@ -1,4 +1,4 @@
-"""A model that says what it was told to: for tests, and for trying a method out without a provider."""
+"""Client that answers from a script: for tests, and for trying a method without a provider."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PIECE_CHARACTERS = 24
 
 
 class ScriptedClient:
-    """Answers requests from a script, in the order they come; keeps them in `requests`.
+    """Answers requests from a script in order, and keeps the requests in `requests`.
 
-    The script is a sequence of replies and errors, or a function of the request. A sequence that ends is an error of
-    whoever wrote it: `IndexError`.
+    The script is a sequence of replies and errors, or a function of the request. A request after the end of the
+    sequence raises `IndexError`.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class ScriptedClient:
         )
 
     async def close(self) -> None:
-        """See `Client`; there is nothing to let go of."""
+        """See `Client`; it has no connections."""
 
 
 def says(text: str, *, reasoning: str = "", stop_reason: str = "end") -> Reply:
-    """A reply for a script."""
+    """Returns a reply for a script."""
     return Reply(text=text, reasoning=reasoning, stop_reason=stop_reason)
 
 
 def pieces_of(reply: Reply) -> Iterator[Piece]:
-    """A whole reply as a stream would have brought it: reasoning first, some characters at a time."""
+    """Yield a complete reply in pieces, as a stream would: reasoning first, some characters at a time."""
     for kind, words in (("reasoning", reply.reasoning), ("text", reply.text)):
         for start in range(0, len(words), PIECE_CHARACTERS):
             yield Piece(kind, words[start : start + PIECE_CHARACTERS])

@@ -1,8 +1,8 @@
-"""What the official SDKs pick up by themselves, and how they are kept from it.
+"""Keeps the official SDKs from reading settings of their own from the environment.
 
-Both read addresses, keys, headers and log levels from the process's environment. Here keys and addresses are given by hand,
-so these variables are out of sight while an SDK is imported and a client is made. Proxy variables and certificate
-authorities (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`, `SSL_CERT_DIR`) stay theirs to read.
+Both SDKs read addresses, keys, headers and log levels from the environment. Wavedeck passes keys and addresses
+itself, so these variables are hidden while an SDK is imported and a client is created. The SDKs may read proxy
+variables and certificates (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`, `SSL_CERT_DIR`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @contextmanager
 def hidden_variables() -> Iterator[None]:
-    """The process's environment without the SDKs' own variables, until the block ends."""
+    """Hide the SDKs' own variables in the process's environment until the block ends."""
     hidden = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
     for name in hidden:
         del os.environ[name]
@@ -34,12 +34,12 @@ def hidden_variables() -> Iterator[None]:
 
 
 def http_client(make: Callable[..., T]) -> T:
-    """An SDK's HTTP client that follows no redirect: that would carry prompts and key to wherever it points.
+    """Returns an SDK's HTTP client that follows no redirect, because a redirect would forward prompts and key.
 
-    `UsageProblem` when the environment's certificates or proxies cannot be used; it names variables, for a proxy's URL may
-    hold a password.
+    `UsageProblem` if the environment's certificates or proxies cannot be used. It names variables only, because a
+    proxy's URL may contain a password.
     """
-    # The SDKs' own: it is there once one of them is.
+    # A dependency of the SDKs, so it is installed with them.
     import httpx2
 
     try:

@@ -1,7 +1,8 @@
-"""How a person names a model, or one for each role; where keys and addresses come from stands in `access`.
+"""Model names as people write them: one model, or one for each role. `access` has keys and addresses.
 
-`anthropic:NAME` and `openai:NAME`, either with `@URL` for another server that speaks the protocol, `azure:DEPLOYMENT`,
-`gemini:NAME`, `recorded:NAME`. By role: `generator=MODEL,reflector=MODEL`; a model without a role answers the rest.
+The forms are `anthropic:NAME` and `openai:NAME`, both also with `@URL` for another server with the same protocol,
+`azure:DEPLOYMENT`, `gemini:NAME` and `recorded:NAME`. By role: `generator=MODEL,reflector=MODEL`; a model without a
+role answers the other roles.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sessions.events import Role
 
 SHIPPED_RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 ELSEWHERE = ("anthropic", "openai")
-"""Providers whose protocol other servers speak, which `@URL` names."""
+"""Providers that allow `@URL`, because other servers use their protocol."""
 KNOWN = (*ELSEWHERE, "azure", "gemini", "recorded")
 FORMS = "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME, or recorded:NAME"
 NAMES_ROLE = re.compile(r"\s*([A-Za-z_-]+)\s*=(.*)", re.DOTALL)
@@ -32,14 +33,14 @@ class ModelSpec(msgspec.Struct, frozen=True):
     """`anthropic`, `openai`, `azure`, `gemini` or `recorded`."""
     name: str
     url: str | None = None
-    """Another server that speaks the provider's protocol."""
+    """Another server with the provider's protocol."""
 
     def __str__(self) -> str:
         return f"{self.provider}:{self.name}" + (f"@{self.url}" if self.url else "")
 
 
 def parse_model(text: str) -> ModelSpec:
-    """The parts of a model's name. `UsageProblem` says what is wrong with it, and the nearest right provider."""
+    """Returns the parts of a model's name. `UsageProblem` names the error and the most similar provider."""
     provider, colon, rest = text.partition(":")
     if not colon or not rest:
         raise UsageProblem(f"{text!r} names no model: write {FORMS}")
@@ -52,7 +53,7 @@ def parse_model(text: str) -> ModelSpec:
         raise UsageProblem(f"{text!r} names no model before the @: write {provider}:NAME@URL")
     if provider == "recorded":
         if url or "/" in name or name.startswith("."):
-            raise UsageProblem(f"{text!r} is no recording's name: write recorded:NAME")
+            raise UsageProblem(f"{text!r} is not the name of a recording: write recorded:NAME")
         return ModelSpec(provider, name)
     if url and provider not in ELSEWHERE:
         raise UsageProblem(
@@ -62,9 +63,9 @@ def parse_model(text: str) -> ModelSpec:
 
 
 def parse_models(text: str, roles: Iterable[Role] = tuple(Role)) -> dict[Role, ModelSpec]:
-    """Which model answers each of these roles. `UsageProblem` for a role that is unknown, named twice, or left without one.
+    """Returns the model of each role. `UsageProblem` for a role that is unknown, named twice, or without a model.
 
-    A text in which no part names a role is one model, commas and all.
+    A text without any role is one model, even with commas.
     """
     wanted = tuple(role for role in Role if role in frozenset(roles))
     parts = text.split(",")
@@ -72,20 +73,20 @@ def parse_models(text: str, roles: Iterable[Role] = tuple(Role)) -> dict[Role, M
         return dict.fromkeys(wanted, parse_model(text))
     named: dict[Role | None, ModelSpec] = {}
     for part in parts:
-        found = NAMES_ROLE.match(part)
-        role = _role(found[1]) if found else None
+        match = NAMES_ROLE.match(part)
+        role = _role(match[1]) if match else None
         if role in named:
             twice = "the rest" if role is None else role.value
             raise UsageProblem(f"{text!r} names two models for {twice}; name one")
-        named[role] = parse_model((found[2] if found else part).strip())
+        named[role] = parse_model((match[2] if match else part).strip())
     idle = [role.value for role in named if role is not None and role not in wanted]
     if idle:
         raise UsageProblem(
-            f"no {' or '.join(idle)} is asked here, only {_listed(wanted)}; leave that model out"
+            f"no {' or '.join(idle)} is asked here, only {_list_roles(wanted)}; leave that model out"
         )
     if None not in named and (missing := [role for role in wanted if role not in named]):
         raise UsageProblem(
-            f"{text!r} names no model for {_listed(missing)}: add {missing[0].value}=MODEL, or a MODEL without a role for the rest"
+            f"{text!r} names no model for {_list_roles(missing)}: add {missing[0].value}=MODEL, or a MODEL without a role for the rest"
         )
     if any(spec.provider == "recorded" for spec in named.values()):
         raise UsageProblem("a recording answers every role: name it alone, as recorded:NAME")
@@ -93,7 +94,7 @@ def parse_models(text: str, roles: Iterable[Role] = tuple(Role)) -> dict[Role, M
 
 
 def recording_of(text: str) -> str | None:
-    """Name of the recording that the model is; `None` for models that are asked."""
+    """Returns the name of the recording that the model names; `None` for a real model."""
     if any(NAMES_ROLE.match(part) for part in text.split(",")):
         return None
     spec = parse_model(text)
@@ -105,32 +106,35 @@ def _role(word: str) -> Role:
         return Role(word.lower())
     except ValueError:
         near = difflib.get_close_matches(word.lower(), list(Role), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {_listed(tuple(Role))}"
+        hint = f"did you mean {near[0]}?" if near else f"there are {_list_roles(tuple(Role))}"
         raise UsageProblem(f"no model speaks as {word!r}: {hint}") from None
 
 
-def _listed(roles: Iterable[Role]) -> str:
+def _list_roles(roles: Iterable[Role]) -> str:
     return ", ".join(role.value for role in roles)
 
 
 def split_url(text: str) -> tuple[str, str | None]:
-    """A model's name and the URL behind its last `@`. An `@` that no URL follows belongs to the name."""
+    """Returns a model's name and the URL after its last `@`; an `@` without a URL belongs to the name."""
     name, at, url = text.rpartition("@")
     if not at or not ("://" in url or "://" in text):
         return text, None
     if "://" not in url:
         raise UsageProblem(
-            "a model's URL that holds a user name or key is not accepted: take it out and set WAVEDECK_MODEL_KEY"
+            "a model's URL with a user name or key is not accepted: remove it and set WAVEDECK_MODEL_KEY"
         )
     if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
         raise UsageProblem(
-            f"{url!r} is no address of a model server: write http://HOST:PORT or https://HOST/..."
+            f"{url!r} is not the address of a model server: write http://HOST:PORT or https://HOST/..."
         )
     return name, url
 
 
 def find_recording(name: str, home_recordings: Path) -> Path:
-    """Folder of a recording: a person's own before the shipped one. `UsageProblem` names the nearest there is."""
+    """Returns the folder of a recording; a person's own comes before a shipped one.
+
+    `UsageProblem` names a recording with a similar name.
+    """
     folders = {
         folder.name: folder
         for place in (SHIPPED_RECORDINGS, home_recordings)
@@ -141,5 +145,5 @@ def find_recording(name: str, home_recordings: Path) -> Path:
     if name in folders:
         return folders[name]
     near = difflib.get_close_matches(name, folders, n=1)
-    known = f"there is recorded:{near[0]}" if near else f"there are {', '.join(sorted(folders)) or 'none'}"
-    raise UsageProblem(f"no recording is called {name!r}: {known}; `wavedeck record SESSION NAME` makes one")
+    hint = f"there is recorded:{near[0]}" if near else f"there are {', '.join(sorted(folders)) or 'none'}"
+    raise UsageProblem(f"no recording is called {name!r}: {hint}; `wavedeck record SESSION NAME` makes one")

@@ -1,4 +1,4 @@
-"""A provider's stream made whole: pieces passed on as they come, each time limit kept, a proper end insisted on."""
+"""Reads a provider's stream to a complete reply: passes pieces on, keeps each time limit, requires a proper end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .client import Limits, Piece, Reply
 T = TypeVar("T")
 
 LAST_WORDS_S = 10.0
-"""For what follows a model's last word: token counts and the protocol's end."""
+"""Time limit for token counts and the protocol's end, after the model's last piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The proper end of a stream: without one the reply is cut."""
+    """The proper end of a stream; a stream without it is cut."""
 
     stop_reason: str
     usage: Usage
@@ -30,7 +30,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A sign of life that says nothing."""
+    """A sign of life without content."""
 
 
 StreamItem = Piece | Ending | Beat
@@ -43,10 +43,11 @@ async def gather_reply(
     on_piece: Callable[[Piece], None],
     temperature: float | None,
 ) -> Reply:
-    """The whole reply of a stream.
+    """Returns the complete reply of a stream.
 
-    Raises `TryAgain`: `silent` when the first word or the next sign of life is late, `cut` when the stream ends without
-    its end; `UselessToRetry` (`too_slow`) when the whole takes longer than `limits.reply_s`, for asking again costs as much again.
+    Raises `TryAgain`: `silent` if the first piece or the next item is late, `cut` if the stream ends without its
+    `Ending`. Raises `UselessToRetry` (`too_slow`) if the reply takes longer than `limits.reply_s`, because a retry
+    would cost as much again.
     """
     started = time.monotonic()
     spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
@@ -58,7 +59,7 @@ async def gather_reply(
                 match item:
                     case Piece(kind=kind, text=text):
                         if text:
-                            # A lone surrogate is legal JSON and can be written to no journal.
+                            # A lone surrogate is legal JSON, but a journal cannot store it.
                             item = Piece(kind, text.encode("utf-8", "replace").decode())
                             spoken[kind].append(item.text)
                             on_piece(item)
@@ -83,10 +84,10 @@ async def gather_reply(
 async def next_event(
     events: AsyncIterator[T], *, finished: bool, broken: tuple[type[Exception], ...]
 ) -> T | None:
-    """What an SDK's stream brings next; `None` at its end.
+    """Returns the next event of an SDK's stream; `None` at its end.
 
-    Once the model has finished, a stream that breaks off or falls silent (with one of `broken`) ends too: the reply is whole, and
-    paid for.
+    After the model has finished, a stream that breaks or falls silent (an exception of `broken`) ends normally: the
+    reply is complete and paid for.
     """
     try:
         async with asyncio.timeout(LAST_WORDS_S if finished else None):
@@ -102,7 +103,7 @@ async def next_event(
 async def next_item(
     stream: AsyncGenerator[StreamItem, None], limits: Limits, started: float, *, begun: bool
 ) -> StreamItem:
-    """What the stream says next, in time."""
+    """Returns the next item of the stream within the time limit."""
     allowed_s = limits.silence_s if begun else limits.first_token_s - (time.monotonic() - started)
     patience = asyncio.timeout(allowed_s)
     try:
@@ -118,5 +119,5 @@ async def next_item(
                 "silent", f"the stream fell silent for {limits.silence_s:g} s (limit silence_s)"
             ) from None
         raise TryAgain(
-            "silent", f"no word came in {limits.first_token_s:g} s (limit first_token_s)"
+            "silent", f"no text came in {limits.first_token_s:g} s (limit first_token_s)"
         ) from None

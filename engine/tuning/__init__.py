@@ -1,7 +1,7 @@
-"""Sweeps of launch parameters: found in a kernel's text, tried by compiling alone, proposed best first."""
+"""Sweeps of launch parameters: find them in the source, try variants by compiling, propose the best first."""
 
-from .rungs import FIELD, decided, rungs, survivors
-from .standing import RANKED_BY
+from .prospect import RANKED_BY
+from .rungs import FIELD, mark_kept, rungs, survivors
 from .sweep import Findings, Surveying, sweep
 from .wording import strategy_of_start, strategy_of_variant
 
@@ -10,7 +10,7 @@ __all__ = [
     "RANKED_BY",
     "Findings",
     "Surveying",
-    "decided",
+    "mark_kept",
     "rungs",
     "strategy_of_start",
     "strategy_of_variant",

@@ -1,4 +1,4 @@
-"""Changes of a source by position: what is not named stays byte for byte."""
+"""Edits a source by byte position; all other bytes stay unchanged."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 class Edit(NamedTuple):
-    """Bytes `start` to `end` of the UTF-8 source become `text`; an insertion where they are equal."""
+    """Replaces the bytes `start` to `end` of the UTF-8 source by `text`; inserts if they are equal."""
 
     start: int
     end: int
     text: str
 
 
-def edited(source: str, edits: Iterable[Edit]) -> str:
-    """The source with all edits made; insertions at one place come in the order given.
+def apply_edits(source: str, edits: Iterable[Edit]) -> str:
+    """Returns the source with all edits applied; insertions at one place keep their order.
 
-    `ValueError` where two of them overlap.
+    Raises `ValueError` if two edits overlap.
     """
     data = source.encode()
     parts: list[bytes] = []
@@ -35,39 +35,42 @@ def edited(source: str, edits: Iterable[Edit]) -> str:
 
 
 class Text:
-    """A source's bytes, by the places that `ast` names."""
+    """The bytes of a source, addressed by the positions of `ast` nodes."""
 
     def __init__(self, source: str) -> None:
         self._data = source.encode()
-        self._starts = [0, *(found.end() for found in LINE_END.finditer(self._data))]
+        self._starts = [0, *(line_end.end() for line_end in LINE_END.finditer(self._data))]
 
     def start(self, node: ast.expr) -> int:
-        """The byte at which a node begins."""
+        """Returns the first byte of a node."""
         return self._starts[node.lineno - 1] + node.col_offset
 
     def end(self, node: ast.expr | ast.keyword) -> int:
-        """The byte after a node's last."""
+        """Returns the byte after the last byte of a node."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self._starts[node.end_lineno - 1] + node.end_col_offset
 
     def of(self, node: ast.expr) -> str:
-        """A node as it is written."""
+        """Returns the text of a node."""
         return self._data[self.start(node) : self.end(node)].decode()
 
     def replaced(self, node: ast.expr, text: str) -> Edit:
-        """The edit that writes something else in a node's place."""
+        """Returns the edit that replaces a node."""
         return Edit(self.start(node), self.end(node), text)
 
     def added_keyword(self, call: ast.Call, keyword: str) -> Edit:
-        """The edit that gives a call, which has an argument, one more keyword, as `num_warps=8`, on the line of its last."""
+        """Returns the edit that adds a keyword such as `num_warps=8` after the last argument of a call.
+
+        The call must have an argument.
+        """
         arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
         place, comma = max(map(self.end, arguments)), False
         at, close = place, self.end(call) - 1
-        while at < close:  # between the last argument and the parenthesis stand only these
+        while at < close:  # only commas, comments, parentheses and spaces follow the last argument
             byte = self._data[at : at + 1]
             if byte == b"#":
-                at = next((found.start() for found in LINE_END.finditer(self._data, at)), close)
+                at = next((line_end.start() for line_end in LINE_END.finditer(self._data, at)), close)
                 continue
             if byte in {b",", b")"}:
                 place, comma = at + 1, byte == b","

@@ -1,4 +1,4 @@
-"""What of a module can be swept: its kernels' launch options and free constants, each with the values to try."""
+"""Finds what a sweep can change in a module: its kernels' launch options and free constants, with the values to try."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from engine.candidate import parsed
+from engine.candidate import parse_module
 from harness import Target
 
 from .edits import Edit, Text
 from .launches import Kernel, Launch, launched_kernels
-from .legal import Option, around, constant_values, launch_options, most_warps
+from .legal import Option, constant_values, launch_options, most_warps, powers_around
 from .literals import in_grid, literals
 
 Value = int | str | None
 Key = tuple[int, int, str]
-"""First byte, the byte after the last, and the option where a keyword would be added: several can be at one place."""
+"""First byte, byte after the last, and the option of an added keyword: several keywords can share one place."""
 CONFIG_ONLY = frozenset({"num_warps", "num_stages", "num_ctas", "maxnreg"})
-"""What every `triton.Config` gives, so that a launch of an autotuned kernel cannot."""
+"""Options that every `triton.Config` sets, so a launch of an autotuned kernel cannot set them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +32,30 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One thing that a sweep can change in a source."""
+    """One parameter that a sweep can change in a source."""
 
     name: str
     present: Choice
-    """Its edits write what stands there."""
+    """The present value; its edits write the present text."""
     choices: tuple[Choice, ...]
     """Other values, nearest first."""
     shapes: bool
-    """Whether it changes what a program of the grid does, and not only how that is compiled."""
+    """True if it changes the work of a program of the grid, not only how that program is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands, or where it would."""
+    """A position in the source where a value is written, or would be written."""
 
     key: Key
     present: Value
     write: Callable[[Value], Edit | None]
-    """`None`: nothing is to be changed."""
+    """Returns the edit for a value; `None` if nothing changes."""
 
 
 @dataclass(slots=True)
-class Found:
-    """A knob in the making."""
+class KnobDraft:
+    """A knob before its values are known."""
 
     name: str
     places: dict[Key, Place]
@@ -64,14 +64,14 @@ class Found:
 
 
 def knobs_of(source: str, target: Target) -> tuple[Knob, ...]:
-    """The knobs of a module for a target, in the order of its kernels; none where there is nothing to be found."""
-    tree = parsed(source)
+    """Returns the knobs of a module for a target, in the order of its kernels; empty if there are none."""
+    tree = parse_module(source)
     if tree is None:
         return ()
     text = Text(source)
     kernels = launched_kernels(tree)
     knobs: list[Knob] = []
-    found: list[Found] = []
+    drafts: list[KnobDraft] = []
     for kernel in kernels:
         before = f"{kernel.name} " if len(kernels) > 1 else ""
         frozen = _frozen(kernel, text, before)
@@ -81,18 +81,18 @@ def knobs_of(source: str, target: Target) -> tuple[Knob, ...]:
             places = _option_places(kernel, option, tree, text)
             if places:
                 legal = partial(_option_values, option, target)
-                found.append(Found(before + option.name, places, shapes=False, legal=[legal]))
+                drafts.append(KnobDraft(before + option.name, places, shapes=False, legal=[legal]))
         for name in kernel.constants:
             places = _constant_places(kernel, name, tree, text)
             if places:
                 legal = partial(_legal_constants, name, target, kernel)
-                found.append(Found(before + name, places, shapes=True, legal=[legal]))
-    knobs += (_knob(one) for one in _merged(found))
+                drafts.append(KnobDraft(before + name, places, shapes=True, legal=[legal]))
+    knobs += (_knob(draft) for draft in _merge(drafts))
     return tuple(knob for knob in knobs if knob.choices)
 
 
 def _option_places(kernel: Kernel, option: Option, tree: ast.Module, text: Text) -> dict[Key, Place]:
-    """Where the option of a kernel's launches stands; empty where it cannot be set by the text of the launches alone."""
+    """Positions of an option in a kernel's launches; empty if the text of the launches alone cannot set it."""
     if (option.needs == "dot" and not kernel.dots) or (option.needs == "loop" and not kernel.loops):
         return {}
     if any(parameter.arg == option.name for parameter in kernel.function.args.args):
@@ -101,24 +101,24 @@ def _option_places(kernel: Kernel, option: Option, tree: ast.Module, text: Text)
         return {}
     places: dict[Key, Place] = {}
     for launch in kernel.launches:
-        given = launch.arguments.get(option.name)
-        if given is None:
+        argument = launch.arguments.get(option.name)
+        if argument is None:
             if launch.open or not launch.arguments:
                 return {}
             place = _absent(launch, option, text)
             places[place.key] = place
             continue
-        written = _written(given, launch, tree)
-        if not written:
+        nodes = _written(argument, launch, tree)
+        if not nodes:
             return {}
-        places |= {place.key: place for place in (_literal(node, text) for node in written)}
+        places |= {place.key: place for place in (_literal(node, text) for node in nodes)}
     return places
 
 
-def _written(given: ast.expr, launch: Launch, tree: ast.Module) -> list[ast.Constant]:
-    if isinstance(given, ast.Constant) and (given.value is None or isinstance(given.value, str)):
-        return [given]
-    return list(literals(given, launch.scope, tree))
+def _written(argument: ast.expr, launch: Launch, tree: ast.Module) -> list[ast.Constant]:
+    if isinstance(argument, ast.Constant) and (argument.value is None or isinstance(argument.value, str)):
+        return [argument]
+    return list(literals(argument, launch.scope, tree))
 
 
 def _absent(launch: Launch, option: Option, text: Text) -> Place:
@@ -144,27 +144,28 @@ def _literal(node: ast.Constant, text: Text) -> Place:
 
 
 def _constant_places(kernel: Kernel, name: str, tree: ast.Module, text: Text) -> dict[Key, Place]:
-    """Where the numbers stand that a constant of a kernel gets; empty where no launch gives it, or any gives what cannot be
-    told.
+    """Positions of the numbers that set a constant of a kernel.
+
+    Empty if no launch sets it, or if the value at any launch cannot be traced to numbers.
     """
     nodes: list[ast.Constant] = []
-    given = [launch.arguments[name] for launch in kernel.launches if name in launch.arguments]
-    if not given:
+    values = [launch.arguments[name] for launch in kernel.launches if name in launch.arguments]
+    if not values:
         default = None if name in kernel.config_options else _default(kernel.function, name)
         nodes = [default] if default is not None else []
     for launch in kernel.launches:
         value = launch.arguments.get(name)
         if value is None:
             continue
-        written = list(literals(value, launch.scope, tree))
-        if not written:
+        numbers = list(literals(value, launch.scope, tree))
+        if not numbers:
             return {}
-        nodes += (*written, *in_grid(launch, {node.value for node in written}, tree))
+        nodes += (*numbers, *in_grid(launch, {node.value for node in numbers}, tree))
     return {place.key: place for place in (_literal(node, text) for node in nodes)}
 
 
 def _default(function: ast.FunctionDef, name: str) -> ast.Constant | None:
-    """The number that a parameter has when a launch does not give it."""
+    """The number of a parameter that a launch does not set."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [
@@ -178,39 +179,39 @@ def _default(function: ast.FunctionDef, name: str) -> ast.Constant | None:
 def _option_values(option: Option, target: Target, present: Value) -> Sequence[Value]:
     if option.values:
         return [value for value in option.values if value != present]
-    return around(present, 1, most_warps(target)) if isinstance(present, int) else ()
+    return powers_around(present, 1, most_warps(target)) if isinstance(present, int) else ()
 
 
 def _legal_constants(name: str, target: Target, kernel: Kernel, present: Value) -> Sequence[Value]:
     return constant_values(name, present, target, dots=kernel.dots) if isinstance(present, int) else ()
 
 
-def _merged(found: Iterable[Found]) -> list[Found]:
-    """Knobs that stand in the same place are one: what changes the one changes the other."""
-    merged: list[Found] = []
-    for one in found:
-        same = [other for other in merged if other.places.keys() & one.places.keys()]
+def _merge(drafts: Iterable[KnobDraft]) -> list[KnobDraft]:
+    """Merge knobs that share a position: a change of one changes the other."""
+    merged: list[KnobDraft] = []
+    for draft in drafts:
+        same = [knob for knob in merged if knob.places.keys() & draft.places.keys()]
         if not same:
-            merged.append(one)
+            merged.append(draft)
             continue
         first = same[0]
-        for other in (*same[1:], one):
-            first.name += f", {other.name}"
-            first.places |= other.places
-            first.shapes |= other.shapes
-            first.legal += other.legal
-        merged = [other for other in merged if other not in same[1:]]
+        for match in (*same[1:], draft):
+            first.name += f", {match.name}"
+            first.places |= match.places
+            first.shapes |= match.shapes
+            first.legal += match.legal
+        merged = [knob for knob in merged if knob not in same[1:]]
     return merged
 
 
-def _knob(found: Found) -> Knob:
-    places = list(found.places.values())
+def _knob(draft: KnobDraft) -> Knob:
+    places = list(draft.places.values())
     presents = [place.present for place in places]
     now = _choice(places, presents)
     if len(set(presents)) == 1:
-        changes = [[value] * len(places) for value in _legal(found, presents[0])]
+        changes = [[value] * len(places) for value in _legal(draft, presents[0])]
     else:
-        # Values that differ keep their ratio.
+        # Different values keep their ratio.
         factored = [
             [(value * 2 if up else value // 2) if isinstance(value, int) else value for value in presents]
             for up in (True, False)
@@ -218,14 +219,14 @@ def _knob(found: Found) -> Knob:
         changes = [
             values
             for values in factored
-            if all(new in _legal(found, old) for new, old in zip(values, presents, strict=True))
+            if all(new in _legal(draft, old) for new, old in zip(values, presents, strict=True))
         ]
-    return Knob(found.name, now, tuple(_choice(places, values) for values in changes), found.shapes)
+    return Knob(draft.name, now, tuple(_choice(places, values) for values in changes), draft.shapes)
 
 
-def _legal(found: Found, present: Value) -> list[Value]:
-    first, *others = (legal(present) for legal in found.legal)
-    return [value for value in first if all(value in other for other in others)]
+def _legal(draft: KnobDraft, present: Value) -> list[Value]:
+    first, *rest = (legal(present) for legal in draft.legal)
+    return [value for value in first if all(value in values for values in rest)]
 
 
 def _choice(places: Sequence[Place], values: Sequence[Value]) -> Choice:
@@ -235,17 +236,17 @@ def _choice(places: Sequence[Place], values: Sequence[Value]) -> Choice:
 
 
 def _frozen(kernel: Kernel, text: Text, before: str) -> Knob | None:
-    """An autotuned kernel's configs as candidates to keep alone; they are left as they are written."""
+    """A knob that keeps one config of an autotuned kernel; the config's text stays unchanged."""
     configs = kernel.configs
     if configs is None or len(configs.elts) < 2:
         return None
     present = Choice(f"{len(configs.elts)} configs", (text.replaced(configs, text.of(configs)),))
     choices = [
         Choice(
-            f"config {at} alone: {' '.join(text.of(one).split())}",
-            (text.replaced(configs, f"[{text.of(one)}]"),),
+            f"config {at} alone: {' '.join(text.of(config).split())}",
+            (text.replaced(configs, f"[{text.of(config)}]"),),
         )
-        for at, one in enumerate(configs.elts)
+        for at, config in enumerate(configs.elts)
     ]
     return Knob(f"{before}autotune", present, tuple(choices), shapes=True)
 

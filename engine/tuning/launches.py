@@ -1,4 +1,4 @@
-"""The kernels of a module and where it launches them, by its syntax tree alone; nothing is run."""
+"""Finds the kernels of a module and their launches in its syntax tree; no code runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
-"""In which names mean something: a function, or the module."""
+"""The place where a name is looked up: a function, or the module."""
 
 
 @dataclass(slots=True)
@@ -17,11 +17,11 @@ class Launch:
     call: ast.Call
     grid: ast.expr
     scope: Scope
-    """The innermost function that it stands in, or the module."""
+    """The innermost function around it, or the module."""
     arguments: dict[str, ast.expr]
-    """By parameter of the kernel or launch option; those given by `*` or `**` are not in it."""
+    """Arguments by parameter or launch option; without arguments from `*` or `**`."""
     open: bool
-    """Whether `**` gives arguments that the text does not name."""
+    """True if `**` passes arguments that the text does not name."""
 
 
 @dataclass(slots=True)
@@ -33,19 +33,19 @@ class Kernel:
     constants: tuple[str, ...]
     """Parameters marked `tl.constexpr`."""
     configs: ast.List | None
-    """Written list of `triton.autotune`."""
+    """The literal list of `triton.autotune`."""
     autotuned: bool
     config_options: frozenset[str]
-    """Names that the configs give, `num_warps` and its like included."""
+    """Names that the configs set, also `num_warps` and similar options."""
     loops: bool
-    """Whether it, or a kernel function that it calls, has a loop."""
+    """True if it, or a kernel function that it calls, has a loop."""
     dots: bool
-    """Whether one of these has a matrix product."""
+    """True if it, or a kernel function that it calls, has a matrix product."""
     launches: list[Launch] = field(default_factory=list)
 
 
 def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
-    """Kernels that the module launches, in the order of their definitions."""
+    """Returns the kernels that the module launches, in the order of their definitions."""
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _is_jit(node)}
     kernels = {name: _kernel(tree, function, functions) for name, function in functions.items()}
     for launch, name, arguments in _calls(tree):
@@ -57,9 +57,9 @@ def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[Launch, str, ast.Call]]:
-    """Calls of the form `name[grid](...)`, in the order of the text, each with the scope that it stands in."""
+    """Yield the calls `name[grid](...)` in the order of the text, each with its scope."""
     pending: list[tuple[ast.AST, Scope]] = [(tree, tree)]
-    while pending:  # a sum of a thousand terms is a thousand levels deep
+    while pending:  # no recursion: a sum of a thousand terms is a thousand levels deep
         node, scope = pending.pop()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             kernel = node.func.value
@@ -82,13 +82,15 @@ def _bound(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
 
 def _kernel(tree: ast.Module, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> Kernel:
     reached = _reached(function, functions)
-    nodes = [node for one in reached for node in ast.walk(one)]
-    tuning = next((one for one in function.decorator_list if _called(one) == "autotune"), None)
+    nodes = [node for called in reached for node in ast.walk(called)]
+    tuning = next((mark for mark in function.decorator_list if _decorator_name(mark) == "autotune"), None)
     configs = _configs(tree, tuning)
     return Kernel(
         name=function.name,
         function=function,
-        constants=tuple(one.arg for one in _parameters(function) if _is_constexpr(one.annotation)),
+        constants=tuple(
+            parameter.arg for parameter in _parameters(function) if _is_constexpr(parameter.annotation)
+        ),
         configs=configs,
         autotuned=tuning is not None,
         config_options=_options_of(configs),
@@ -104,20 +106,20 @@ def _parameters(function: ast.FunctionDef) -> Iterator[ast.arg]:
 
 
 def _reached(function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
-    """The function and the kernel functions of the module that it calls, directly or not."""
+    """The function and the kernel functions of the module that it calls, also indirectly."""
     reached = [function]
-    for one in reached:
-        names = {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
-        reached += [other for name, other in functions.items() if name in names and other not in reached]
+    for caller in reached:
+        names = {node.id for node in ast.walk(caller) if isinstance(node, ast.Name)}
+        reached += [callee for name, callee in functions.items() if name in names and callee not in reached]
     return reached
 
 
 def _is_jit(function: ast.FunctionDef) -> bool:
-    return any(_called(decorator) == "jit" for decorator in function.decorator_list)
+    return any(_decorator_name(decorator) == "jit" for decorator in function.decorator_list)
 
 
-def _called(decorator: ast.expr) -> str:
-    """`jit` of `triton.jit`, `jit` and `triton.jit(...)`."""
+def _decorator_name(decorator: ast.expr) -> str:
+    """`jit` for `triton.jit`, `jit` and `triton.jit(...)`."""
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
@@ -125,18 +127,18 @@ def _called(decorator: ast.expr) -> str:
 def _is_constexpr(annotation: ast.expr | None) -> bool:
     if isinstance(annotation, ast.Constant):
         return isinstance(annotation.value, str) and annotation.value.endswith("constexpr")
-    return annotation is not None and _called(annotation) == "constexpr"
+    return annotation is not None and _decorator_name(annotation) == "constexpr"
 
 
 def _configs(tree: ast.Module, tuning: ast.expr | None) -> ast.List | None:
-    """The list of configs where it is written out: at the decorator, or once at the top of the module."""
+    """The literal list of configs, at the decorator or assigned once at the top of the module."""
     if not isinstance(tuning, ast.Call):
         return None
     written = next((keyword.value for keyword in tuning.keywords if keyword.arg == "configs"), None)
     value = written if written is not None else next(iter(tuning.args), None)
     if isinstance(value, ast.Name):
         value = constant(tree, value.id)
-    if not isinstance(value, ast.List) or any(isinstance(one, ast.Starred) for one in value.elts):
+    if not isinstance(value, ast.List) or any(isinstance(config, ast.Starred) for config in value.elts):
         return None
     return value
 
@@ -144,7 +146,7 @@ def _configs(tree: ast.Module, tuning: ast.expr | None) -> ast.List | None:
 def _options_of(configs: ast.List | None) -> frozenset[str]:
     if configs is None:
         return frozenset()
-    named = {
+    keywords = {
         keyword.arg for node in ast.walk(configs) if isinstance(node, ast.Call) for keyword in node.keywords
     }
     keys = {
@@ -154,20 +156,20 @@ def _options_of(configs: ast.List | None) -> frozenset[str]:
         for key in node.keys
         if isinstance(key, ast.Constant)
     }
-    return frozenset(name for name in named | keys if isinstance(name, str))
+    return frozenset(name for name in keywords | keys if isinstance(name, str))
 
 
 def constant(scope: Scope, name: str) -> ast.expr | None:
-    """What a name stands for in a scope that gives it a value exactly once; `None` where that is not so."""
+    """Returns the value of a name that a scope assigns exactly once; `None` otherwise."""
     values: list[ast.expr | None] = []
     for node in own_nodes(scope):
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
                     values += _assigned(target, value, name)
-            case ast.AnnAssign(target=ast.Name(id=found), value=value) if found == name:
+            case ast.AnnAssign(target=ast.Name(id=bound), value=value) if bound == name:
                 values.append(value)
-            case ast.Name(id=found, ctx=ast.Store()) if found == name:
+            case ast.Name(id=bound, ctx=ast.Store()) if bound == name:
                 values.append(None)
             case ast.Global(names=names) | ast.Nonlocal(names=names) if name in names:
                 return None
@@ -175,20 +177,20 @@ def constant(scope: Scope, name: str) -> ast.expr | None:
                 return None
             case _:
                 continue
-    # Each assignment to a name is met twice: as the statement, and as the name that is stored.
-    given = [value for value in values if value is not None]
-    return given[0] if len(given) == 1 and len(values) == 2 else None
+    # Each assignment appears twice: as the statement, and as the name that is stored.
+    assigned = [value for value in values if value is not None]
+    return assigned[0] if len(assigned) == 1 and len(values) == 2 else None
 
 
 def binds(scope: Scope, name: str) -> bool:
-    """Whether a scope gives a name a value of its own, as a parameter or by an assignment."""
+    """True if a scope binds a name, as a parameter or by an assignment."""
     if not isinstance(scope, ast.Module):
         arguments = scope.args
         parameters = (
             *arguments.posonlyargs,
             *arguments.args,
             *arguments.kwonlyargs,
-            *(one for one in (arguments.vararg, arguments.kwarg) if one is not None),
+            *(variadic for variadic in (arguments.vararg, arguments.kwarg) if variadic is not None),
         )
         if any(parameter.arg == name for parameter in parameters):
             return True
@@ -199,7 +201,7 @@ def binds(scope: Scope, name: str) -> bool:
 
 
 def own_nodes(scope: Scope) -> Iterator[ast.AST]:
-    """Nodes of a scope in order, without those of functions and classes within it."""
+    """Yield the nodes of a scope in order, without the nodes of functions and classes in it."""
     pending: list[ast.AST] = list(reversed(scope.body))
     while pending:
         node = pending.pop()
@@ -209,22 +211,22 @@ def own_nodes(scope: Scope) -> Iterator[ast.AST]:
 
 
 def _claims(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, name: str) -> bool:
-    """Whether a function or class is called so, or changes a name of the scope around it."""
+    """True if a function or class has this name, or changes this name of the scope around it."""
     return node.name == name or any(
         isinstance(inner, (ast.Global, ast.Nonlocal)) and name in inner.names for inner in ast.walk(node)
     )
 
 
 def _assigned(target: ast.expr, value: ast.expr, name: str) -> list[ast.expr | None]:
-    """What an assignment gives a name: nothing, or the value, or that it cannot be told."""
+    """The values that an assignment gives a name; `None` for a value that cannot be traced."""
     if isinstance(target, ast.Name):
         return [value] if target.id == name else []
     if isinstance(target, (ast.Tuple, ast.List)):
         if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
             return [
-                found
-                for one, given in zip(target.elts, value.elts, strict=True)
-                for found in _assigned(one, given, name)
+                assigned
+                for element, part in zip(target.elts, value.elts, strict=True)
+                for assigned in _assigned(element, part, name)
             ]
         if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(target)):
             return [None]

@@ -1,4 +1,4 @@
-"""Where the numbers stand that a value is made of: at the launch itself, or where the names in it were given theirs."""
+"""Finds the numbers in the source that determine a value: at the launch, or where its names are assigned."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from collections.abc import Container, Iterator
 from .launches import Launch, Scope, binds, constant
 
 DEPTH = 6
-"""Names and calls that are followed from a launch."""
+"""Longest chain of names and calls that is followed from a launch."""
 
 
 def literals(value: ast.expr, scope: Scope, tree: ast.Module, depth: int = DEPTH) -> Iterator[ast.Constant]:
-    """Whole numbers that decide a value, which stand for nothing else in it, in the order of the text.
+    """Yield the integers that determine a value and nothing else, in the order of the text.
 
-    Followed are names that are given a value once, both branches of a conditional expression, the bound of a `min`,
-    what a `max` lets through, and helper functions of the module that only return. What is worked out from sizes, as
-    `next_power_of_2(columns)`, holds none: to change it changes what the kernel computes.
+    These expressions are followed:
+
+    - names with one assignment
+    - both branches of a conditional expression
+    - the arguments of `min`, and the arguments of `max` that are not literals
+    - helper functions of the module that only return
+
+    A value computed from sizes, such as `next_power_of_2(columns)`, has none: changing it would change the
+    computation.
     """
     if depth == 0:
         return
@@ -28,9 +34,9 @@ def literals(value: ast.expr, scope: Scope, tree: ast.Module, depth: int = DEPTH
             yield from literals(otherwise, scope, tree, depth - 1)
         case ast.Name(id=name):
             home: Scope = scope if binds(scope, name) else tree
-            given = constant(home, name)
-            if given is not None:
-                yield from literals(given, home, tree, depth - 1)
+            assigned = constant(home, name)
+            if assigned is not None:
+                yield from literals(assigned, home, tree, depth - 1)
         case ast.Call(func=ast.Name(id="min"), args=arguments, keywords=[]):
             for argument in arguments:
                 yield from literals(argument, scope, tree, depth - 1)
@@ -49,7 +55,7 @@ def literals(value: ast.expr, scope: Scope, tree: ast.Module, depth: int = DEPTH
 
 
 def in_grid(launch: Launch, numbers: Container[object], tree: ast.Module) -> tuple[ast.Constant, ...]:
-    """Where a launch's grid is worked out with one of these numbers written out, so that both must change together."""
+    """Returns the places in a launch's grid where one of these numbers is written: they must change together."""
     grid = launch.grid
     if isinstance(grid, ast.Name):
         home: Scope = launch.scope if binds(launch.scope, grid.id) else tree
@@ -62,13 +68,13 @@ def in_grid(launch: Launch, numbers: Container[object], tree: ast.Module) -> tup
 
 
 def _helper(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    """A plain function of the module that does nothing but return."""
+    """A plain function of the module with nothing but `return` in its body."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name and not node.decorator_list:
             plain = all(
-                isinstance(one, ast.Return)
-                or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
-                for one in node.body
+                isinstance(statement, ast.Return)
+                or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+                for statement in node.body
             )
             return node if plain else None
     return None

@@ -1,11 +1,14 @@
-"""A sweep over a candidate's launch parameters: variants are compiled and sampled, and the best are named for the judge.
+"""A sweep over a candidate's launch parameters: compiles and samples variants, and names the best for the judge.
 
-It is a beam search by generations. The first changes one thing, each later one adds a change that works alone to the best
-variants of the one before, until nothing improves or enough was compiled. A generation passes two rungs: the first compiles
-all of it and drops what does not compile, does not fit, spills where the start does not, or is code that is known already;
-the second samples memory traffic where the change can matter for it, and keeps the best. What spills or does not fit but
-would ask less of memory stays a parent: a larger tile often needs more warps. The third rung, the judge, is the caller's.
-Nothing here is measured; the same answers of the survey give the same variants in the same order.
+The sweep is a beam search by generations. The first generation changes one parameter. Each later one adds a change
+that works alone to the best variants of the last generation, until nothing improves or enough was compiled.
+
+A generation has two steps. The first compiles all variants and drops those that do not compile, do not fit, spill
+while the start does not, or repeat known code. The second samples memory traffic if the change can affect it, and
+keeps the best. A variant that spills or does not fit stays a parent if it would need less memory traffic: a larger
+tile often needs more warps.
+
+The caller asks the judge. Nothing here is measured; the same survey results give the same variants in the same order.
 """
 
 from __future__ import annotations
@@ -19,58 +22,58 @@ from harness import Target
 from harness.stages.survey import Compiled, Sampled
 from sessions.events import SweptVariant
 
-from .edits import edited
+from .edits import apply_edits
 from .knobs import Knob, knobs_of
-from .standing import CURABLE, NOT_SAMPLED, SAME_CODE, Code, Standing, code, fault, standing
+from .prospect import CURABLE, NOT_SAMPLED, SAME_CODE, Code, Prospect, code, fault, prospect_of
 
 COMPILES = 48
-"""Variants that one sweep compiles at most."""
+"""Most variants that one sweep compiles."""
 SAMPLES = 12
-"""Of these, variants whose memory traffic is sampled at most; what changes options alone shares its parent's sample."""
+"""Most variants that get a sample of their memory traffic; a change of options alone shares its parent's sample."""
 BEAM = 4
-"""Variants that a generation leaves to the next."""
+"""Variants that a generation passes to the next."""
 
 
 class Surveying(Protocol):
-    """Whoever compiles and samples sources; `harness.stages.survey.Survey`."""
+    """Compiles and samples sources; implemented by `harness.stages.survey.Survey`."""
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
-        """Each source compiled, in order."""
+        """Compile each source; results in order."""
         ...
 
     async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """The traffic of each source, in order."""
+        """Sample the traffic of each source; results in order."""
         ...
 
 
 Changes = frozenset[tuple[int, int]]
-"""Which choice of which knob, by their places."""
+"""Pairs of a knob and its choice, by index."""
 UNCHANGED: Changes = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What is left of a generation."""
+    """A variant that a generation kept."""
 
     changes: Changes
-    standing: Standing
+    prospect: Prospect
     fault: str = ""
-    """Why it cannot be judged, where another change may cure that."""
+    """Why it cannot be judged, if another change may cure that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a sweep came to."""
+    """The result of a sweep."""
 
     tried: int
     pruned: dict[str, int]
     variants: tuple[SweptVariant, ...]
-    """Those that look better than the start first; of these and of the others the best first."""
+    """Variants that look better than the start come first; each group is best first."""
 
 
 @dataclass(slots=True)
 class _Sweep:
-    """One sweep under way."""
+    """The state of one sweep."""
 
     source: str
     task: str
@@ -82,51 +85,53 @@ class _Sweep:
     pruned: Counter[str] = field(default_factory=Counter)
     known: set[frozenset[Code]] = field(default_factory=set)
     samples: dict[Changes, Sampled] = field(default_factory=dict)
-    """By the changes that matter for traffic."""
+    """Traffic samples by the changes that affect traffic."""
 
     def changed(self, changes: Changes) -> str:
-        """The source with these changes."""
-        return edited(
+        """Returns the source with these changes."""
+        return apply_edits(
             self.source,
             [edit for knob, choice in sorted(changes) for edit in self.knobs[knob].choices[choice].edits],
         )
 
     def shape(self, changes: Changes) -> Changes:
-        """Those of the changes that matter for traffic."""
+        """Returns the changes that affect traffic."""
         return frozenset(change for change in changes if self.knobs[change[0]].shapes)
 
-    async def generation(self, asked: Sequence[Changes]) -> list[Variant]:
-        """What both rungs leave of a generation, best first; of equals the earlier."""
-        asked = asked[: COMPILES - self.tried]
-        self.tried += len(asked)
-        compiled = await self.survey.compile([self.changed(changes) for changes in asked])
-        found = [(changes, one, self._fault(one)) for changes, one in zip(asked, compiled, strict=True)]
-        left = [
-            (changes, one, why)
-            for changes, one, why in found
+    async def generation(self, batch: Sequence[Changes]) -> list[Variant]:
+        """Compile and sample a generation; returns the kept variants, best first."""
+        batch = batch[: COMPILES - self.tried]
+        self.tried += len(batch)
+        compiled = await self.survey.compile([self.changed(changes) for changes in batch])
+        results = [
+            (changes, outcome, self._fault(outcome)) for changes, outcome in zip(batch, compiled, strict=True)
+        ]
+        kept = [
+            (changes, outcome, why)
+            for changes, outcome, why in results
             if not why or (why in CURABLE and self.shape(changes))
         ]
-        await self._sample([self.shape(changes) for changes, _, _ in left])
-        self.pruned.update(why for _, _, why in found if why)
+        await self._sample([self.shape(changes) for changes, _, _ in kept])
+        self.pruned.update(why for _, _, why in results if why)
         variants = []
-        for changes, one, why in left:
+        for changes, outcome, why in kept:
             sampled = self.samples.get(self.shape(changes))
             if sampled is not None:
-                stands = standing(self.task, self.target, one, sampled)
-                variants.append(Variant(changes, stands, why))
+                prospect = prospect_of(self.task, self.target, outcome, sampled)
+                variants.append(Variant(changes, prospect, why))
             elif not why:
                 self.pruned[NOT_SAMPLED] += 1
         return best_first(variants)
 
     def _fault(self, compiled: Compiled) -> str:
-        """Why the first rung drops it; empty when it passes."""
+        """Returns why compiling alone rules a variant out; empty if it does not."""
         why = fault(compiled, self.start)
         if why:
             return why
-        found = code(compiled)
-        if found in self.known:
+        compiled_code = code(compiled)
+        if compiled_code in self.known:
             return SAME_CODE
-        self.known.add(found)
+        self.known.add(compiled_code)
         return ""
 
     async def _sample(self, shapes: Sequence[Changes]) -> None:
@@ -137,7 +142,7 @@ class _Sweep:
 
 
 async def sweep(source: str, task: str, target: Target, survey: Surveying, *, most: int) -> Findings:
-    """The variants of a candidate that look best, at most `most` of them; none where nothing can be varied."""
+    """Returns the variants of a candidate that look best, at most `most`; none if nothing can be varied."""
     knobs = knobs_of(source, target)
     if not knobs or most < 1:
         return Findings(0, {}, ())
@@ -147,39 +152,41 @@ async def sweep(source: str, task: str, target: Target, survey: Surveying, *, mo
     running = _Sweep(source, task, target, survey, knobs, start)
     running.known.add(code(start))
     running.samples[UNCHANGED] = (await survey.sample([source]))[0]
-    now = standing(task, target, start, running.samples[UNCHANGED])
+    start_prospect = prospect_of(task, target, start, running.samples[UNCHANGED])
     beam = await running.generation(list(single_changes(knobs)))
-    singles = left = [variant for variant in beam if not variant.fault]
-    best = now
-    while beam and beam[0].standing > best and running.tried < COMPILES:
-        best = max([best, *(variant.standing for variant in left)])
-        beam = await running.generation(list(combined(beam[:BEAM], singles)))
-        left = best_first([*left, *(variant for variant in beam if not variant.fault)])
-    named = [(one, _looks_better(one, left, now)) for one in left]
+    singles = kept = [variant for variant in beam if not variant.fault]
+    best = start_prospect
+    while beam and beam[0].prospect > best and running.tried < COMPILES:
+        best = max([best, *(variant.prospect for variant in kept)])
+        beam = await running.generation(list(combine_changes(beam[:BEAM], singles)))
+        kept = best_first([*kept, *(variant for variant in beam if not variant.fault)])
+    named = [(variant, _looks_better(variant, kept, start_prospect)) for variant in kept]
     named.sort(key=lambda pair: not pair[1])
     variants = tuple(
-        SweptVariant(worded(knobs, one.changes), running.changed(one.changes), better=better)
-        for one, better in named[:most]
+        SweptVariant(
+            describe_changes(knobs, variant.changes), running.changed(variant.changes), better=better
+        )
+        for variant, better in named[:most]
     )
     return Findings(running.tried, dict(sorted(running.pruned.items())), variants)
 
 
-def _looks_better(one: Variant, left: Sequence[Variant], start: Standing) -> bool:
-    """Above the start, and above whatever has only some of its changes: the others must be worth something too."""
-    lesser = (other.standing for other in left if other.changes < one.changes)
-    return one.standing > start and all(one.standing > standing for standing in lesser)
+def _looks_better(variant: Variant, kept: Sequence[Variant], start: Prospect) -> bool:
+    """True if it beats the start and every variant with only some of its changes: each change must help."""
+    simpler = [subset.prospect for subset in kept if subset.changes < variant.changes]
+    return variant.prospect > start and all(variant.prospect > prospect for prospect in simpler)
 
 
 def single_changes(knobs: Sequence[Knob]) -> Iterator[Changes]:
-    """One change each: first the nearest value of every knob, then the next nearest."""
+    """Yield one change each: first the nearest value of every knob, then the next nearest."""
     for choice in range(max(len(knob.choices) for knob in knobs)):
         for place, knob in enumerate(knobs):
             if choice < len(knob.choices):
                 yield frozenset({(place, choice)})
 
 
-def combined(beam: Sequence[Variant], singles: Sequence[Variant]) -> Iterator[Changes]:
-    """Each variant of the beam with one more change that was good alone, to something that it leaves as it was."""
+def combine_changes(beam: Sequence[Variant], singles: Sequence[Variant]) -> Iterator[Changes]:
+    """Yield each variant of the beam with one more change that was good alone, of a knob that it left unchanged."""
     seen: set[Changes] = set()
     for variant in beam:
         touched = {knob for knob, _ in variant.changes}
@@ -191,12 +198,12 @@ def combined(beam: Sequence[Variant], singles: Sequence[Variant]) -> Iterator[Ch
 
 
 def best_first(variants: Sequence[Variant]) -> list[Variant]:
-    """By standing; of equals the earlier first."""
-    return sorted(variants, key=lambda variant: variant.standing, reverse=True)
+    """Returns the variants by prospect; equal variants keep their order."""
+    return sorted(variants, key=lambda variant: variant.prospect, reverse=True)
 
 
-def worded(knobs: Sequence[Knob], changes: Changes) -> tuple[str, ...]:
-    """The changes in words, in the order of the knobs."""
+def describe_changes(knobs: Sequence[Knob], changes: Changes) -> tuple[str, ...]:
+    """Returns the changes in words, in the order of the knobs."""
     return tuple(
         f"{knobs[knob].name} {knobs[knob].present.shown} to {knobs[knob].choices[choice].shown}"
         for knob, choice in sorted(changes)

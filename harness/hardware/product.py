@@ -105,17 +105,3 @@ def matrix_peak(peaks: dict[str, float], dtype: str) -> float | None:
 def vector_peak(peaks: dict[str, float], dtype: str) -> float | None:
     """The peak of other arithmetic: only 64-bit floats have one of their own, narrower types run at float32's."""
     return peaks.get("float64" if dtype == "float64" else "float32")
-
-
-def tera(**peaks: float) -> dict[str, float]:
-    """Peaks given in TFLOPS, in FLOP/s."""
-    return {name: value * 1e12 for name, value in peaks.items()}
-
-
-def sourced(*, sheet: str, **others: str) -> dict[str, str]:
-    """Sources by field: the sheet for what every sheet says, and others for single fields."""
-    on_sheet = (
-        "compute_units", "dies", "boost_mhz", "memory_bytes", "memory_bytes_per_s", "l2_bytes", "last_level_bytes",
-        "matrix_flops", "vector_flops", "power_w", "package_devices",
-    )  # fmt: skip
-    return dict.fromkeys(on_sheet, sheet) | others

@@ -9,11 +9,7 @@ from harness.wire.device import Device
 
 from .partitions import NoPart, part
 from .product import Product
-from .products_amd import AMD_PRODUCTS
-from .products_nvidia import NVIDIA_PRODUCTS
-
-PRODUCTS: tuple[Product, ...] = (*AMD_PRODUCTS, *NVIDIA_PRODUCTS)
-"""Whole devices; partitions are worked out from them."""
+from .product_tables import PRODUCTS
 
 MEMORY_WITHIN = (0.9, 1.1)
 """Memory that a driver shows, over the sheet's: some is kept back, and NVIDIA's sheets count gigabytes of either kind."""
@@ -25,14 +21,6 @@ class Recognised(NamedTuple):
 
     product: Product | None
     why: str = ""
-
-
-def find_product(name: str) -> Product:
-    """The whole product of this name; `KeyError` where the table has none."""
-    named = {one.name: one for one in PRODUCTS}
-    if name not in named:
-        raise KeyError(f"no product {name!r}; known: {', '.join(named)}")
-    return named[name]
 
 
 def identify(

@@ -10,9 +10,9 @@ from harness.wire.device import Target
 from harness.wire.errors import UnknownTarget
 
 from .product import KIB, Product
-from .products_amd import MI250X, MI300X, MI355X, ROCM_SPECS
-from .products_nvidia import A100_SXM_80, B200, H100_SXM5, L40S
+from .product_tables import find_product
 
+ROCM_SPECS = "ROCm documentation, AMD GPU specifications"
 LLVM_AMDGPU = "LLVM AMDGPU back end (AMDGPUBaseInfo, AMDGPUUsage)"
 CUDA_GUIDE = "CUDA C++ programming guide, technical specifications by compute capability"
 
@@ -63,9 +63,9 @@ class Hardware(msgspec.Struct, frozen=True):
     """Where the numbers come from, by field."""
 
 
-def _cdna(product: Product, *, local_kib: int, local_granule_bytes: int) -> Hardware:
+def _cdna(product: str, *, local_kib: int, local_granule_bytes: int) -> Hardware:
     return _hardware(
-        product,
+        find_product(product),
         simds=4,
         local_bytes=local_kib * KIB,
         local_bytes_workgroup=local_kib * KIB,
@@ -81,9 +81,9 @@ def _cdna(product: Product, *, local_kib: int, local_granule_bytes: int) -> Hard
     )
 
 
-def _cuda(product: Product, *, shared_kib: int, max_warps: int, max_blocks: int) -> Hardware:
+def _cuda(product: str, *, shared_kib: int, max_warps: int, max_blocks: int) -> Hardware:
     return _hardware(
-        product,
+        find_product(product),
         simds=4,
         local_bytes=shared_kib * KIB,
         local_bytes_workgroup=(shared_kib - 1) * KIB,
@@ -120,31 +120,31 @@ def _numbers(product: Product) -> dict[str, object]:
 _TABLE: dict[str, tuple[Target, Hardware]] = {
     "gfx942": (
         Target(name="gfx942", backend="hip", wave_size=64),
-        _cdna(MI300X, local_kib=64, local_granule_bytes=512),
+        _cdna("MI300X", local_kib=64, local_granule_bytes=512),
     ),
     "gfx90a": (
         Target(name="gfx90a", backend="hip", wave_size=64),
-        _cdna(MI250X, local_kib=64, local_granule_bytes=512),
+        _cdna("MI250X (one die)", local_kib=64, local_granule_bytes=512),
     ),
     "gfx950": (
         Target(name="gfx950", backend="hip", wave_size=64),
-        _cdna(MI355X, local_kib=160, local_granule_bytes=1280),
+        _cdna("MI355X", local_kib=160, local_granule_bytes=1280),
     ),
     "sm_80": (
         Target(name="sm_80", backend="cuda", wave_size=32),
-        _cuda(A100_SXM_80, shared_kib=164, max_warps=64, max_blocks=32),
+        _cuda("A100 SXM 80 GB", shared_kib=164, max_warps=64, max_blocks=32),
     ),
     "sm_89": (
         Target(name="sm_89", backend="cuda", wave_size=32),
-        _cuda(L40S, shared_kib=100, max_warps=48, max_blocks=24),
+        _cuda("L40S", shared_kib=100, max_warps=48, max_blocks=24),
     ),
     "sm_90": (
         Target(name="sm_90", backend="cuda", wave_size=32),
-        _cuda(H100_SXM5, shared_kib=228, max_warps=64, max_blocks=32),
+        _cuda("H100 SXM5", shared_kib=228, max_warps=64, max_blocks=32),
     ),
     "sm_100": (
         Target(name="sm_100", backend="cuda", wave_size=32),
-        _cuda(B200, shared_kib=228, max_warps=64, max_blocks=32),
+        _cuda("B200", shared_kib=228, max_warps=64, max_blocks=32),
     ),
 }
 

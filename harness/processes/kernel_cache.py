@@ -1,10 +1,9 @@
-"""What Triton compiled of a source in one process, kept for the next process that holds the same source.
+"""The kernel cache: kernels that Triton compiled from a source in one process, for the next process with the same source.
 
-A process of its own for every compile stage, guest and timer would else compile the same kernels again, each. The files come
-out of sandboxes where the source ran, and go into sandboxes where nothing else will run: whoever could plant something there
-plants it for itself. Nor may they carry news from one process to the next: names are Triton's alone, of kernels that the source
-names, lists of files are written anew, and no file tells when it was made. Libraries of candidates are not taken: a process loads
-them before foreign code runs in it.
+Without it every compile stage, guest and timer compiles the same kernels again. The files come from sandboxes of one source
+and go only to sandboxes of the same source, so a candidate can harm only itself. They must not carry messages from one
+process to the next: only names that Triton gives to kernels of the source are kept, lists of files are written again, and all
+files have one date. A candidate's libraries are not kept, because a process loads them before foreign code runs.
 """
 
 from __future__ import annotations
@@ -22,44 +21,44 @@ from pathlib import Path
 import msgspec
 
 FOLDER = "triton"
-"""Of the compiled kernels in a process's scratch folder, two levels deep."""
+"""Folder of compiled kernels in a process's scratch folder; its files lie two levels deep."""
 MOST_BYTES = 64 << 20
 MOST_FILES = 4096
 MOST_SOURCES = 32
 GROUP = "__grp__"
-"""Begins the name of the file that names all files of a kernel: without it Triton compiles again."""
+"""Prefix of the file that lists all files of a kernel; without it Triton compiles again."""
 LIBRARY = ".so"
 SUFFIXES = frozenset(("json", "source", "ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco"))
-"""Of the files of a kernel, on both makers' GPUs (Triton 3.6 and 3.7)."""
+"""Suffixes of a kernel's files, NVIDIA and AMD (Triton 3.6 and 3.7)."""
 MADE_S = 0
-"""When all that is laid was made, as far as it tells."""
+"""Date of every file that is written."""
 _FOLDER_NAME = re.compile(r"[A-Z2-7]{52}")
 """A SHA-256 in base 32."""
 _MOST_NAME = 150
-"""Characters of a kernel's name that Triton puts into those of its files."""
+"""Triton cuts a kernel's name to this length in the names of its files."""
 _WORD = re.compile(r"\w+")
 _SCRATCH = b"{scratch}"
-"""In what is kept, where a file named the folder that it lay in."""
+"""Placeholder in kept files for the folder that they were made in."""
 
 
 class KernelCache:
-    """Compiled kernels by source, least recently used first out. Its methods read and write files: not for an event loop."""
+    """Compiled kernels by source; the least recently used go first. Blocks on files: not for an event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        """Two slots' threads may keep and lay at once."""
+        """Threads of two slots may use the cache at once."""
         self._kept: OrderedDict[bytes, dict[str, bytes]] = OrderedDict()
-        """By source: files by name."""
+        """Content by file name, for each source."""
 
     def holds(self, source: str) -> bool:
-        """Whether anything of this source is kept."""
+        """True if kernels of this source are kept."""
         return _key(source) in self._kept
 
     def keep(self, source: str, scratch: Path, *, libraries: bool = False) -> None:
-        """Takes what a process compiled, beside what others did; more than `MOST_BYTES` or `MOST_FILES` are not worth it, and left.
+        """Add what a process compiled. Keeps nothing if that is more than `MOST_BYTES` or `MOST_FILES`.
 
-        Only files of whole kernels, whose names stand in the source; `libraries`: those too, and kernels of any name, of a source that
-        is no candidate's.
+        Keeps complete kernels with a name that occurs in the source. `libraries` also keeps shared libraries and kernels of any
+        name; only for a source that is no candidate.
         """
         files: dict[str, bytes] = {}
         size = 0
@@ -68,12 +67,12 @@ class KernelCache:
             if size > MOST_BYTES or len(files) >= MOST_FILES:
                 return
             files[name] = content
-        found = _kernels(files, None if libraries else _words(source))
+        kept = _kernels(files, None if libraries else _words(source))
         if libraries:
-            found |= {name: content for name, content in files.items() if name.endswith(LIBRARY)}
+            kept |= {name: content for name, content in files.items() if name.endswith(LIBRARY)}
         files = {
             name: content.replace(str(scratch).encode(), _SCRATCH) if _names(name) else content
-            for name, content in found.items()
+            for name, content in kept.items()
         }
         with self._lock:
             if files:
@@ -84,26 +83,30 @@ class KernelCache:
                 self._kept.popitem(last=False)
 
     def lay(self, source: str, scratch: Path) -> None:
-        """Puts what is kept into the scratch folder of a process in which no foreign code ran yet."""
+        """Write the kept files into the scratch folder of a process in which no foreign code ran yet."""
         with self._lock:
-            found = self._kept.get(_key(source))
-            if found is None:
+            files = self._kept.get(_key(source))
+            if files is None:
                 return
             self._kept.move_to_end(_key(source))
-        # A full disk, say: what is not laid is compiled again, and lists are laid behind what they name.
+        # On a full disk the missing kernels are compiled again. A list is written after the files that it names.
         with suppress(OSError):
-            for name, kept in found.items():
-                put(scratch, name, kept.replace(_SCRATCH, str(scratch).encode()) if _names(name) else kept)
+            for name, content in files.items():
+                put(
+                    scratch,
+                    name,
+                    content.replace(_SCRATCH, str(scratch).encode()) if _names(name) else content,
+                )
 
 
 def _words(source: str) -> frozenset[str]:
     return frozenset(word[:_MOST_NAME] for word in _WORD.findall(source))
 
 
-def _kernels(files: Mapping[str, bytes], known: Collection[str] | None) -> dict[str, bytes]:
-    """The files of whole kernels, of these names where names are `known`, and their lists, each written anew.
+def _kernels(files: Mapping[str, bytes], names: Collection[str] | None) -> dict[str, bytes]:
+    """Return the files of complete kernels, with new lists; only kernels named in `names`, unless that is `None`.
 
-    A kernel's files may be going while they are read: those of a process that ends.
+    A kernel may be incomplete because its process is ending while the files are read.
     """
     kept: dict[str, bytes] = {}
     for path, content in files.items():
@@ -111,24 +114,24 @@ def _kernels(files: Mapping[str, bytes], known: Collection[str] | None) -> dict[
         kernel = file.removeprefix(GROUP).removesuffix(".json")
         if file != f"{GROUP}{kernel}.json" or not _FOLDER_NAME.fullmatch(folder):
             continue
-        if not kernel.isidentifier() or (known is not None and kernel not in known):
+        if not kernel.isidentifier() or (names is not None and kernel not in names):
             continue
         children = _children(content)
         own = {f"{kernel}.{suffix}" for suffix in SUFFIXES}
         if (
             not children
             or not own.issuperset(children)
-            or not all(f"{folder}/{one}" in files for one in children)
+            or not all(f"{folder}/{child}" in files for child in children)
         ):
             continue
-        kept |= {f"{folder}/{one}": files[f"{folder}/{one}"] for one in children}
-        listed = {one: f"{_SCRATCH.decode()}/{FOLDER}/{folder}/{one}" for one in sorted(children)}
+        kept |= {f"{folder}/{child}": files[f"{folder}/{child}"] for child in children}
+        listed = {child: f"{_SCRATCH.decode()}/{FOLDER}/{folder}/{child}" for child in sorted(children)}
         kept[path] = msgspec.json.encode(_Group(listed))
     return kept
 
 
 def _children(group: bytes) -> Collection[str]:
-    """The files that a list names; none where a candidate wrote something else."""
+    """Return the files that a list names; none if a candidate wrote something else."""
     try:
         return msgspec.json.decode(group, type=_Group).child_paths
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -136,21 +139,19 @@ def _children(group: bytes) -> Collection[str]:
 
 
 class _Group(msgspec.Struct):
-    """Triton's own file of a kernel's files."""
+    """The file in which Triton lists the files of a kernel."""
 
     child_paths: dict[str, str]
 
 
 def put(scratch: Path, name: str, content: bytes) -> None:
-    """
-    Into a process's folder of compiled kernels, where no such file stands.
+    """Write one file into a process's folder of compiled kernels, unless it exists.
 
-    The process may not have become the user yet that it runs as, so its folders are open to all; nobody else gets into
-    `scratch`, which is its owner's alone.
+    The folders are open to all users, because the process may still change its user; `scratch` itself admits only its owner.
     """
     file = scratch / FOLDER / name
     if file.exists():
-        return  # the process may have it open, or mapped as code
+        return  # the process may have the file open, or mapped as code
     for folder in (file.parent.parent, file.parent):
         with suppress(FileExistsError):
             folder.mkdir()
@@ -161,12 +162,12 @@ def put(scratch: Path, name: str, content: bytes) -> None:
     os.utime(written, (MADE_S, MADE_S))
     written.rename(file)
     for folder in (file.parent, file.parent.parent):
-        with suppress(PermissionError):  # the process made it itself, by now as another user: it knows when
+        with suppress(PermissionError):  # the process made the folder itself, as another user
             os.utime(folder, (MADE_S, MADE_S))
 
 
 def _names(file: str) -> bool:
-    """Whether the file names the folder that it lies in."""
+    """True if the file contains the path of its folder."""
     return file.endswith(".json")
 
 
@@ -175,14 +176,17 @@ def _key(source: str) -> bytes:
 
 
 def files_of(top: Path) -> Iterator[tuple[str, bytes]]:
-    """Plain files two levels down, by descriptors: what runs there still may swap a folder for a link. None where none can be read."""
-    # Nothing was compiled; or the process ends and its folder goes; or foreign code made a link of the folder, or shut it.
+    """Yield name and content of regular files two levels deep; nothing if the folder cannot be read.
+
+    Files are opened through descriptors, since a process that still runs may replace a folder by a link.
+    """
+    # The folder may be missing, deleted, replaced by a link, or closed by foreign code.
     with suppress(OSError):
         for folder, deeper, names, descriptor in os.fwalk(top, follow_symlinks=False):
             inner = Path(folder).relative_to(top)
             if not inner.parts:
                 continue
-            deeper.clear()  # what lies there is not Triton's
+            deeper.clear()  # Triton writes no deeper folders
             for name in names:
                 content = _read(name, descriptor)
                 if content is not None:

@@ -1,9 +1,8 @@
 """
-What Triton builds with the host's C compiler for every kernel on a GPU, built once a pool, by a process that runs nothing else.
+Launchers: the C extensions that Triton builds for each kernel on a GPU, built once per pool in a process that runs no candidate.
 
-Triton's driver module, and in 3.6 a launcher for each sequence of argument types, which are no candidate's secret. Each
-process would build them again, a quarter of a second a piece. What a candidate's own processes built is never handed to
-another's.
+These are Triton's driver module and, in 3.6, a launcher for each sequence of argument types. Without this module every
+process builds them again, a quarter of a second each. Extensions that a candidate's process built are never given to another.
 """
 
 from __future__ import annotations
@@ -25,36 +24,36 @@ from .servers import ForkServer
 ROLE = "launchers"
 BUILT = ".so"
 Types = tuple[str, ...]
-"""Of a kernel's arguments, as Triton names them; pointers as `POINTER`, whatever they point to."""
+"""Argument types of a kernel, as Triton names them; every pointer is `POINTER`."""
 POINTER = "*i8"
 _TYPE = re.compile(r"[a-z][a-z0-9]{1,11}")
 MOST_ARGUMENTS = 128
 MOST_KERNELS = 64
-"""Of a pool; beyond them processes build their own."""
+"""Per pool; processes build any further launchers themselves."""
 
 
 class Launchers:
-    """Files by name, laid into the scratch folder of a process on a GPU before it starts."""
+    """Built files, copied into the scratch folder of a GPU process before it starts."""
 
     def __init__(self) -> None:
         self._wanted: dict[str, set[Types]] = {}
-        """By target, as all that follows."""
+        """All three are by target."""
         self._tried: dict[str, set[Types]] = {}
         self._files: dict[str, dict[str, bytes]] = {}
 
     def want(self, target: str, kernels: Iterable[Types]) -> None:
-        """Kernels with such arguments were compiled; the next `build` for the target is for them too."""
+        """Note the argument types of compiled kernels; the next `build` for the target includes them."""
         wanted, tried = self._wanted.setdefault(target, set()), self._tried.get(target, set())
         for kernel in kernels:
-            types = tuple(POINTER if one.startswith("*") else one for one in kernel)
+            types = tuple(POINTER if kind.startswith("*") else kind for kind in kernel)
             fit = len(types) <= MOST_ARGUMENTS and all(
-                one == POINTER or _TYPE.fullmatch(one) for one in types
+                kind == POINTER or _TYPE.fullmatch(kind) for kind in types
             )
             if fit and types not in tried and len(wanted) + len(tried) < MOST_KERNELS:
                 wanted.add(types)
 
     async def build(self, server: ForkServer, device: Device) -> None:
-        """Builds what a GPU's target wants and has not; `WorkerDied` where no process says that it did."""
+        """Build the missing launchers for the target of a GPU. Raises `WorkerDied` if the building process fails."""
         target = device.target or ""
         wanted = self._wanted.pop(target, set())
         if target in self._tried and not wanted:
@@ -69,7 +68,7 @@ class Launchers:
                 await channel.receive()
             assert child.scratch is not None
             built = await asyncio.to_thread(_built_in, child.scratch)
-            # Not in place: another thread may be laying those of before.
+            # A new dict: another thread may be copying the old one.
             self._files[target] = self._files.get(target, {}) | built
         except (EOFError, TimeoutError) as error:
             raise WorkerDied("the process that builds Triton's launchers ended early") from error
@@ -78,7 +77,7 @@ class Launchers:
             child.end()
 
     def lay(self, scratch: Path, device: Device) -> None:
-        """Puts all that was built for a GPU's target into a folder that belongs to no process yet. Writes files: not for an event loop."""
+        """Copy the launchers for the target of a GPU into a folder. Blocks on files: not for an event loop."""
         for name, content in self._files.get(device.target or "", {}).items():
             put(scratch, name, content)
 

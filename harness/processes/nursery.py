@@ -1,4 +1,4 @@
-"""The engine's side of a nursery: where fork servers come from, which share the import of torch."""
+"""The engine's side of the nursery: the process that imports torch once and forks the fork servers."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from harness.wire.messages import ENCODER, Bear, Kill
 
 
 class Born(NamedTuple):
-    """A server that starts."""
+    """A server that is starting."""
 
     number: int
     control: socket.socket
-    """Ours; closed by whoever asked for the server, which ends it."""
-    said: Tail
+    """Our end; closing it ends the server."""
+    printed: Tail
 
 
 class Nursery:
-    """One process, started when it is first needed and again when it is lost. Its servers end with it."""
+    """One process, started when it is first needed and again if it is lost. Its servers end with it."""
 
     def __init__(self) -> None:
         self._process: Process | None = None
         self._control: socket.socket | None = None
-        self._said = Tail(limits.PRINTED_BYTES)
+        self._printed = Tail(limits.PRINTED_BYTES)
         self._numbers = 0
         self._starting = asyncio.Lock()
 
     @property
-    def said(self) -> str:
-        """What it complained of itself."""
-        return self._said.text()
+    def printed(self) -> str:
+        """The nursery's own standard error."""
+        return self._printed.text()
 
     async def __aenter__(self) -> Nursery:
         return self
@@ -50,21 +50,21 @@ class Nursery:
         await self.close()
 
     async def bear(self, *, interpret: bool, forks: bool) -> Born:
-        """A server that starts, which says when it is ready; `WorkerDied` when there is no process to be had."""
+        """Start a server, which reports when it is ready. Raises `WorkerDied` if no process can be started."""
         self._numbers += 1
-        asked = Bear(number=self._numbers, interpret=interpret, forks=forks)
+        request = Bear(number=self._numbers, interpret=interpret, forks=forks)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        said, say = os.pipe()
+        printed_from, printed_to = os.pipe()
         tail = Tail(limits.PRINTED_BYTES)
-        tail.follow(said)
+        tail.follow(printed_from)
         try:
             async with self._starting:
-                if not self._ask(asked, theirs.fileno(), say):
+                if not self._ask(request, theirs.fileno(), printed_to):
                     await self._launch()
-                    if not self._ask(asked, theirs.fileno(), say):
+                    if not self._ask(request, theirs.fileno(), printed_to):
                         raise WorkerDied(
-                            f"no server can be started: {self.said.strip() or 'it said nothing'}"
+                            f"no server can be started: {self.printed.strip() or 'it printed nothing'}"
                         )
         except BaseException:
             tail.finish()
@@ -72,15 +72,15 @@ class Nursery:
             raise
         finally:
             theirs.close()
-            os.close(say)
-        return Born(asked.number, ours, tail)
+            os.close(printed_to)
+        return Born(request.number, ours, tail)
 
     def kill(self, number: int) -> None:
-        """Ends a server at once; nothing when it is gone."""
+        """Kill a server; does nothing if it is gone."""
         self._ask(Kill(number=number))
 
     async def close(self) -> None:
-        """Returns when it and its servers are gone; those had to be left by whoever asked for them."""
+        """Wait until the nursery and its servers are gone. Their owners must have closed them before."""
         control, self._control = self._control, None
         process, self._process = self._process, None
         if control is not None:
@@ -92,10 +92,10 @@ class Nursery:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-        self._said.finish()
+        self._printed.finish()
 
     def _ask(self, request: Bear | Kill, *descriptors: int) -> bool:
-        """Whether there is somebody who was told."""
+        """Send the request; False if there is no nursery to receive it."""
         if self._control is None:
             return False
         try:
@@ -107,15 +107,15 @@ class Nursery:
     async def _launch(self) -> None:
         await self.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        said, say = os.pipe()
-        self._said = Tail(limits.PRINTED_BYTES)
-        self._said.follow(said)
+        printed_from, printed_to = os.pipe()
+        self._printed = Tail(limits.PRINTED_BYTES)
+        self._printed.follow(printed_from)
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "harness.worker.server.nursery", str(theirs.fileno())),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
-                stderr=say,
+                stderr=printed_to,
                 env=worker_environment(interpret=False),
                 cwd=PROJECT_ROOT,
                 pass_fds=(theirs.fileno(),),
@@ -126,6 +126,6 @@ class Nursery:
             raise
         finally:
             theirs.close()
-            os.close(say)
+            os.close(printed_to)
         ours.setblocking(False)
         self._control = ours

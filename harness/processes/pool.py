@@ -1,4 +1,4 @@
-"""The devices of one engine: fork servers, and judges that candidates wait for."""
+"""The pool: slots on the devices of one engine, in which candidates are judged, and the servers behind them."""
 
 from __future__ import annotations
 
@@ -23,41 +23,40 @@ from harness.wire.limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
 from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
 from .nursery import Nursery
-from .quarantine import DeviceTold, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
+from .quarantine import DeviceEvent, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
 from .servers import Child, ForkServer
 from .spares import Spares
 
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
-"""After these it is asked whether the GPU still computes."""
+"""After one of these verdicts the GPU is probed."""
 
 
 class Slot:
-    """One judge's place on one device. The judge is started when it is first needed and replaced when it is lost."""
+    """A place for one candidate on one device. Its judge starts when it is first needed and is replaced when it is lost."""
 
     def __init__(self, device: Device, server: ForkServer, interpreter: Slot | None = None) -> None:
         self.device = device
         self.server = server
-        """Forks this slot's judge and its guests."""
         self.interpreter = interpreter
-        """Beside a GPU: where candidates are judged on `cpu` before they meet it."""
+        """For a GPU: the slot on `cpu` that judges the same candidate."""
         self.lease: Lease | None = None
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None
 
     @property
     def judge(self) -> Child | None:
-        """The judge's process, when there is one."""
+        """The judge's process; `None` before it starts."""
         return self._judge
 
     async def channel(self) -> AsyncChannel:
-        """The way to a judge that is ready for a candidate."""
+        """Return the channel of a judge that is ready for a candidate."""
         if self._judge is None or self._channel is None or self._judge.ended.done():
             self.discard()
             self._judge, self._channel = await self.server.spawn("judge", device=self.device)
         return self._channel
 
     def discard(self) -> None:
-        """Ends the judge: it is in the middle of something that nobody waits for. The next one starts fresh."""
+        """End the judge, whatever it does. The next candidate gets a new one."""
         if self._channel is not None:
             self._channel.close()
         if self._judge is not None:
@@ -66,11 +65,13 @@ class Slot:
 
 
 class DevicePool:
-    """Where candidates are judged. Use it as `async with DevicePool() as pool`.
+    """The devices that candidates are judged on. Use it as `async with DevicePool() as pool`.
 
-    `devices` are names as `cpu` or `0`; `slots` is how many candidates are judged at once, shared out over the devices
-    (without it: on `cpu` one a core, on a GPU `GPU_SLOTS`). `session` is what others read who wait for a lease of it;
-    `on_device` hears of waits, quarantine and pauses, from the event loop; `probe` says whether a GPU still computes. An unknown device is `UnknownDevice`, a missing torch or triton `JudgeExtraMissing`, a server that does not start `WorkerDied`.
+    `devices` are names, such as `cpu` or `0`. `slots` candidates are judged at once, spread over the devices; by default a
+    device `cpu` has one slot per core and a GPU has `GPU_SLOTS`. Other users who wait for a GPU read the name `session`.
+    `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
+
+    Raises `UnknownDevice`, `JudgeExtraMissing` without torch or triton, `WorkerDied` if a server does not start.
     """
 
     def __init__(
@@ -94,22 +95,21 @@ class DevicePool:
         self.interpreting = ForkServer(interpret=True, nursery=self._nursery)
         self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay, nursery=self._nursery)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
-        """`None`: there will be no slot any more."""
+        """`None` ends the queue: no device is left."""
         self._freed = asyncio.Event()
-        """A slot was given back, or a device lost, since somebody last looked."""
+        """Set when a slot is given back or a device is lost; `_slot_on` clears it."""
         self._all: list[Slot] = []
         self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
-        """Held by each compiling process."""
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
         self.kernels = KernelCache()
         self._filling: dict[str, asyncio.Task[None]] = {}
         self._releasing: dict[asyncio.Task[None], str] = {}
-        """Leases that are given back once timers are gone, with the name of the GPU."""
+        """Tasks that give a lease back once its timers ended, with the name of the GPU."""
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
-        self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._tell)
+        self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._report)
 
     async def __aenter__(self) -> DevicePool:
         for package in ("torch", "triton"):
@@ -118,8 +118,8 @@ class DevicePool:
                     f"{package} is not installed, so nothing can be judged; pip install 'wavedeck[judge]'"
                 )
         if any(device.package for device in self.devices):
-            lease_folder()  # what keeps leases from being kept is said before anything starts
-        syscalls.keep_undumpable()  # before any guest: keys stand in this process's environment
+            lease_folder()  # a folder without write access is an error before anything starts
+        syscalls.keep_undumpable()  # before any guest: this process holds keys in its environment
         try:
             await self._start_servers()
         except BaseException:
@@ -137,19 +137,19 @@ class DevicePool:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What judges: versions of Python, torch, triton, numpy and the kernel of this machine."""
+        """Versions of Python, torch, triton, numpy and the Linux kernel."""
         return {**self.interpreting.versions, "linux": platform.release()}
 
     def limits(self, device: Device) -> TimeLimits:
-        """What a candidate has on one of the devices."""
+        """Return the limits of a candidate on this device."""
         return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
     async def slot(self, avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
-        """A free slot on a device that is not in quarantine, waited for; servers that died are started again first.
+        """Wait for a free slot on a device that is not in quarantine. Servers that died are started again first.
 
-        On another device than `avoid` where one is free now; with `on` on that device alone, before others who wait, and
-        `WorkerDied` when it is in quarantine. `NoDeviceLeft` when every device of the pool is in quarantine.
+        Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers.
+        Raises `WorkerDied` if `on` is in quarantine, `NoDeviceLeft` if every device is.
         """
         if not self._all:
             raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
@@ -164,10 +164,10 @@ class DevicePool:
             self._free.put_nowait(slot)
 
     async def judge_on(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
-        """What `judging` says, under the GPU's shared lease; on `cpu` nothing is added to it.
+        """Await `judging` under the shared lease of the slot's GPU; on `cpu` there is no lease.
 
-        After trouble the GPU is probed. `DeviceFailed` when it, or another one meanwhile, does not pass: the evaluation says
-        nothing of the candidate.
+        A crash, timeout or infra error is followed by a probe of the GPU. Raises `DeviceFailed` if this GPU or a different GPU
+        fails its probe during the evaluation, which then does not count.
         """
         if slot.device.kind == "cpu":
             return await judging()
@@ -190,7 +190,7 @@ class DevicePool:
 
     @asynccontextmanager
     async def using(self, slot: Slot) -> AsyncIterator[None]:
-        """The slot's GPU, together with others who run on it, unless the slot holds it already."""
+        """Hold the shared lease of the slot's GPU, unless the slot already has a lease."""
         if slot.lease is not None:
             yield
             return
@@ -202,10 +202,10 @@ class DevicePool:
 
     @asynccontextmanager
     async def timing(self, slot: Slot) -> AsyncIterator[None]:
-        """The slot's GPU alone, of all engines of the node, for as long as it is timed.
+        """Hold the exclusive lease of the slot's GPU, among all engines of the node.
 
-        The slot's shared lease is given back first, so that two slots that both run on a GPU never wait for each other. It
-        is not taken again: what follows on the GPU asks for it with `using`.
+        The shared lease is given back first, so that two slots of one GPU never wait for each other. It is not taken again;
+        later work on the GPU uses `using`.
         """
         self._release(slot)
         await self._lease(slot, exclusive=True)
@@ -215,37 +215,37 @@ class DevicePool:
             self._release(slot)
 
     def expect(self, target: str, kernels: Iterable[Types]) -> None:
-        """Kernels with arguments of such types were compiled for a target; where that is a GPU's of the pool, they are run next."""
+        """Have launchers built for kernels with these argument types, if a GPU of the pool has this target."""
         if self.is_own(target):
             self._launchers.want(target, kernels)
 
     def is_own(self, target: str | None) -> bool:
-        """Whether a GPU of the pool has this target."""
+        """True if a GPU of the pool has this target."""
         return any(device.kind != "cpu" and device.target == target for device in self.devices)
 
     def release_after(self, slot: Slot, ending: Coroutine[None, None, None]) -> None:
-        """Goes on without the slot's lease at once, and gives it back when `ending` is done."""
-        held, slot.lease = slot.lease, None
+        """Give the slot's lease back once `ending` is done, without waiting for it."""
+        lease, slot.lease = slot.lease, None
 
         async def release() -> None:
             try:
                 await ending
             finally:
-                if held is not None:
-                    held.release()
+                if lease is not None:
+                    lease.release()
 
         task = asyncio.create_task(release(), name=f"release/{slot.device.name}")
         self._releasing[task] = slot.device.name
         task.add_done_callback(self._releasing.pop)
 
     def telemetry(self, device: Device) -> Telemetry | None:
-        """What tells of a GPU while it is timed; `None` where its place on the bus is not known."""
+        """Return the telemetry of a GPU; `None` if its PCI address is not known."""
         if not device.address:
             return None
         return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
 
     def _fill(self, device: Device) -> None:
-        """Spares in place of those that were taken, beside whatever goes on but never beside a timing."""
+        """Start new spares in the background, under the shared lease: never while a kernel is timed."""
         before = self._filling.get(device.name)
         if device.kind != "cpu" and device.name not in self.health.lost and (before is None or before.done()):
             self._filling[device.name] = asyncio.create_task(
@@ -259,32 +259,32 @@ class DevicePool:
             await self._launchers.build(self.compiling, device)
             await self.spares.fill(device)
         except (HarnessError, TimeoutError, OSError):
-            self.spares.drop(device)  # who needs one starts it, and tells what is wrong
+            self.spares.drop(device)  # the next user starts its own worker and reports the error
         finally:
             if lease is not None:
                 lease.release()
 
     async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
         if own := [task for task, name in self._releasing.items() if name == slot.device.name]:
-            await asyncio.wait(own)  # who waits for itself is told nothing
+            await asyncio.wait(own)  # our own timing is no wait to report
         slot.lease = await take(
             slot.device,
             exclusive=exclusive,
             session=self._session,
-            on_wait=lambda holders: self._tell(LeaseAwaited(slot.device.name, holders)),
+            on_wait=lambda holders: self._report(LeaseAwaited(slot.device.name, holders)),
         )
 
     def _release(self, slot: Slot) -> None:
-        held, slot.lease = slot.lease, None
-        if held is not None:
-            held.release()
+        lease, slot.lease = slot.lease, None
+        if lease is not None:
+            lease.release()
 
     async def _next_slot(self) -> Slot:
         while True:
             await self.health.ready.wait()
             slot = await self._free.get()
             if slot is None:
-                self._free.put_nowait(None)  # for the next who asks
+                self._free.put_nowait(None)  # for the next caller
                 lost = "; ".join(f"GPU {name}: {why}" for name, why in sorted(self.health.lost.items()))
                 raise NoDeviceLeft(
                     f"every GPU of this run failed ({lost}); see `wavedeck doctor`, then resume, or judge on cpu"
@@ -302,37 +302,37 @@ class DevicePool:
             if device in self.health.lost:
                 raise WorkerDied(f"GPU {device} is in quarantine: {self.health.lost[device]}")
             free = [self._free.get_nowait() for _ in range(self._free.qsize())]
-            found = next((one for one in free if one is not None and one.device.name == device), None)
-            for one in reversed(free):
-                if one is not found or one is None:
-                    self._free.put_nowait(one)
-            if found is not None:
-                return found
+            chosen = next((slot for slot in free if slot is not None and slot.device.name == device), None)
+            for slot in reversed(free):
+                if slot is not chosen or slot is None:
+                    self._free.put_nowait(slot)
+            if chosen is not None:
+                return chosen
             self._freed.clear()
             await self._freed.wait()
 
     def _elsewhere(self, slot: Slot) -> Slot:
-        """A free slot on another device in place of this one, if there is one; else this one."""
+        """Return a free slot on another device, or this one if there is none."""
         free = [self._free.get_nowait() for _ in range(self._free.qsize())]
-        found = next(
+        elsewhere = next(
             (
-                one
-                for one in reversed(free)
-                if one is not None and one.device.name not in (slot.device.name, *self.health.lost)
+                other
+                for other in reversed(free)
+                if other is not None and other.device.name not in (slot.device.name, *self.health.lost)
             ),
             slot,
         )
-        for one in free:
-            self._free.put_nowait(slot if one is found else one)
-        return found
+        for other in free:
+            self._free.put_nowait(slot if other is elsewhere else other)
+        return elsewhere
 
-    def _tell(self, told: DeviceTold) -> None:
-        if isinstance(told, Quarantined):
+    def _report(self, event: DeviceEvent) -> None:
+        if isinstance(event, Quarantined):
             self._freed.set()
-        if isinstance(told, Quarantined) and len(self.health.lost) == len(self.devices):
+        if isinstance(event, Quarantined) and len(self.health.lost) == len(self.devices):
             self._free.put_nowait(None)
         if self._on_device is not None:
-            self._on_device(told)
+            self._on_device(event)
 
     def _slot(self, device: Device) -> Slot:
         if device.kind == "cpu":
@@ -369,7 +369,6 @@ class DevicePool:
 
 
 def _places(devices: Sequence[Device], slots: int | None) -> tuple[Device, ...]:
-    """The device of each slot."""
     if slots is not None:
         return tuple(devices[number % len(devices)] for number in range(slots))
     cores = len(os.sched_getaffinity(0))

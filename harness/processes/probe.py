@@ -1,4 +1,4 @@
-"""What this machine's harness can do, for `doctor`: found out without raising."""
+"""`probe`: finds what the judge can do on this machine, for `doctor`. Reports problems instead of raising."""
 
 from __future__ import annotations
 
@@ -21,27 +21,25 @@ TESTED_TRITON = ("3.6.0", "3.7.1")
 
 
 class HarnessReport(msgspec.Struct, frozen=True):
-    """What the harness found."""
+    """The result of `probe`."""
 
     judges: bool
-    """Whether candidates can be judged here."""
+    """True if candidates can be judged here."""
     why_not: str
-    """Empty when they can."""
     torch: str | None
-    """Version; `None` when it is not installed."""
+    """Version; `None` if not installed."""
     triton: str | None
     tested_triton: tuple[str, ...]
     forks: bool | None
-    """Whether workers are forked after the imports; `None` when that could not be tried."""
+    """True if workers are forked after the imports; `None` if that could not be tried."""
     fork_detail: str
     sandbox: tuple[Layer, ...]
-    """The layers of a guest as they were applied to a real one, then what differs in a compiling worker; empty when none
-    could be started."""
+    """Layers of a real guest, then those in which a compiling worker differs; empty if none could be started."""
     devices: tuple[Device, ...]
 
 
 async def probe() -> HarnessReport:
-    """Starts both servers and a worker of each to see what holds; takes about four seconds, raises for nothing it finds."""
+    """Start both servers and a worker of each, and report; takes about four seconds."""
     versions = {name: _version(name) for name in ("torch", "triton")}
     report = HarnessReport(
         judges=False,
@@ -77,7 +75,7 @@ async def probe() -> HarnessReport:
 
 
 async def _layers(server: ForkServer, role: str) -> tuple[Layer, ...]:
-    """What a worker of this role says it is held by."""
+    """Return the sandbox layers that a worker of this role reports."""
     child, channel = await server.spawn(role, cpu_limit_s=60, sandboxed=True)
     try:
         hello = GUEST_REPORTS.decode(await channel.receive())
@@ -89,7 +87,7 @@ async def _layers(server: ForkServer, role: str) -> tuple[Layer, ...]:
 
 
 def _version(package: str) -> str | None:
-    """The installed version; ROCm's triton goes by other distribution names."""
+    """Return the installed version; ROCm's triton has another distribution name."""
     names = importlib.metadata.packages_distributions().get(package, [package])
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""How a candidate's process ended, in words, and as a verdict."""
+"""How a candidate's process ended: the words for its exit status, and the verdict."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from harness.wire import limits
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.messages import Ended
 
-_NAMES: dict[int, str] = {one.value: one.name for one in signal.Signals}
-"""Of the real-time signals only the first and the last have one."""
+_NAMES: dict[int, str] = {number.value: number.name for number in signal.Signals}
+"""Real-time signals between the first and the last have no name."""
 _HINTS: dict[int, str] = {
     signal.SIGKILL: "the machine may have run out of memory",
     signal.SIGSEGV: "an access outside its memory",
@@ -19,7 +19,7 @@ _HINTS: dict[int, str] = {
 
 
 def status_words(status: int) -> str:
-    """`SIGSEGV`, `signal 40` or `exit code 3`, of a status as `os.waitpid` returns it."""
+    """Return `SIGSEGV`, `signal 40` or `exit code 3` for a status of `os.waitpid`."""
     if not os.WIFSIGNALED(status):
         return f"exit code {os.waitstatus_to_exitcode(status)}"
     number = os.WTERMSIG(status)
@@ -27,7 +27,7 @@ def status_words(status: int) -> str:
 
 
 def verdict_of(ended: Ended, where: str) -> tuple[Verdict, ErrorReport]:
-    """A crash in the words of the signal; the kernel's CPU limit is a timeout. `where` is what it was asked for then."""
+    """Return the verdict on a process that ended early. `where` is the step at that moment, such as `in case fp32`."""
     if ended.killed:
         return Verdict.REJECTED, ErrorReport(
             kind="tampering", message="the candidate closed the judge's channel"

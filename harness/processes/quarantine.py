@@ -1,8 +1,8 @@
-"""Which GPUs of a pool may be judged on: a probe after each trouble, quarantine, and the pause of a node that was reset.
+"""Which GPUs of a pool are fit to judge on: a probe after each crash, quarantine, and a pause if the whole node is down.
 
-A GPU that does not pass leaves the pool. Where none passes, the node itself is taken to be down - on AMD a queue that does not
-let go can reset every GPU of it - and nothing is judged until one passes again, or the patience with it ends. What was judged
-while a GPU failed counts against nobody: whose kernel brought the reset cannot be told from whose was hit by it.
+A GPU that fails its probe leaves the pool. If every GPU fails, the node counts as down: on AMD one stuck queue can reset
+all GPUs of a node. Judging then pauses until a GPU passes again or `PATIENCE_S` is over. Verdicts from such a moment do
+not count: the kernel that caused a reset cannot be told apart from the kernels that it hit.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ from harness.wire.errors import DeviceFailed, WorkerDied
 from .servers import ForkServer
 
 PROBE_S = 60.0
-"""For a process to initialise its runtime, compute a little and say so."""
+"""Limit for a process to start its GPU runtime, compute and report."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
 PATIENCE_S = 900.0
-"""With a node none of whose GPUs passes: a reboot of its devices takes minutes."""
+"""Longest pause while no GPU passes: resetting the devices of a node takes minutes."""
 
 
 class LeaseAwaited(msgspec.Struct, frozen=True):
-    """A candidate waits for others to be done with a GPU."""
+    """A candidate waits for the lease of a GPU."""
 
     device: str
     holders: tuple[Holder, ...]
 
 
 class Quarantined(msgspec.Struct, frozen=True):
-    """A GPU left the pool."""
+    """A GPU failed its probe and left the pool."""
 
     device: str
     why: str
 
 
 class NodeDown(msgspec.Struct, frozen=True):
-    """No GPU of the pool passes its probe; nothing is judged."""
+    """No GPU of the pool passes its probe; judging pauses."""
 
     why: str
     next_probe_s: float
 
 
 class NodeBack(msgspec.Struct, frozen=True):
-    """At least one passes again."""
+    """A GPU passes its probe again."""
 
     seconds: float
 
 
-DeviceTold = LeaseAwaited | Quarantined | NodeDown | NodeBack
-OnDevice = Callable[[DeviceTold], None]
+DeviceEvent = LeaseAwaited | Quarantined | NodeDown | NodeBack
+OnDevice = Callable[[DeviceEvent], None]
 
 
 class HealthProbe(Protocol):
-    """Finds out whether a GPU still computes."""
+    """Tests whether a GPU still computes."""
 
     async def __call__(self, device: Device) -> str:
-        """What is wrong with it; empty when nothing is. `WorkerDied` when it could not be asked, through no fault of it."""
+        """Return what is wrong with the GPU, or an empty string. `WorkerDied` if the test itself could not run."""
         ...
 
 
 class ServerProbe:
-    """Has a fresh process on the GPU allocate, compute and compare."""
+    """Probes a GPU in a new process, which allocates, computes and compares."""
 
     def __init__(self, server: ForkServer) -> None:
         self._server = server
@@ -78,7 +78,7 @@ class ServerProbe:
         child, channel = await self._server.spawn("health", device=device)
         try:
             async with asyncio.timeout(PROBE_S):
-                said = (await channel.receive()).decode(errors="replace")
+                reply = (await channel.receive()).decode(errors="replace")
         except TimeoutError:
             return f"nothing came back from it within {PROBE_S:g} s"
         except EOFError:
@@ -90,31 +90,31 @@ class ServerProbe:
         finally:
             channel.close()
             child.end()
-        return "" if said == "ok" else said
+        return "" if reply == "ok" else reply
 
 
 class Health:
-    """The health of a pool's GPUs. One is open for judging while `ready` is set and it is not in `lost`."""
+    """The health of a pool's GPUs. A GPU may be judged on while `ready` is set and it is not in `lost`."""
 
-    def __init__(self, devices: Sequence[Device], probe: HealthProbe, tell: OnDevice) -> None:
+    def __init__(self, devices: Sequence[Device], probe: HealthProbe, report: OnDevice) -> None:
         self._gpus = [device for device in devices if device.kind != "cpu"]
         self._probe = probe
-        self._tell = tell
+        self._report = report
         self.ready = asyncio.Event()
         self.ready.set()
         self.lost: dict[str, str] = {}
-        """By name, why a GPU is in quarantine."""
+        """Why a GPU is in quarantine, by name."""
         self.failures = 0
-        """How often a probe found something: who was judged across such a moment is judged again."""
+        """Number of failed probes. If it changed during an evaluation, the candidate is judged again."""
         self._settling: asyncio.Task[None] | None = None
 
     @property
     def none_left(self) -> bool:
-        """Whether there were GPUs, and all are in quarantine."""
+        """True if the pool has GPUs and all are in quarantine."""
         return bool(self._gpus) and len(self.lost) == len(self._gpus)
 
     async def examine(self, device: Device, since: int) -> None:
-        """After trouble on a GPU. `DeviceFailed` when what was judged since `failures` was `since` does not count."""
+        """Probe a GPU after trouble. Raises `DeviceFailed` if a GPU failed since `failures` was `since`."""
         if self.failures == since:
             wrong = await self._probe(device)
             if not wrong and self.failures == since:
@@ -122,49 +122,49 @@ class Health:
             if self.failures == since:
                 self.failures += 1
                 self.ready.clear()
-                # In a task of its own: a candidate that is given up meanwhile must not leave the pool shut.
+                # In its own task: cancelling the candidate must not leave the pool closed.
                 self._settling = asyncio.create_task(self._settle(device, wrong), name="health/settle")
                 await asyncio.shield(self._settling)
                 raise DeviceFailed(f"GPU {device.name} fails its health probe: {wrong}")
         raise DeviceFailed(f"a GPU failed while GPU {device.name} judged this")
 
     async def close(self) -> None:
-        """Ends what is under way."""
+        """Cancel a pause that is under way."""
         if self._settling is not None:
             self._settling.cancel()
             await asyncio.wait([self._settling])
 
     async def _settle(self, device: Device, wrong: str) -> None:
-        """Finds out how many are hit, and waits for the node where all are."""
+        """Probe the other GPUs; quarantine those that fail, and pause if all fail."""
         try:
             begun, pause = time.monotonic(), FIRST_PAUSE_S
-            left = [gpu for gpu in self._gpus if gpu.name not in self.lost]
-            others = [gpu for gpu in left if gpu.name != device.name]
-            failing = {device.name: wrong, **await self._probed(others)}
-            down = len(failing) == len(left)
-            while len(failing) == len(left) and time.monotonic() - begun < PATIENCE_S:
-                self._tell(NodeDown(why=_words(failing), next_probe_s=pause))
+            pool = [gpu for gpu in self._gpus if gpu.name not in self.lost]
+            untested = [gpu for gpu in pool if gpu.name != device.name]
+            failing = {device.name: wrong, **await self._probed(untested)}
+            down = len(failing) == len(pool)
+            while len(failing) == len(pool) and time.monotonic() - begun < PATIENCE_S:
+                self._report(NodeDown(why=_words(failing), next_probe_s=pause))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_S)
-                failing = await self._probed(left)
+                failing = await self._probed(pool)
             for name, why in failing.items():
                 self.lost[name] = why
-                self._tell(Quarantined(device=name, why=why))
+                self._report(Quarantined(device=name, why=why))
             if down and not self.none_left:
-                self._tell(NodeBack(seconds=time.monotonic() - begun))
+                self._report(NodeBack(seconds=time.monotonic() - begun))
         finally:
             self.ready.set()
 
     async def _probed(self, gpus: Sequence[Device]) -> dict[str, str]:
-        """What is wrong with those that fail."""
+        """Return what is wrong, for each GPU that fails."""
         try:
             async with asyncio.TaskGroup() as group:
-                asked = {
+                probes = {
                     gpu.name: group.create_task(self._probe(gpu), name=f"health/{gpu.name}") for gpu in gpus
                 }
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
-        return {name: task.result() for name, task in asked.items() if task.result()}
+        return {name: task.result() for name, task in probes.items() if task.result()}
 
 
 def _words(failing: Mapping[str, str]) -> str:

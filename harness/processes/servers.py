@@ -1,4 +1,4 @@
-"""The engine's side of a fork server: starting workers, hearing how they end, replacing a server that died."""
+"""The engine's side of a fork server: starts workers, notes how they end, replaces a server that died."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .nursery import Born, Nursery
 
 
 class Child:
-    """One worker: its channel, what it prints, how it ended. Its tree is gone when `ended` is done."""
+    """One worker process. Its whole process tree is gone when `ended` is done."""
 
     def __init__(self, server: ForkServer, worker: int, scratch: Path | None) -> None:
         loop = asyncio.get_running_loop()
@@ -36,12 +36,12 @@ class Child:
         self._server = server
 
     def end(self) -> None:
-        """Asks for the end of the whole tree; returns at once and may be called at any time."""
+        """Request the end of the whole tree; returns at once, may be called at any time."""
         if not self.ended.done():
             self._server.request_end(self.worker)
 
     async def wait(self, seconds: float) -> Ended:
-        """How it ended; after `seconds` it is killed. `WorkerDied` when even that does not end it."""
+        """Wait until it ended; kill it after `seconds`. Raises `WorkerDied` if it survives even that."""
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(self.ended)
@@ -55,7 +55,7 @@ class Child:
 
 
 class ForkServer:
-    """One server process, `interpreting` or `compiling`. `WorkerDied` whenever it is not there to answer."""
+    """One server process, `interpreting` or `compiling`. Methods raise `WorkerDied` if it does not answer."""
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class ForkServer:
         furnish: Callable[[Path, Device], None] | None = None,
         nursery: Nursery | None = None,
     ) -> None:
-        """`furnish` puts into the scratch folder of a worker on a GPU what it shall find there; `nursery`: of several servers."""
+        """`furnish` fills the scratch folder of a GPU worker before it starts. `nursery` may be shared by several servers."""
         self.name = "interpreting" if interpret else "compiling"
         self.forks = True
-        """Whether workers are forked; else they are fresh interpreters, started ahead of need."""
+        """True if workers are forked; otherwise they are fresh interpreters, started in advance."""
         self.why_not = ""
-        """Why the fork is not used; empty when it is."""
+        """Why forking is not used; empty if it is."""
         self.versions: dict[str, str] = {}
         self._interpret = interpret
         self._furnish = furnish
@@ -84,16 +84,16 @@ class ForkServer:
 
     @property
     def alive(self) -> bool:
-        """Whether it answers."""
+        """True while the server answers."""
         return self._reader is not None and not self._reader.done()
 
     @property
     def pid(self) -> int | None:
-        """Of the server process."""
+        """Process id of the server."""
         return self._pid
 
     async def start(self) -> None:
-        """Starts it, unless it runs; the self-test decides whether it forks."""
+        """Start the server unless it runs. A self-test decides whether it forks."""
         async with self._starting:
             if self.alive:
                 return
@@ -122,7 +122,7 @@ class ForkServer:
     async def spawn(
         self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
     ) -> tuple[Child, AsyncChannel]:
-        """A running worker and our end of its channel; on `device`, when that is a GPU."""
+        """Start a worker; return it with our end of its channel. `device` matters only if it is a GPU."""
         child, theirs, ours = await self.spawn_for_another(
             role, cpu_limit_s=cpu_limit_s, sandboxed=sandboxed, device=device
         )
@@ -132,7 +132,7 @@ class ForkServer:
     async def spawn_for_another(
         self, role: str, *, cpu_limit_s: int = 0, sandboxed: bool = False, device: Device | None = None
     ) -> tuple[Child, int, socket.socket]:
-        """A running worker, its pid, and the other end of its channel, for whoever shall speak with it."""
+        """Start a worker; return it with its pid and the socket for the process that will talk to it."""
         scratch = Path(tempfile.mkdtemp(prefix="wavedeck-guest-")) if sandboxed else None
         if scratch is not None and device is not None and device.kind != "cpu" and self._furnish is not None:
             try:
@@ -176,7 +176,7 @@ class ForkServer:
         return child, pid, ours
 
     def request_end(self, worker: int) -> None:
-        """Asks for a worker's end, without waiting."""
+        """Request the end of a worker, without waiting."""
         if self._born is not None:
             try:
                 self._born.control.send(ENCODER.encode(End(worker=worker)))
@@ -196,8 +196,8 @@ class ForkServer:
             ) from None
         if not data:
             await self._leave()
-            said = (born.said.text().strip() or self._nursery.said.strip()).rpartition("\n")[2]
-            raise WorkerDied(f"the {self.name} server ended at its start: {said or 'it said nothing'}")
+            printed = (born.printed.text().strip() or self._nursery.printed.strip()).rpartition("\n")[2]
+            raise WorkerDied(f"the {self.name} server ended at its start: {printed or 'it printed nothing'}")
         ready = SERVER_REPORTS.decode(data)
         assert isinstance(ready, Ready)
         self._pid = ready.pid
@@ -205,12 +205,12 @@ class ForkServer:
         return ready
 
     async def _self_test(self) -> str:
-        """What is wrong with a forked child; empty when nothing is."""
+        """Return what is wrong with a forked child, or an empty string."""
         try:
             child, channel = await self.spawn("self-test")
             try:
                 async with asyncio.timeout(limits.SELF_TEST_S):
-                    said = bytes(await channel.receive())
+                    reply = bytes(await channel.receive())
             finally:
                 channel.close()
                 child.end()
@@ -218,7 +218,7 @@ class ForkServer:
             return "a forked child hangs in its first tensor operation"
         except (WorkerDied, EOFError) as error:
             return f"a forked child ends at once: {error}"
-        return "" if said == b"ok" else said.decode(errors="replace")
+        return "" if reply == b"ok" else reply.decode(errors="replace")
 
     async def _read(self, control: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -249,7 +249,7 @@ class ForkServer:
         self._remove(child.scratch)
 
     def _bury(self, why: str) -> None:
-        """The server is gone, and all its workers with it."""
+        """Mark all workers as ended: the server is gone."""
         for child in list(self._children.values()):
             if not child.started.done():
                 child.started.set_exception(WorkerDied(f"the {self.name} server is gone: {why}"))
@@ -264,16 +264,16 @@ class ForkServer:
             removal.add_done_callback(self._removals.discard)
 
     async def _leave(self) -> None:
-        """Ends the server and everything under it."""
+        """End the server and all its workers."""
         born, self._born = self._born, None
         if born is not None:
-            born.control.shutdown(socket.SHUT_WR)  # the server sees the end and takes its workers along
+            born.control.shutdown(socket.SHUT_WR)  # the server sees the end and ends its workers
             gone = self._reader or asyncio.create_task(_until_closed(born.control), name=f"{self.name}/end")
             if not (await asyncio.wait((gone,), timeout=limits.END_S * 2))[0]:
                 self._nursery.kill(born.number)
             await gone
             born.control.close()
-            born.said.finish()
+            born.printed.finish()
         self._bury("it was stopped")
         self._pid = self._reader = None
         for removal in list(self._removals):
@@ -281,7 +281,7 @@ class ForkServer:
 
 
 async def _until_closed(control: socket.socket) -> None:
-    """Returns when the other end is gone, whatever it still says."""
+    """Wait until the other end is closed; ignore what it still sends."""
     with suppress(ConnectionError):
         while await asyncio.get_running_loop().sock_recv(control, 1 << 16):
             continue

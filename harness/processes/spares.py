@@ -1,6 +1,6 @@
-"""Guests and timers started ahead of need on GPUs, where a process wants half a second before it can do anything.
+"""Spare guests and timers: started in advance on GPUs, where a process needs half a second before it can work.
 
-A spare is sandboxed and has its GPU's context; no foreign code ran in it. It serves one candidate and ends.
+A spare is sandboxed and has a context on its GPU. No foreign code ran in it. It serves one candidate and ends.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .servers import Child, ForkServer
 
 GUEST, TIMER = "guest", "timer"
 COUNTS = {GUEST: limits.GPU_SLOTS, TIMER: 2 * PAIRS_A_LOOK + 1}
-"""A guest for each slot; timers of two sides, and one that plays the tape, for the one slot that times."""
+"""A guest for each slot; for the one slot that times, timers of two sides and one that plays the tape."""
 
 
 class Worker(NamedTuple):
-    """A process that runs, and the end of its channel for whoever shall speak with it."""
+    """A running process, and the socket for the process that will talk to it."""
 
     child: Child
     pid: int
@@ -29,19 +29,19 @@ class Worker(NamedTuple):
 
 
 class Spares:
-    """Of the GPUs of one pool."""
+    """The spares of one pool, by role and GPU."""
 
     def __init__(self, server: ForkServer) -> None:
         self._server = server
         self._waiting: dict[tuple[str, str], list[Worker]] = {}
         self._starting: dict[int, asyncio.Event] = {}
-        """By the process, of those that wait without being ready yet: set once they are, or are nobody's to wait for."""
+        """Spares that are not ready yet, by pid; set when a spare is ready, taken or dropped."""
 
     async def take(self, role: str, device: Device) -> Worker:
-        """One that waits, ready before starting, or a new one; `WorkerDied` when none can be had."""
+        """Return a spare, a ready one first, or a new worker. Raises `WorkerDied` if none can be started."""
         waiting = self._waiting.get((role, device.name), [])
         while waiting:
-            worker = next((one for one in waiting if one.pid not in self._starting), waiting[0])
+            worker = next((spare for spare in waiting if spare.pid not in self._starting), waiting[0])
             waiting.remove(worker)
             self._settle(worker)
             if not worker.child.ended.done():
@@ -50,7 +50,7 @@ class Spares:
         return await self._start(role, device)
 
     async def fill(self, device: Device) -> None:
-        """Starts what is missing, and waits until all are ready or taken: the GPU must be this pool's to use meanwhile."""
+        """Start missing spares and wait until all are ready or taken. The caller holds the GPU's shared lease."""
         started: list[Worker] = []
         try:
             for role, count in COUNTS.items():
@@ -70,7 +70,7 @@ class Spares:
                     self._forget(worker)
 
     def drop(self, device: Device | None = None) -> None:
-        """Ends those of one GPU, or of all: one of them may have lost its context."""
+        """End the spares of one GPU, or of all: after trouble they may have lost their context."""
         for (_, name), waiting in self._waiting.items():
             if device is None or device.name == name:
                 for worker in tuple(waiting):
@@ -84,12 +84,12 @@ class Spares:
         )
 
     def _await(self, worker: Worker) -> None:
-        """Notes when a worker's first words are there, or its end."""
+        """Watch for the worker's first message, or its end."""
         self._starting[worker.pid] = asyncio.Event()
         asyncio.get_running_loop().add_reader(worker.end.fileno(), self._settle, worker)
 
     def _settle(self, worker: Worker) -> None:
-        """It is ready, or somebody else's."""
+        """Stop waiting for a worker that is ready, taken or dropped."""
         ready = self._starting.pop(worker.pid, None)
         if ready is not None:
             asyncio.get_running_loop().remove_reader(worker.end.fileno())

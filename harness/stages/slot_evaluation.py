@@ -45,7 +45,7 @@ from harness.wire.messages import (
     Weighed,
 )
 from harness.wire.sample_messages import CaseSampled
-from suites.task import Task
+from suites.task import Case, Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
 from .sheet import Sheet
@@ -170,7 +170,14 @@ class SlotEvaluation:
             target=self._request.targets[0].name,
             limits=self._limits,
             exam=self._request.exam,
+            plan=self._plan,
+            further_cases=self._hidden_cases_at_gpu_sizes(),
         )
+
+    def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
+        request = self._request
+        plan = make_plan(request.task.at_gpu_sizes, request.seed, request.source, exam=request.exam)
+        return tuple(step.case.case for step in plan.execution if step.case.hidden)
 
     async def _follow_judge(self, channel: AsyncChannel, guest: Child) -> Evaluation:
         cases_at_gpu_sizes = NO_CASES

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from suites.task import Task
+from harness.cases.call_plan import Plan
+from suites.task import Case, Task
 
 from .device import Device
 from .evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
@@ -113,7 +114,11 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     """Name of the target that the device shim answers as."""
     limits: TimeLimits
     exam: bool
-    """Judge the exam cases in place of the open ones."""
+    """The plan is an exam's: every call is replayed, and races are searched for."""
+    plan: Plan
+    """The calls to make, in order."""
+    further_cases: tuple[Case, ...]
+    """Hidden cases at `gpu` sizes: their kernels are compiled beside those of the plan, for the GPU that judges next."""
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):

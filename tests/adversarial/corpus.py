@@ -1,25 +1,25 @@
-"""The corpus: kernels that cheat, as data by family, and the honest kernels beside them.
+"""Reads the corpus: cheating kernels as TOML files in one folder a family, and honest kernels as Python files.
 
 `<family>/<trick>.toml` is one cheat. `trick`, `task` and `expect` are required, the rest may be left out:
 
-    trick     one sentence: what the kernel does in place of its work
-    source    the public harness or report that shows the trick; left out: found while this judge was written
+    trick     one sentence: what the kernel does instead of its work
+    source    the public harness or report that shows the trick; without it, we found the trick ourselves
     task      a starter task
-    expect    { verdict = "wrong", error = "mismatch" }; a list where more than one check may refuse it first
+    expect    { verdict = "wrong", error = "mismatch" }; a list if more than one check may refuse the kernel first
               "no_gain" as an error: accepted by a GPU, and not faster than the baseline there
-    level     "default" (every attempt, the default) or "exam" (an instance's winner): the level that must see the trick
-    base      kernels of `bases/` or the task's name for its baseline, joined; [] for none; else the baseline
+    level     "default" (every attempt, the default) or "exam" (an instance's winner): the level that must find the trick
+    base      kernels of `bases/`, or the task's name for its baseline, joined; [] for no base; without it, the baseline
     edits     [[text of the base, its replacement], ...]; each text occurs once in the base
-    code      functions that replace the base's functions of the same name; the rest of `code` stays beside them
-    cases     open cases that show the trick; else the first of `CASES`
-    sizes     "whole" keeps the sizes of the cases, { axis = size } sets sizes; else at most 8 rows
+    code      functions that replace the base's functions of the same name; all other code is added
+    cases     open cases that show the trick; without it, the first of `CASES`
+    sizes     "whole" keeps the sizes of the cases, { axis = size } sets sizes; without it, at most 8 rows
     degenerate_rows    false leaves degenerate rows out of the hidden cases
-    target    the target on `cpu`
-    device    "gpu": only a GPU can play the trick; "cpu": the small sizes of the GPU's tests do not show it
+    target    the compile target on `cpu`
+    device    "gpu": the trick needs a GPU; "cpu": the small sizes of the GPU tests do not show the trick
 
 `known_limits/*.toml` are tricks that a level accepts: `expect = { default = "correct", exam = "correct" }`.
-`honest/*.py` are kernels that must be correct. They name their `TASK`, and `CASES`, `SIZES` and the like as above.
-A cheat's module begins with torch, triton and `tl`, so neither bases nor `code` import them.
+`honest/*.py` are kernels that must be correct. They state `TASK`, and `CASES`, `SIZES` and other fields as constants.
+`HEAD` imports torch, triton and `tl`, so bases and `code` do not import them.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ CASES = {
     "cross_entropy": ("fp32", "fp16-outlier"),
     "matmul_w8a8": ("ragged",),
 }
-"""Open cases by task: an honest kernel gets all of them, a cheat the first."""
+"""Open cases by task: an honest kernel gets all of them, a cheat only the first."""
 ROWS = 8
-"""Most rows of a case on `cpu`: a row is a program in most kernels, and a program costs a millisecond."""
+"""Largest number of rows on `cpu`: in most kernels a row is a program, and a program takes a millisecond."""
 OPTIONS = ("task", "cases", "sizes", "degenerate_rows", "target", "device")
 """Fields that an honest module states as constants, in capitals."""
 
@@ -58,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """One kernel of the corpus; the module's docstring explains the fields."""
 
     name: str
-    """Family and file, as `cache/by_shape`."""
+    """Family and file, such as `cache/by_shape`."""
     trick: str
     task: str
     expect: dict[str, str | list[str]]
@@ -82,9 +82,9 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return self.family == HONEST
 
     def expected(self, key: str) -> list[str]:
-        """The words that `expect` allows under `key`."""
-        words = self.expect[key]
-        return [words] if isinstance(words, str) else words
+        """The values that `expect` allows for `key`."""
+        values = self.expect[key]
+        return [values] if isinstance(values, str) else values
 
 
 def read_corpus() -> list[Entry]:
@@ -116,7 +116,7 @@ def read_honest(file: Path) -> Entry:
 
 
 def kernel_of(entry: Entry) -> str:
-    """The module that is judged."""
+    """Source of the module that is judged."""
     if entry.is_honest:
         return entry.code
     text = base_of(entry)
@@ -127,7 +127,7 @@ def kernel_of(entry: Entry) -> str:
 
 
 def base_of(entry: Entry) -> str:
-    """The text that edits change, without docstring and the imports of `HEAD`."""
+    """The base's text before edits, without docstring and the imports of `HEAD`."""
     names = [entry.base or entry.task] if isinstance(entry.base, str) else entry.base
     baseline = baseline_source(load_task(entry.task)).partition(HEAD)[2]
     texts = [baseline if name == entry.task else read_base(name) for name in names]
@@ -139,15 +139,17 @@ def read_base(name: str) -> str:
 
 
 def merge(base: str, code: str) -> str:
-    """
-    `base` with the statements of `code`.
+    """Merges `code` into `base`.
 
-    A function or name that `base` defines is replaced where it stands, together with the statements of `code` before it.
+    A function or name that `base` defines is replaced at its place, together with the statements of `code` before it.
     """
     lines = code.splitlines()
     begin = 0
     for node in ast.parse(code).body:
-        old = next((found for found in ast.parse(base).body if name_of(found) == name_of(node) != ""), None)
+        old = next(
+            (statement for statement in ast.parse(base).body if name_of(statement) == name_of(node) != ""),
+            None,
+        )
         if old is not None:
             text = base.splitlines()
             text[first_line(old) - 1 : old.end_lineno] = lines[begin : node.end_lineno]
@@ -156,7 +158,7 @@ def merge(base: str, code: str) -> str:
 
 
 def name_of(node: ast.stmt) -> str:
-    """The name that a function's definition or an assignment binds."""
+    """The name that a function definition or an assignment binds, or an empty string."""
     if isinstance(node, ast.FunctionDef):
         return node.name
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -169,11 +171,11 @@ def first_line(node: ast.stmt) -> int:
 
 
 def narrow(entry: Entry, level: str) -> Task:
-    """The entry's task with few cases of few rows; an exam has one exam case besides."""
+    """The entry's task with few cases of few rows; the exam level adds one exam case."""
     task = load_task(entry.task)
-    wanted = entry.cases or CASES[entry.task][: None if entry.is_honest else 1]
-    cases = [case for case in task.open_cases if case.name in wanted]
-    assert len(cases) == len(wanted), f"{entry.name} names a case that {entry.task} does not have"
+    names = entry.cases or CASES[entry.task][: None if entry.is_honest else 1]
+    cases = [case for case in task.open_cases if case.name in names]
+    assert len(cases) == len(names), f"{entry.name} names a case that {entry.task} does not have"
     if level == "exam":
         cases += task.exam_cases[:1]
     if not entry.degenerate_rows:
@@ -183,9 +185,9 @@ def narrow(entry: Entry, level: str) -> Task:
     return msgspec.structs.replace(task, cases=tuple(cases))
 
 
-def resize(sizes: dict[str, int], wanted: str | dict[str, int]) -> dict[str, int]:
-    if isinstance(wanted, dict):
-        return sizes | wanted
-    if wanted == "whole":
+def resize(sizes: dict[str, int], rule: str | dict[str, int]) -> dict[str, int]:
+    if isinstance(rule, dict):
+        return sizes | rule
+    if rule == "whole":
         return sizes
     return {axis: min(size, ROWS) if axis == "rows" else size for axis, size in sizes.items()}

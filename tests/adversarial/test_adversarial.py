@@ -1,6 +1,6 @@
-"""Every cheat of the corpus is refused, every honest kernel is correct, and the known limits are what they are said to be.
+"""Protects the judge's verdicts on the corpus: cheats are refused, honest kernels are correct, known limits are unchanged.
 
-`make test` judges one cheat a family and one honest kernel a task, `make soak` all of them, `pytest -m gpu` all on a GPU.
+`make test` judges one cheat a family and one honest kernel a task. `make soak` judges all entries, `pytest -m gpu` on a GPU.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .corpus import CASES, KNOWN_LIMITS, Entry, kernel_of, narrow, read_corpus
 
 __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="session")]
-Question = tuple[Entry, str]
+Judging = tuple[Entry, str]
 """An entry and the level that judges it."""
 Evaluations = dict[str, Evaluation]
 
 
 def sample(entries: list[Entry]) -> list[Entry]:
-    """One entry a family, of honest kernels one a task; a cheat that the static check refuses comes last."""
+    """One cheat a family and one honest kernel a task; prefers cheats that the static check does not refuse."""
     ordered = sorted(entries, key=lambda entry: entry.expect.get("error") == "refused")
     chosen = {entry.task if entry.is_honest else entry.family: entry for entry in reversed(ordered)}
     return sorted(chosen.values(), key=lambda entry: entry.name)
@@ -36,39 +36,39 @@ LIMITS = [entry for entry in CORPUS if entry.family == KNOWN_LIMITS]
 REFUSED = [entry for entry in CORPUS if entry.family != KNOWN_LIMITS]
 CPU = [entry for entry in REFUSED if entry.device != "gpu"]
 GPU = [entry for entry in REFUSED if entry.device != "cpu" and entry.level == "default"]
-QUESTIONS = [(entry, entry.level) for entry in (CPU if SOAK else sample(CPU))]
-LIMIT_QUESTIONS = [(entry, level) for entry in LIMITS for level in ("default", "exam")]
+JUDGINGS = [(entry, entry.level) for entry in (CPU if SOAK else sample(CPU))]
+LIMIT_JUDGINGS = [(entry, level) for entry in LIMITS for level in ("default", "exam")]
 
 
-def id_of(question: Question) -> str:
-    return f"{question[0].name}-{question[1]}"
+def id_of(judging: Judging) -> str:
+    return f"{judging[0].name}-{judging[1]}"
 
 
-async def judge_all(pool: DevicePool, questions: list[Question]) -> Evaluations:
+async def judge_all(pool: DevicePool, judgings: list[Judging]) -> Evaluations:
     async with asyncio.TaskGroup() as group:
-        judging = {id_of(question): group.create_task(judge(pool, *question)) for question in questions}
-    return {name: task.result() for name, task in judging.items()}
+        tasks = {id_of(judging): group.create_task(judge(pool, *judging)) for judging in judgings}
+    return {name: task.result() for name, task in tasks.items()}
 
 
 async def judge(pool: DevicePool, entry: Entry, level: str) -> Evaluation:
-    own = pool.devices[0].target
+    gpu_target = pool.devices[0].target
     task = narrow(entry, level)
-    if entry.is_honest or (own and entry.device != "gpu"):
+    if entry.is_honest or (gpu_target and entry.device != "gpu"):
         task = small(task)
     return await evaluate(
         kernel_of(entry),
         task,
         pool=pool,
-        targets=[target(own or entry.target)],
+        targets=[target(gpu_target or entry.target)],
         seed=1,
         exam=level == "exam",
     )
 
 
-def selected(request: pytest.FixtureRequest, tests: set[str]) -> list[Question]:
-    """The parameters of the tests that are to run; the other entries need not be judged."""
+def selected(request: pytest.FixtureRequest, tests: set[str]) -> list[Judging]:
+    """Parameters of the selected tests, so that only their entries are judged."""
     return [
-        item.callspec.params["question"]
+        item.callspec.params["judging"]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.originalname in tests
     ]
@@ -76,12 +76,14 @@ def selected(request: pytest.FixtureRequest, tests: set[str]) -> list[Question]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def evaluations(pool: DevicePool, request: pytest.FixtureRequest) -> Evaluations:
-    return await judge_all(pool, selected(request, {"test_verdict", "test_known_limit"}))
+    return await judge_all(
+        pool, selected(request, {"test_verdict_is_expected", "test_known_limit_is_unchanged"})
+    )
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def gpu_evaluations(gpu_pool: DevicePool, request: pytest.FixtureRequest) -> Evaluations:
-    return await judge_all(gpu_pool, selected(request, {"test_verdict_on_a_gpu"}))
+    return await judge_all(gpu_pool, selected(request, {"test_gpu_verdict_is_expected"}))
 
 
 def assert_expected(entry: Entry, evaluation: Evaluation) -> None:
@@ -93,26 +95,26 @@ def assert_expected(entry: Entry, evaluation: Evaluation) -> None:
     assert kinds & set(entry.expected("error")), evaluation.error
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=id_of)
-async def test_verdict(evaluations: Evaluations, question: Question) -> None:
-    assert_expected(question[0], evaluations[id_of(question)])
+@pytest.mark.parametrize("judging", JUDGINGS, ids=id_of)
+async def test_verdict_is_expected(evaluations: Evaluations, judging: Judging) -> None:
+    assert_expected(judging[0], evaluations[id_of(judging)])
 
 
-@pytest.mark.parametrize("question", LIMIT_QUESTIONS if SOAK else LIMIT_QUESTIONS[:1], ids=id_of)
-async def test_known_limit(evaluations: Evaluations, question: Question) -> None:
-    entry, level = question
-    evaluation = evaluations[id_of(question)]
+@pytest.mark.parametrize("judging", LIMIT_JUDGINGS if SOAK else LIMIT_JUDGINGS[:1], ids=id_of)
+async def test_known_limit_is_unchanged(evaluations: Evaluations, judging: Judging) -> None:
+    entry, level = judging
+    evaluation = evaluations[id_of(judging)]
     assert str(evaluation.verdict) in entry.expected(level), evaluation.error
 
 
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize(
-    "question", [(entry, entry.level) for entry in GPU] if not missing() else [], ids=id_of
+    "judging", [(entry, entry.level) for entry in GPU] if not missing() else [], ids=id_of
 )
-async def test_verdict_on_a_gpu(gpu_evaluations: Evaluations, question: Question) -> None:
-    """A trick that cannot run there, as numpy on a GPU's memory, may fail in another way than on a CPU."""
-    entry, evaluation = question[0], gpu_evaluations[id_of(question)]
+async def test_gpu_verdict_is_expected(gpu_evaluations: Evaluations, judging: Judging) -> None:
+    """A trick that cannot run on a GPU (numpy on GPU memory) may fail in a different way than on a CPU."""
+    entry, evaluation = judging[0], gpu_evaluations[id_of(judging)]
     if entry.is_honest or entry.device == "gpu":
         assert_expected(entry, evaluation)
     else:
@@ -122,7 +124,7 @@ async def test_verdict_on_a_gpu(gpu_evaluations: Evaluations, question: Question
         )
 
 
-async def test_corpus_is_whole() -> None:
+async def test_corpus_entries_are_valid_and_complete() -> None:
     for entry in CORPUS:
         ast.parse(kernel_of(entry))
         narrow(entry, entry.level)

@@ -120,7 +120,7 @@ def test_too_few_chains_say_how_many_are_needed(home: Home, instances: int | Non
 
 def test_a_recording_without_the_task_says_what_it_holds(home: Home) -> None:
     write_chains(home, 7, task="softmax")
-    with pytest.raises(UsageProblem, match="holds nothing for vector_add; it holds softmax"):
+    with pytest.raises(UsageProblem, match="has no reply for vector_add; its tasks are softmax"):
         settled(home, model="recorded:small")
 
 

@@ -168,7 +168,7 @@ def test_the_sockets_folder_is_this_users_alone(tmp_path: Path) -> None:
     assert folder == tmp_path / "wavedeck"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o755)
-    with pytest.raises(EngineError, match="yours alone"):
+    with pytest.raises(EngineError, match="must be your own folder"):
         socket_folder({"XDG_RUNTIME_DIR": str(tmp_path)})
 
 

@@ -179,9 +179,9 @@ async def test_a_refusal_inside_the_stream_is_not_tried_again(wire: str) -> None
 
 async def test_each_time_limit_is_its_own(wire: str) -> None:
     first = await fails(wire, hangs(LONG, after=-1), Limits(first_token_s=0.3))
-    assert (first.reason, first.message) == ("silent", "no word came in 0.3 s (limit first_token_s)")
+    assert (first.reason, first.message) == ("silent", "no text came in 0.3 s (limit first_token_s)")
     opened = await fails(wire, hangs(LONG, after=0), Limits(first_token_s=0.3))
-    assert (opened.reason, opened.message) == ("silent", "no word came in 0.3 s (limit first_token_s)")
+    assert (opened.reason, opened.message) == ("silent", "no text came in 0.3 s (limit first_token_s)")
     silent = await fails(wire, hangs(LONG, after=2), Limits(silence_s=0.3))
     assert (silent.reason, silent.message) == ("silent", "the stream fell silent for 0.3 s (limit silence_s)")
     whole = await fails(wire, hangs(LONG, after=2), Limits(reply_s=0.3))
@@ -310,7 +310,7 @@ async def test_a_redirect_is_not_followed(wire: str) -> None:
     with model_server(says("gotcha")) as elsewhere:
         caught = await fails(wire, refuses(307, location=f"{elsewhere.anthropic_url}/v1/messages"))
         assert caught.reason == "bad_request"
-        assert "points to http://127.0.0.1" in caught.message
+        assert "redirects to http://127.0.0.1" in caught.message
         assert elsewhere.requests == []
 
 

@@ -88,11 +88,11 @@ def test_a_providers_own_address_is_sent_no_gateway_headers(model: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("X-Team kernels-secret", "line 1 of WAVEDECK_MODEL_HEADERS is no header"),
-        ("\nX Team: secret", "line 2 of WAVEDECK_MODEL_HEADERS is no header"),
+        ("X-Team kernels-secret", "line 1 of WAVEDECK_MODEL_HEADERS is not a header"),
+        ("\nX Team: secret", "line 2 of WAVEDECK_MODEL_HEADERS is not a header"),
         ("X-Team:", "the value of X-Team is empty"),
-        ("X-Team: sécret", "holds a character that no header can carry"),
-        ("X-Team: secret\nx-team: secret", "line 2 of WAVEDECK_MODEL_HEADERS: x-team is there twice"),
+        ("X-Team: sécret", "contains a character that no header can carry"),
+        ("X-Team: secret\nx-team: secret", "line 2 of WAVEDECK_MODEL_HEADERS: x-team appears twice"),
         ("Content-Length: 3", "Content-Length is set by the protocol"),
     ],
 )

@@ -43,11 +43,11 @@ def test_a_name_is_taken_apart_and_put_together_again(text: str, spec: ModelSpec
         ("azure:x@http://host", "have their own address"),
         ("mistral:x", "unknown model provider 'mistral'"),
         ("openai:@http://host/v1", "before the @"),
-        ("openai:x@ftp://host/v1", "no address of a model server"),
-        ("openai:x@http://", "no address of a model server"),
+        ("openai:x@ftp://host/v1", "not the address of a model server"),
+        ("openai:x@http://", "not the address of a model server"),
         ("openai:x@http://user:secret@host/v1", "WAVEDECK_MODEL_KEY"),
-        ("recorded:../../etc", "no recording's name"),
-        ("recorded:x@http://host", "no recording's name"),
+        ("recorded:../../etc", "not the name of a recording"),
+        ("recorded:x@http://host", "not the name of a recording"),
     ],
 )
 def test_a_wrong_name_is_told_what_is_right(text: str, told: str) -> None:

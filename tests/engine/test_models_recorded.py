@@ -66,7 +66,7 @@ async def test_each_call_gets_its_own_reply(recordings: Path) -> None:
 )
 async def test_what_was_not_recorded_is_said(recordings: Path, missing: Request) -> None:
     client = open_client("recorded:mine", environ={}, home_recordings=recordings)
-    with pytest.raises(RecordingExhausted, match="recorded:mine holds no reply for starter/") as caught:
+    with pytest.raises(RecordingExhausted, match="recorded:mine has no reply for starter/") as caught:
         await client.reply(missing, ignore)
     assert caught.value.reason == "recording_exhausted"
 

@@ -79,14 +79,14 @@ def test_fewer_than_recorded_may_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"instances": 0}, "--instances is at least 1, not 0"),
-        ({"iterations": -3}, "--iterations is at least 1, not -3"),
-        ({"seed": -1}, "--seed is at least 0"),
-        ({"seed": 1 << 63}, r"--seed is less than 2\^63"),
-        ({"budget_usd": float("inf")}, "--budget-usd is more than 0 and finite"),
-        ({"budget_tokens": 0}, "--budget-tokens is at least 1"),
-        ({"budget_usd": -1.0}, "--budget-usd is more than 0"),
-        ({"budget_usd": float("nan")}, "--budget-usd is more than 0"),
+        ({"instances": 0}, "--instances must be at least 1, not 0"),
+        ({"iterations": -3}, "--iterations must be at least 1, not -3"),
+        ({"seed": -1}, "--seed must be at least 0"),
+        ({"seed": 1 << 63}, r"--seed must be less than 2\^63"),
+        ({"budget_usd": float("inf")}, "--budget-usd must be more than 0 and finite"),
+        ({"budget_tokens": 0}, "--budget-tokens must be at least 1"),
+        ({"budget_usd": -1.0}, "--budget-usd must be more than 0"),
+        ({"budget_usd": float("nan")}, "--budget-usd must be more than 0"),
         ({"budget_usd": 5.0}, r'\[prices\."anthropic:test"\]'),
         ({"review": "never"}, "auto, manual"),
         ({"method": "gaek"}, "there are: geak"),
@@ -97,8 +97,8 @@ def test_fewer_than_recorded_may_be_asked_for(tmp_path: Path) -> None:
         ({"targets": ("gfx94",)}, "did you mean"),
         ({"devices": ("7",)}, "no device '7'"),
         ({"model": "recorded:none"}, "no recording is called 'none'"),
-        ({"model": "recorded:small", "instances": 3}, "more than the 2 that recorded:small holds"),
-        ({"model": "recorded:small", "tasks": ("flip",)}, "holds nothing for flip; it holds softmax"),
+        ({"model": "recorded:small", "instances": 3}, "more than the 2 that recorded:small has"),
+        ({"model": "recorded:small", "tasks": ("flip",)}, "has no reply for flip; its tasks are softmax"),
     ],
 )
 def test_what_cannot_be_is_one_line_with_the_remedy(

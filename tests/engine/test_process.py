@@ -212,7 +212,7 @@ async def test_a_fault_of_ours_is_told_and_leaves_the_session_resumable(
     assert await Engine(live, {}).run() == MACHINERY_FAILED
     *_, notice, stopped = journal(home, of.session)
     assert isinstance(notice, Notice)
-    assert notice.message.startswith("the engine met a fault of its own (ZeroDivisionError: ours)")
+    assert notice.message.startswith("bug in the engine (ZeroDivisionError: ours)")
     assert isinstance(stopped, EngineStopped)
     assert not live.running
 
@@ -266,4 +266,4 @@ async def test_an_engine_that_nobody_can_reach_any_more_says_so_and_goes_on(
     launch.write_plan(live, of)
     assert await Engine(live, {}).run() == 0
     told = [event.message for event in journal(home, of.session) if isinstance(event, Notice)]
-    assert told == ["the engine cannot be commanded: /tmp/wavedeck-1000 must be a folder of yours alone"]
+    assert told == ["the engine cannot receive commands: /tmp/wavedeck-1000 must be a folder of yours alone"]

@@ -24,7 +24,7 @@ from engine.prompting import (
 )
 from engine.standouts import standouts
 from harness import Verdict, target
-from harness.hardware.recognition import find_product
+from harness.hardware.product_tables import find_product
 from harness.wire.evaluation import Estimate, GridFit, Margin, SampledTraffic
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost

@@ -196,7 +196,7 @@ def test_a_run_says_what_profile_and_corpus_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="no prompt profile is called 'gpt'"):
         plan_with(tmp_path, "reflexion", profile="gpt")
     missing = re.escape(str(tmp_path / "missing"))
-    with pytest.raises(UsageProblem, match=f"--corpus {missing} is no folder"):
+    with pytest.raises(UsageProblem, match=f"--corpus {missing} is not a folder"):
         plan_with(tmp_path, "geak", corpus=str(tmp_path / "missing"))
 
 

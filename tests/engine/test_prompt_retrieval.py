@@ -139,14 +139,14 @@ def test_files_that_are_no_example_are_skipped_and_told(tmp_path: Path) -> None:
     assert [(document.task, document.title) for document in corpus.documents] == [
         ("twice.py", "Doubles every element")
     ]
-    assert [words.partition(" is no example: ")[::2] for words in corpus.skipped] == [
-        ("bytes.py", "it is no text in UTF-8"),
+    assert [words.partition(" is not an example: ")[::2] for words in corpus.skipped] == [
+        ("bytes.py", "it is not UTF-8 text"),
         (
             "long.py",
-            f"it has {len(KERNEL) + MOST_BYTES} bytes, and {MOST_BYTES} are the most that fit a prompt",
+            f"it has {len(KERNEL) + MOST_BYTES} bytes, more than the {MOST_BYTES} that fit a prompt",
         ),
-        ("plain.py", "it holds no function with @triton.jit"),
-        ("torn.py", "Python cannot read it"),
+        ("plain.py", "it has no function with @triton.jit"),
+        ("torn.py", "Python cannot parse it"),
     ]
 
 
@@ -155,11 +155,11 @@ def test_many_files_that_are_no_examples_are_counted(tmp_path: Path) -> None:
         (tmp_path / f"plain{number:02}.py").write_text("x = 1\n")
     remarks = build_corpus([], [load_task("softmax")], tmp_path).remarks()
     assert len(remarks) == 9
-    assert remarks[-1] == "3 more files of the corpus are no examples"
+    assert remarks[-1] == "3 more files of the corpus were skipped"
 
 
 def test_a_folder_that_is_none_is_a_usage_problem(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"--corpus .*missing is no folder"):
+    with pytest.raises(UsageProblem, match=r"--corpus .*missing is not a folder"):
         build_corpus([], [load_task("softmax")], tmp_path / "missing")
 
 

@@ -343,7 +343,7 @@ def test_a_missing_fact_is_an_error() -> None:
         if template.name not in ("_parts.j2", "_hardware.j2"):
             with pytest.raises(jinja2.UndefinedError):
                 templates().get_template(template.name).render()
-    with pytest.raises(ValueError, match="no error to tell"):
+    with pytest.raises(ValueError, match="it has no error"):
         repair_prompt(SETTING, failed=passing(), failures=1, trap=5)
     with pytest.raises(ValueError, match="no correct candidate"):
         optimize_prompt(SETTING, history=[])

@@ -150,13 +150,16 @@ def test_a_kernel_to_time_against_goes_into_the_session_whole(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"spread": True}, r"--spread compares GPUs, and none was chosen; name them, as --devices 0,1"),
+        (
+            {"spread": True},
+            r"--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1",
+        ),
         ({"against": "gone.py"}, r"--against gone.py: neither one of task, eager, compile nor a kernel file"),
         ({"against": "/dev/null"}, r"--against /dev/null is empty"),
         ({"against": __file__}, r"defines no function `vector_add`"),
         (
             {"against": __file__, "tasks": ("vector_add", "softmax")},
-            r"a kernel of one task, and 2 are to be run",
+            r"a kernel of one task, but the run has 2 tasks",
         ),
     ],
 )

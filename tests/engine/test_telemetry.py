@@ -11,7 +11,7 @@ GPU = Device(name="0", kind="cuda", description="A GPU", address="0000:c1:00.0")
 
 
 async def test_a_gpu_is_shown_by_what_it_tells_and_only_when_that_changed() -> None:
-    command = (sys.executable, "-m", "tests.harness.telling", json.dumps([{"clock_mhz": 1980}]))
+    command = (sys.executable, "-m", "tests.support.scripted_sampler", json.dumps([{"clock_mhz": 1980}]))
     async with Telemetry(GPU.address, GPU.kind, command=command) as told:
         sampler = DeviceSampler([GPU], {}, {"0": told})
         (shown,) = await sampler.changed()

@@ -180,7 +180,7 @@ async def test_a_start_that_is_wrong_is_not_swept(tmp_path: Path) -> None:
     judge = Judging("wrong")
     state, events = await tuned(tmp_path, judge)
     assert len(only(state)) == 1
-    assert "vector_add#1/1 is wrong, and only a correct kernel can be tuned" in notices(state)
+    assert "vector_add#1/1 is wrong; only a correct kernel can be tuned" in notices(state)
     assert state.instances["vector_add#1"].finished == EndReason.START_FAILED
     assert not judge.survey_told.compiles
     assert not [event for event in events if isinstance(event, AttemptSwept)]
@@ -292,7 +292,7 @@ async def test_what_rungs_estimate_as_slower_is_not_judged(tmp_path: Path) -> No
     assert judge.evaluated == [BASELINE]
     assert [rung for _, rung, _ in rungs_of(events)] == [1, 2], "and not estimated again"
     assert (
-        "vector_add#1/1: none of its variants is judged: rungs estimate the best at about 0.72x of it"
+        "vector_add#1/1: none of its variants is judged: the rungs estimate the best at 0.72x its speed"
         in notices(state)
     )
     assert state.instances["vector_add#1"].finished == EndReason.NOTHING_LEFT
@@ -347,13 +347,13 @@ def test_the_start_is_found_wherever_the_engine_runs(tmp_path: Path, monkeypatch
     ("asked", "words"),
     [
         ({"model": "anthropic:test"}, "asks no model; leave --model out"),
-        ({"instances": 3}, "each would do the same; leave it out"),
+        ({"instances": 3}, "all instances would be the same; leave it out"),
         ({"options": MethodOptions(tune=True)}, "--tune is an option of geak.*, not of tune"),
         ({"options": MethodOptions(start="gone.py")}, "gone.py cannot be read: No such file"),
         ({"options": MethodOptions(start="/dev/null")}, "is empty"),
         (
             {"tasks": ("softmax", "matmul"), "options": MethodOptions(start="a.py")},
-            "a kernel of one task, and 2",
+            "a kernel of one task, but the run has 2",
         ),
     ],
 )

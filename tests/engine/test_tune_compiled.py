@@ -11,10 +11,10 @@ from triton.backends.nvidia.compiler import CUDAOptions
 
 from engine.judging import PoolJudge
 from engine.models import NoModel
-from engine.tuning.edits import edited
+from engine.tuning.edits import apply_edits
 from engine.tuning.knobs import knobs_of
 from engine.tuning.legal import launch_options
-from engine.tuning.standing import SPILLS, TOO_LARGE, code, fault
+from engine.tuning.prospect import SPILLS, TOO_LARGE, code, fault
 from harness import DevicePool, Target, Verdict, target, targets
 from harness.stages.survey import Survey
 from sessions import Home, fold
@@ -42,7 +42,7 @@ async def test_what_spills_or_does_not_fit_is_known_before_anything_runs(pool: D
     knobs = {knob.name: knob for knob in knobs_of(source, GFX942)}
 
     def changed(name: str, value: str) -> str:
-        return edited(source, next(one for one in knobs[name].choices if one.shown == value).edits)
+        return apply_edits(source, next(one for one in knobs[name].choices if one.shown == value).edits)
 
     start, again, deep, large, packed = await Survey(pool, task, GFX942).compile(
         [

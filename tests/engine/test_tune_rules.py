@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.methods.geak import Geak
 from engine.methods.tune import Tune
-from engine.tuning import decided
+from engine.tuning import mark_kept
 from harness import Effort, Verdict
 from sessions.events import AttemptSwept, MethodOptions, Origin, RungEntry, SweepRung, SweptVariant
 from sessions.metrics import rank
@@ -62,13 +62,13 @@ class Sweeping(ScriptedContext):
         self, attempt: str, variants: Sequence[SweptVariant], *, number: int, effort: Effort, most: int
     ) -> SweepRung:
         entries = [self._entry(variant) for variant in variants]
-        return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=decided(entries, most))
+        return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=mark_kept(entries, most))
 
     def _entry(self, variant: SweptVariant) -> RungEntry:
         verdict, _, speedup = self._words[variant.source].partition(" ")
         return RungEntry(variant.changes, verdict, float(speedup) if speedup else None, 10)
 
-    def tell(self, words: str) -> None:
+    def notify(self, words: str) -> None:
         self.told.append(words)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.methods.tune import finalists
-from engine.tuning import FIELD, decided, rungs
+from engine.tuning import FIELD, mark_kept, rungs
 from harness import ROUGH, Effort
 from sessions.events import RungEntry, SweepRung, SweptVariant
 
@@ -30,7 +30,7 @@ class Rungs:
     ) -> SweepRung:
         self.asked.append((len(variants), effort))
         entries = [self.entry(variant) for variant in variants]
-        return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=decided(entries, most))
+        return SweepRung(attempt=attempt, rung=number, pairs=effort.pairs, entries=mark_kept(entries, most))
 
     def entry(self, variant: SweptVariant) -> RungEntry:
         number = int(variant.changes[0])
@@ -80,7 +80,7 @@ def test_what_has_no_estimate_goes_on_behind_what_has_one_in_its_order(known: li
         RungEntry((str(number),), "correct", 1.0 + number if one else None)
         for number, one in enumerate(known)
     ]
-    told = decided(entries, most)
+    told = mark_kept(entries, most)
     estimates = [entry.estimate for entry in told]
     with_one = [one for one in estimates if one is not None]
     assert with_one == sorted(with_one, reverse=True)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tuning.edits import Edit, edited
+from engine.tuning.edits import Edit, apply_edits
 from engine.tuning.knobs import Knob, knobs_of
 from harness import Target, target, targets
 from suites import baseline_source, load_suite
@@ -91,12 +91,12 @@ def modules(draw: st.DrawFn) -> str:
 @given(modules())
 def test_present_values_give_the_same_text_and_each_choice_changes_the_launch_alone(source: str) -> None:
     knobs = knobs_of(source, GFX942)
-    assert edited(source, [edit for knob in knobs for edit in knob.present.edits]) == source
+    assert apply_edits(source, [edit for knob in knobs for edit in knob.present.edits]) == source
     [(_, arguments, options)] = launched(source)
     kernel = ast.dump(ast.parse(source).body[2])
     for knob in knobs:
         for choice in knob.choices:
-            changed = edited(source, choice.edits)
+            changed = apply_edits(source, choice.edits)
             assert changed.count("\n") == source.count("\n")
             assert ast.dump(ast.parse(changed).body[2]) == kernel, "the kernel is what it was"
             [(_, arguments_now, options_now)] = launched(changed)
@@ -108,7 +108,7 @@ def test_present_values_give_the_same_text_and_each_choice_changes_the_launch_al
 @given(modules(), st.data())
 def test_choices_of_all_knobs_go_together(source: str, data: st.DataObject) -> None:
     chosen = [data.draw(st.sampled_from(knob.choices)) for knob in knobs_of(source, GFX942)]
-    changed = edited(source, [edit for choice in chosen for edit in choice.edits])
+    changed = apply_edits(source, [edit for choice in chosen for edit in choice.edits])
     [(_, _, options)] = launched(changed)
     assert {"num_warps", "BLOCK"} <= {*options}
 
@@ -119,10 +119,10 @@ def test_every_baseline_that_ships_reads_and_writes_back(of: Target) -> None:
         source = baseline_source(task)
         knobs = knobs_of(source, of)
         assert knobs, task.id
-        assert edited(source, [edit for knob in knobs for edit in knob.present.edits]) == source
+        assert apply_edits(source, [edit for knob in knobs for edit in knob.present.edits]) == source
         for knob in knobs:
             for choice in knob.choices:
-                ast.parse(edited(source, choice.edits))
+                ast.parse(apply_edits(source, choice.edits))
 
 
 def launch(arguments: str, *, grid: str = "(1,)", before: str = "", decorators: str = "") -> str:
@@ -156,13 +156,13 @@ def test_a_block_that_the_sizes_decide_is_left_alone() -> None:
 
 def test_a_block_written_at_the_launch_and_in_its_grid_changes_in_both() -> None:
     source = launch("x, n, BLOCK=1024", grid="(triton.cdiv(n, 1024),)")
-    changed = edited(source, by_name(source)["BLOCK"].choices[0].edits)
+    changed = apply_edits(source, by_name(source)["BLOCK"].choices[0].edits)
     assert "add_kernel[(triton.cdiv(n, 2048),)](x, n, BLOCK=2048)" in changed
 
 
 def test_a_named_block_changes_where_it_is_named_and_only_where_it_is_named_once() -> None:
     source = launch("x, n, BLOCK=SIZE", grid="(triton.cdiv(n, SIZE),)", before="SIZE = 512\n")
-    assert "SIZE = 1024\n" in edited(source, by_name(source)["BLOCK"].choices[0].edits)
+    assert "SIZE = 1024\n" in apply_edits(source, by_name(source)["BLOCK"].choices[0].edits)
     twice = source.replace("SIZE = 512", "SIZE = 512\nSIZE = 256")
     assert "BLOCK" not in by_name(twice)
     elsewhere = source + "\ndef other():\n    global SIZE\n    SIZE = 128\n"
@@ -186,7 +186,9 @@ def test_group_and_die_constants_move_within_what_they_mean() -> None:
 def test_values_that_differ_keep_their_ratio_and_their_conditions() -> None:
     source = launch("x, n, BLOCK=b, num_warps=8 if n == 8 else 4")
     assert values(source, "num_warps") == ["16|8", "4|2"]
-    assert "num_warps=16 if n == 8 else 8" in edited(source, by_name(source)["num_warps"].choices[0].edits)
+    assert "num_warps=16 if n == 8 else 8" in apply_edits(
+        source, by_name(source)["num_warps"].choices[0].edits
+    )
 
 
 def test_an_autotuned_kernel_can_be_frozen_to_one_of_its_configs() -> None:
@@ -200,7 +202,7 @@ def test_an_autotuned_kernel_can_be_frozen_to_one_of_its_configs() -> None:
 """
     knobs = by_name(launch("x, n", decorators=tuned))
     assert {*knobs} == {"autotune"}, "what configs give a launch cannot"
-    frozen = edited(launch("x, n", decorators=tuned), knobs["autotune"].choices[1].edits)
+    frozen = apply_edits(launch("x, n", decorators=tuned), knobs["autotune"].choices[1].edits)
     assert 'configs=[triton.Config({"BLOCK": 1024}, num_warps=8)],' in frozen
     made = tuned.replace("configs=[", "configs=[*more, ")
     assert not by_name(launch("x, n", decorators=made)), "not written out"
@@ -213,7 +215,7 @@ def test_where_nothing_is_told_nothing_is_found(source: str) -> None:
     assert {knob.name for knob in knobs_of(source, GFX942)} <= {"num_warps", "num_stages", "waves_per_eu"}
     for knob in knobs_of(source, GFX942):
         for choice in knob.choices:
-            ast.parse(edited(source, choice.edits))
+            ast.parse(apply_edits(source, choice.edits))
 
 
 def test_a_deep_expression_is_no_trouble() -> None:
@@ -223,4 +225,4 @@ def test_a_deep_expression_is_no_trouble() -> None:
 
 def test_edits_of_the_same_text_are_refused() -> None:
     with pytest.raises(ValueError, match="two edits"):
-        edited("abcdef", [Edit(0, 3, "x"), Edit(2, 4, "y")])
+        apply_edits("abcdef", [Edit(0, 3, "x"), Edit(2, 4, "y")])

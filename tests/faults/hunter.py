@@ -1,6 +1,7 @@
-"""Looks for a planted key as code in a process can; runs as a candidate does, and plainly as a control.
+"""Looks for a planted API key with everything that code in a process can do.
 
-`PLACES` tells where the key was planted and never holds it. Prints `HUNT ` and the ways in which the key was seen, as JSON.
+Runs inside a candidate, and without a sandbox as a control. `PLACES` says where the key was planted, but does not contain it.
+Prints `HUNT ` and a JSON list of the ways that found the key.
 """
 
 import json
@@ -15,11 +16,11 @@ KEY = re.compile(rb"sk-" + rb"decoy-[0-9a-f]{32}")
 
 
 def read(path):
-    held = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        return os.read(held, 1 << 20)
+        return os.read(descriptor, 1 << 20)
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def open_files(pid):
@@ -41,7 +42,7 @@ def receive(port):
         return client.recv(4096)
 
 
-def looks():
+def attempts():
     yield "environment", lambda: repr(os.environ).encode() + read("/proc/self/environ")
     for path in PLACES["files"]:
         yield "files", partial(read, path)
@@ -58,7 +59,7 @@ def looks():
 
 
 seen = set()
-for way, look in looks():
+for way, look in attempts():
     try:
         if KEY.search(look()):
             seen.add(way)

@@ -1,7 +1,7 @@
-"""Machines that lack something a sandbox is built of, made from this one.
+"""Simulates machines whose kernel lacks a part of the sandbox, for `test_machines.py`.
 
-Each judges in a process of its own: `python -m tests.faults.machines OPTIONS`, OPTIONS being JSON of `Options`. What it lacks is
-taken away before anything starts, by a filter that refuses the system calls, as containers do.
+Each machine is a process, `python -m tests.faults.machines OPTIONS`, with the JSON of `Options`. Before the process judges,
+it installs a filter that refuses the system calls, as a container does.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ from tests.support.candidates import adding
 PROJECT = Path(harness.__file__).parent.parent
 HUNTER = Path(__file__).with_name("hunter.py")
 PERSON = 12345
-"""A user id that nobody has here."""
+"""A user id without an account."""
 
 
 class Options(msgspec.Struct, forbid_unknown_fields=True):
-    """What a machine shall be like."""
+    """Properties of a simulated machine."""
 
     refuse: dict[str, str] = {}
-    """System calls, and the name of the error that they end with."""
+    """Refused system calls, each with the name of its error."""
     uid: int | None = None
-    """User that all of it runs as; only root can become another."""
+    """User that runs every process; only root can change the user."""
     sources: tuple[str, ...] = (adding(), adding(result="out + 1"))
     """Candidates to judge."""
     hunt: bool = False
-    """Plant a key and let a guest look for it."""
+    """Plant an API key and let a guest look for it."""
     home: str = ""
     project_file: str = ""
 
 
 class Machine(msgspec.Struct):
-    """What judging on it came to."""
+    """Results of judging on a simulated machine."""
 
     verdicts: list[str] = []
     errors: list[str] = []
     layers: dict[str, tuple[str, str]] = {}
-    """Of a guest: state and why, by name."""
+    """A guest's sandbox layers by name: state and reason."""
     seen: dict[str, set[str]] = {}
-    """Ways in which the key was seen: by a guest, and by a process that is not sandboxed."""
+    """Ways that found the key, for `guest` and for `control`, a process without a sandbox."""
 
     def states(self, *names: str) -> list[str]:
-        """Of these layers, in order."""
+        """States of the named layers, in order."""
         return [self.layers[name][0] for name in names]
 
 
 async def machine(**fields: Any) -> Machine:
-    """Judges, and hunts, on a machine that is as `Options` say."""
+    """Judges on a machine with these `Options`, and looks for the key if `hunt` is set."""
     with folders(Options(**fields)) as (folder, options):
         python = sys.executable if options.uid is None else python_for_others(folder)
         process = await asyncio.create_subprocess_exec(
@@ -82,14 +82,17 @@ async def machine(**fields: Any) -> Machine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        printed, said = await process.communicate()
-        assert printed, said.decode()[-3000:]
+        printed, errors = await process.communicate()
+        assert printed, errors.decode()[-3000:]
         return msgspec.json.decode(printed, type=Machine)
 
 
 @contextmanager
 def folders(options: Options) -> Iterator[tuple[Path, Options]]:
-    """One that others can pass, as those of pytest are closed to them; the home in it and a file of the project are the user's."""
+    """Makes a folder with the user's home, and a file of the user in the project.
+
+    A different user can enter the folder; pytest's temporary folders are closed to other users.
+    """
     folder = Path(tempfile.mkdtemp(prefix="wd-machine-", dir="/tmp"))
     home, project_file = folder / "home", PROJECT / f".{folder.name}"
     try:
@@ -106,43 +109,43 @@ def folders(options: Options) -> Iterator[tuple[Path, Options]]:
 
 
 def python_for_others(folder: Path) -> str:
-    """An interpreter that another user can run, with the same packages."""
+    """A Python interpreter with the same packages that a different user can run."""
     if os.geteuid() != 0:
         pytest.skip("only root can become another user")
     if identity.unreadable([*landlock.python_folders(), Path(sys.executable)]) is None:
         return sys.executable
-    packages = [one for one in site.getsitepackages() if identity.unreadable([Path(one)]) is None]
+    packages = [path for path in site.getsitepackages() if identity.unreadable([Path(path)]) is None]
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    found = shutil.which(version, path="/usr/bin:/usr/local/bin")
-    if found is None or not packages or identity.unreadable([PROJECT]) is not None:
+    python = shutil.which(version, path="/usr/bin:/usr/local/bin")
+    if python is None or not packages or identity.unreadable([PROJECT]) is not None:
         pytest.skip(f"other users cannot read this Python, and there is no {version} that they can")
-    made = folder / "python"
-    subprocess.run([found, "-m", "venv", "--without-pip", str(made)], check=True)
-    (made / "lib" / version / "site-packages" / "ours.pth").write_text("\n".join(packages))
-    subprocess.run(["chmod", "-R", "a+rX", str(made)], check=True)
-    return str(made / "bin" / "python")
+    environment = folder / "python"
+    subprocess.run([python, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (environment / "lib" / version / "site-packages" / "ours.pth").write_text("\n".join(packages))
+    subprocess.run(["chmod", "-R", "a+rX", str(environment)], check=True)
+    return str(environment / "bin" / "python")
 
 
 async def judge(options: Options) -> Machine:
-    found = Machine()
+    results = Machine()
     key = f"sk-decoy-{secrets.token_hex(16)}"
     if options.hunt:
         os.environ["ANTHROPIC_API_KEY"] = key
     async with DevicePool(("cpu",), slots=1) as pool:
         for source in options.sources:
-            judged = await evaluate(
+            evaluation = await evaluate(
                 source, load_task("vector_add"), pool=pool, targets=[target("gfx942")], seed=1
             )
-            found.verdicts.append(judged.verdict)
-            found.errors.append(judged.error.message if judged.error else "")
-            found.layers = {layer.name: (layer.state, layer.why) for layer in judged.sandbox}
+            results.verdicts.append(evaluation.verdict)
+            results.errors.append(evaluation.error.message if evaluation.error else "")
+            results.layers = {layer.name: (layer.state, layer.why) for layer in evaluation.sandbox}
         if options.hunt:
-            found.seen = await hunt(pool, key, options)
-    return found
+            results.seen = await hunt(pool, key, options)
+    return results
 
 
 async def hunt(pool: DevicePool, key: str, options: Options) -> dict[str, set[str]]:
-    """By whom the key was seen, and how, which lies in files, a process beside the servers, memory and on a socket."""
+    """Plants the key in files, a sibling process, memory and a socket; returns who found the key, and how."""
     files = plant(key, options)
     listener = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=serve, args=(listener, key.encode()), daemon=True).start()
@@ -165,7 +168,9 @@ async def hunt(pool: DevicePool, key: str, options: Options) -> dict[str, set[st
         await channel.receive()
         load = Load(nonce="n", source=source + adding(), entry_points=("vector_add",), target="gfx942")
         await channel.send(ENCODER.encode(load))
-        with suppress(EOFError, BadFrame, TimeoutError):  # the hunter's words tell, not how its process ends
+        with suppress(
+            EOFError, BadFrame, TimeoutError
+        ):  # only the printed report counts, not the end of the process
             await asyncio.wait_for(channel.receive(), 90)
         child.end()
         await child.wait(30)
@@ -198,7 +203,7 @@ def report(printed: str) -> set[str]:
 
 
 def main() -> None:
-    """Entry of the process; see the module."""
+    """Applies the options to this process, judges, and prints the `Machine` as JSON."""
     options = msgspec.json.decode(sys.argv[1], type=Options)
     if options.uid is not None:
         os.setgroups([])

@@ -1,4 +1,4 @@
-"""Many evaluations in a row, some of which crash, hang, flood or fork: nothing of them stays."""
+"""Protects a long-running pool: evaluations that crash, hang, flood or fork leave no process, file or memory behind."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ pytestmark = [
 ]
 
 EVALUATIONS, EVERY = (500, 20) if SOAK else (24, 6)
-"""How many, and which of them go wrong: 5 %, or so many that each way comes by."""
+"""Number of evaluations, and the interval between failing evaluations: 5 %, or enough for one of each kind."""
 WARM_UP = 10
-"""Evaluations after which caches are filled and allocators have their memory."""
+"""Number of evaluations after which caches are filled and allocators hold their memory."""
 GROWTH_BYTES = 24 << 20
-"""That a process may vary by: allocators keep what they had, which does not rise with the number of evaluations."""
-
+"""Allowed growth of a process: allocators keep memory, but this does not grow with the number of evaluations."""
 SETTLES_S = 30.0
-"""For what still closes when an evaluation is over."""
+"""Wait for files that close shortly after an evaluation."""
 
 CRASH = adding(before="[torch][0].os.abort()")
 HANG = adding(before="while True: pass")
@@ -47,13 +46,13 @@ FORK = adding(
             system.setsid()
             while True: system.times()"""
 )
-"""In the compiling worker, where processes may be started; in the guest none can."""
+"""Forks in the compiling worker, which may start processes; a guest cannot."""
 WRONG = (CRASH, HANG, FLOOD, FORK)
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a pool holds at one moment, between two evaluations."""
+    """Resources of a pool between two evaluations."""
 
     processes: int
     descriptors: dict[str, int]
@@ -68,12 +67,12 @@ def footprint(pool: DevicePool) -> Footprint:
     named = {"engine": psutil.Process()}
     for server in (pool.interpreting, pool.compiling):
         named[server.name] = psutil.Process(server.pid)
-        for number, one in enumerate(named[server.name].children(recursive=True)):
-            named[f"{server.name} {number}"] = one
+        for number, child in enumerate(named[server.name].children(recursive=True)):
+            named[f"{server.name} {number}"] = child
     return Footprint(
         processes=len(psutil.Process().children(recursive=True)),
-        descriptors={name: one.num_fds() for name, one in named.items()},
-        memory_bytes={name: one.memory_full_info().uss for name, one in named.items()},
+        descriptors={name: process.num_fds() for name, process in named.items()},
+        memory_bytes={name: process.memory_full_info().uss for name, process in named.items()},
         folders=sum(1 for _ in Path(tempfile.gettempdir()).iterdir()),
     )
 
@@ -85,7 +84,7 @@ def more_files(early: Footprint, late: Footprint) -> dict[str, int]:
 
 @pytest.fixture
 def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Others on this machine make folders too; guests, who are another user, must be able to pass through it."""
+    """A temporary folder without folders of other programs; guests run as a different user and may pass through it."""
     folder = Path(tempfile.mkdtemp(prefix="wd-"))
     folder.chmod(0o711)
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -93,24 +92,24 @@ def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-async def test_nothing_leaks_over_many_evaluations(own_temporary_folder: Path) -> None:
-    others = {one.pid for one in psutil.Process().children(recursive=True)}
+async def test_many_evaluations_leak_nothing(own_temporary_folder: Path) -> None:
+    earlier = {process.pid for process in psutil.Process().children(recursive=True)}
     limits = TimeLimits(call_s=10.0, call_cpu_s=1.5, case_s=10.0, case_cpu_s=1.5)
     async with DevicePool(slots=1, limits=limits) as pool:
         early = None
         for number in range(EVALUATIONS):
             goes_wrong = number % EVERY == EVERY // 2
             source = WRONG[number // EVERY % len(WRONG)] if goes_wrong else adding()
-            found = await judge(pool, source + f"\n# attempt {number}\n")
-            assert found.verdict is not Verdict.INFRA_ERROR, found.error
-            assert goes_wrong or found.verdict is Verdict.CORRECT, found.error
+            evaluation = await judge(pool, source + f"\n# attempt {number}\n")
+            assert evaluation.verdict is not Verdict.INFRA_ERROR, evaluation.error
+            assert goes_wrong or evaluation.verdict is Verdict.CORRECT, evaluation.error
             if number == WARM_UP:
                 early = footprint(pool)
         assert early is not None
         late = footprint(pool)
-        with contextlib.suppress(TimeoutError):  # what did not settle is told below
+        with contextlib.suppress(TimeoutError):  # the assertions below report open files
             async with asyncio.timeout(SETTLES_S):
-                while more_files(early, late):  # the last workers' output is read to its end in a moment
+                while more_files(early, late):  # the last workers' output is still being read
                     await asyncio.sleep(0.1)
                     late = footprint(pool)
         assert (late.processes, late.folders) == (early.processes, early.folders)
@@ -121,5 +120,5 @@ async def test_nothing_leaks_over_many_evaluations(own_temporary_folder: Path) -
             if late.memory_bytes[name] - size > GROWTH_BYTES
         }
         assert not grown, f"grown by bytes: {grown}"
-    left = {one.pid for one in psutil.Process().children(recursive=True)} - others
-    assert not left, f"processes left: {left}"
+    leaked = {process.pid for process in psutil.Process().children(recursive=True)} - earlier
+    assert not leaked, f"processes left: {leaked}"

@@ -1,4 +1,4 @@
-"""An engine killed with SIGKILL at any moment, then resumed: nothing that was paid for is paid for again."""
+"""Protects resuming after SIGKILL at any moment: no finished model call or judging is repeated."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ KILLS = 20 if SOAK else 2
 
 
 def answer(seen: Seen) -> Answer:
-    """A wrong kernel, what is wrong with it, a right one, and the right one again."""
+    """Replies in order: a wrong kernel, a reflection, then the correct kernel each time."""
     if "Reflect on the failure" in seen.prompt:
         return says("It subtracts.")
     learned = "It subtracts." in seen.prompt or "# repaired" in seen.prompt
     return says(right("repaired") if learned else wrong())
 
 
-def test_a_killed_engine_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_killed_engine_resumes_without_repeating_work(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     moments = random.Random(11)
     with (
@@ -51,18 +51,18 @@ def test_a_killed_engine_goes_on_where_it_was(tmp_path: Path) -> None:
         started(plan_for(server, instances=2, iterations=3), home) as session,
     ):
         for _ in range(KILLS):
-            if not killed_while_it_runs(home, session, moments):
+            if not kill_while_running(home, session, moments):
                 break
-            held = journal(home, session)
+            before = journal(home, session)
             launch.resume(home, session)
-            assert journal(home, session)[: len(held)] == held, "what was on disk stays, word for word"
+            assert journal(home, session)[: len(before)] == before, "events on disk do not change"
         until_left(home, session)
     events = journal(home, session)
     assert isinstance(events[-1], SessionFinished)
     assert_each_thing_happened_once(
         events, kills=sum(isinstance(event, EngineStarted) for event in events) - 1
     )
-    # A request that was under way when the engine died was never answered, so it is asked again; no other is.
+    # Only a request in progress when the engine died is sent again.
     finished = sum(isinstance(event, CallFinished) for event in events)
     assert finished <= len(server.requests) <= finished + 2 * KILLS
     verdicts = [attempt.verdict for attempt in fold(events).attempts()]  # type: ignore[arg-type]
@@ -70,12 +70,12 @@ def test_a_killed_engine_goes_on_where_it_was(tmp_path: Path) -> None:
     assert_store_is_whole(home, session, events, tmp_path / "clone")
 
 
-def killed_while_it_runs(home: Home, session: str, moments: random.Random) -> bool:
-    """Kill the engine some events on from now; whether the session was still unfinished then."""
-    wanted = len(journal(home, session)) + moments.randrange(4, 16)
+def kill_while_running(home: Home, session: str, moments: random.Random) -> bool:
+    """Kills the engine some events later; returns True if the session was still unfinished."""
+    event_count = len(journal(home, session)) + moments.randrange(4, 16)
     live = home.live(session)
-    until(lambda: not live.running or len(journal(home, session)) >= wanted, "the session to go on")
-    # Off the moments at which events are written.
+    until(lambda: not live.running or len(journal(home, session)) >= event_count, "the session to continue")
+    # A random delay, so that the kill does not always follow the write of an event.
     time.sleep(moments.random() * 0.2)
     info = read_engine_info(live)
     if info is None or not live.running:

@@ -1,4 +1,4 @@
-"""What a provider can do to a session: through the real SDKs, each fault ends in a clear event and the run goes on."""
+"""Protects a session from faults of a model provider: through the real SDKs, each fault becomes a clear event."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ PASSING = {
     "silent": (hangs(GOOD, after=2), "silent"),
     "garbage": (garbage(), "garbage"),
 }
-"""Faults that another try gets over, and the reason that is told."""
+"""Faults that a second try fixes, with the reported reason."""
 LASTING = {
     "bad key": (refuses(401, kind="authentication_error"), "bad_key"),
     "unknown model": (refuses(404, kind="not_found_error"), "unknown_model"),
     "bad request": (refuses(400, kind="invalid_request_error"), "bad_request"),
     "always 500": (refuses(500), "gave_up"),
 }
-"""Faults that no try gets over, and the reason of the call's failure."""
+"""Faults that no try fixes, with the reason of the failed call."""
 UNUSABLE = {
     "empty": says(""),
     "no code": says("I would rather not."),
     "cut off": truncated("## Strategy\n\nShort.\n\n```python\nimport triton\n"),
 }
-"""Whole replies that hold no candidate."""
+"""Complete replies without a candidate."""
 
 
 async def session(home: Home, wire: str, answer: Callable[[Seen], Answer], **changes: object) -> list[Event]:
@@ -64,41 +64,39 @@ async def session(home: Home, wire: str, answer: Callable[[Seen], Answer], **cha
 
 
 def first_then(fault: Answer, times: int = 1) -> Callable[[Seen], Answer]:
-    """The fault so often, then good replies."""
+    """Answers with the fault `times` times, then with good replies."""
     faults = iter([fault] * times)
     return lambda _: next(faults, says(GOOD))
 
 
-def of(kind: type[Event], events: list[Event]) -> list[Event]:
+def events_of(kind: type[Event], events: list[Event]) -> list[Event]:
     return [event for event in events if isinstance(event, kind)]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", PASSING)
-async def test_a_passing_fault_is_told_and_got_over(tmp_path: Path, wire: str, fault: str) -> None:
+async def test_passing_fault_is_reported_and_retried(tmp_path: Path, wire: str, fault: str) -> None:
     answer, reason = PASSING[fault]
     events = await session(Home(tmp_path), wire, first_then(answer), iterations=1)
-    [retried] = of(CallRetried, events)
+    [retried] = events_of(CallRetried, events)
     assert isinstance(retried, CallRetried)
     assert retried.reason == reason
     assert retried.message
-    assert of(CallFailed, events) == []
-    [judged] = of(AttemptJudged, events)
+    assert events_of(CallFailed, events) == []
+    [judged] = events_of(AttemptJudged, events)
     assert isinstance(judged, AttemptJudged)
     assert judged.evaluation.verdict is Verdict.CORRECT
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", LASTING)
-async def test_a_lasting_fault_ends_its_instance_with_the_reason(
-    tmp_path: Path, wire: str, fault: str
-) -> None:
+async def test_lasting_fault_ends_its_instance_with_a_reason(tmp_path: Path, wire: str, fault: str) -> None:
     answer, reason = LASTING[fault]
     events = await session(Home(tmp_path), wire, lambda _: answer, iterations=1)
-    [failed] = of(CallFailed, events)
+    [failed] = events_of(CallFailed, events)
     assert isinstance(failed, CallFailed)
     assert failed.reason == reason
-    [ended] = of(InstanceFinished, events)
+    [ended] = events_of(InstanceFinished, events)
     assert isinstance(ended, InstanceFinished)
     assert ended.reason == "model_failed"
     assert ended.message.startswith(reason)
@@ -107,12 +105,10 @@ async def test_a_lasting_fault_ends_its_instance_with_the_reason(
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("fault", UNUSABLE)
-async def test_an_unusable_reply_is_corrected_or_ends_as_no_code(
-    tmp_path: Path, wire: str, fault: str
-) -> None:
+async def test_unusable_reply_is_retried_once_then_no_code(tmp_path: Path, wire: str, fault: str) -> None:
     once = await session(Home(tmp_path / "once"), wire, first_then(UNUSABLE[fault]), iterations=1)
-    assert len(of(CallFinished, once)) == 2
-    [judged] = of(AttemptJudged, once)
+    assert len(events_of(CallFinished, once)) == 2
+    [judged] = events_of(AttemptJudged, once)
     assert isinstance(judged, AttemptJudged)
     assert judged.evaluation.verdict is Verdict.CORRECT
     twice = await session(Home(tmp_path / "twice"), wire, first_then(UNUSABLE[fault], times=2), iterations=2)
@@ -121,12 +117,12 @@ async def test_an_unusable_reply_is_corrected_or_ends_as_no_code(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_one_instance_fails_and_the_others_go_on(tmp_path: Path, wire: str) -> None:
-    marked: list[str] = []
+async def test_failed_instance_leaves_the_others_running(tmp_path: Path, wire: str) -> None:
+    prompts: list[str] = []
 
     def answer(seen: Seen) -> Answer:
-        marked.append(seen.prompt)
-        return refuses(401, kind="authentication_error") if len(marked) == 2 else says(GOOD)
+        prompts.append(seen.prompt)
+        return refuses(401, kind="authentication_error") if len(prompts) == 2 else says(GOOD)
 
     events = await session(Home(tmp_path), wire, answer, instances=3, iterations=2)
     reasons = sorted(event.reason for event in events if isinstance(event, InstanceFinished))

@@ -1,4 +1,4 @@
-"""What the harness does when its own processes are lost, and when a candidate is given up."""
+"""Protects the harness when its own processes die, and when the judging of a candidate is cancelled."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ WITH_GRANDCHILD = adding(
         while True: system.times()
     while child is not None: pass"""
 )
-"""A child and a grandchild in sessions of their own where processes can be started, in the compiling worker at the
-latest; none of them ever ends."""
+"""Starts a child and a grandchild in new sessions, at the latest in the compiling worker; they never end."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -57,34 +56,34 @@ async def own_pool() -> AsyncIterator[DevicePool]:
         yield started
 
 
-async def test_a_gpu_that_does_not_answer_fails_its_probe_in_words(own_pool: DevicePool) -> None:
+async def test_probe_of_missing_gpu_fails_with_a_message(own_pool: DevicePool) -> None:
     nowhere = Device(name="77", kind="hip", visibility="ROCR_VISIBLE_DEVICES=77", address="0000:ff:00.0")
     before = descendants(own_pool)
-    said = await ServerProbe(own_pool.compiling)(nowhere)
-    assert said
-    assert "\n" not in said
+    message = await ServerProbe(own_pool.compiling)(nowhere)
+    assert message
+    assert "\n" not in message
     await until(lambda: descendants(own_pool) <= before, "the end of the probe's process")
 
 
-async def until(condition: Callable[[], bool], what: str) -> None:
+async def until(condition: Callable[[], bool], awaited: str) -> None:
     try:
         async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110 -- processes of the system set no event
                 await asyncio.sleep(0.02)
     except TimeoutError:
-        pytest.fail(f"never came: {what}")
+        pytest.fail(f"waited in vain for: {awaited}")
 
 
 def servers(pool: DevicePool) -> list[psutil.Process]:
-    return [psutil.Process(one.pid) for one in (pool.interpreting, pool.compiling)]
+    return [psutil.Process(server.pid) for server in (pool.interpreting, pool.compiling)]
 
 
 def descendants(pool: DevicePool) -> set[int]:
-    return {one.pid for server in servers(pool) for one in server.children(recursive=True)}
+    return {child.pid for server in servers(pool) for child in server.children(recursive=True)}
 
 
-async def start(pool: DevicePool, source: str) -> asyncio.Task[object]:
-    """Judges in the background; returns once the candidate's code runs."""
+async def start_judging(pool: DevicePool, source: str) -> asyncio.Task[object]:
+    """Starts judging in the background and returns once the candidate's code runs."""
     entered = asyncio.Event()
 
     def watch(event: StageEntered | StageLeft) -> None:
@@ -99,16 +98,16 @@ async def start(pool: DevicePool, source: str) -> asyncio.Task[object]:
     return task
 
 
-async def works(pool: DevicePool) -> bool:
+async def still_judges(pool: DevicePool) -> bool:
     return (await judge(pool, adding())).verdict is Verdict.CORRECT
 
 
-async def test_cancelling_ends_the_whole_tree_and_frees_the_slot(own_pool: DevicePool) -> None:
+async def test_cancelling_ends_all_processes_and_frees_the_slot(own_pool: DevicePool) -> None:
     before = descendants(own_pool)
-    task = await start(own_pool, WITH_GRANDCHILD)
+    task = await start_judging(own_pool, WITH_GRANDCHILD)
 
     def busy() -> set[int]:
-        """Processes of the candidate: they burn CPU in sessions of their own."""
+        """The candidate's processes, each the leader of its session."""
         return {
             pid for pid in descendants(own_pool) - before if psutil.pid_exists(pid) and os.getsid(pid) == pid
         }
@@ -119,87 +118,85 @@ async def test_cancelling_ends_the_whole_tree_and_frees_the_slot(own_pool: Devic
     with pytest.raises(asyncio.CancelledError):
         await task
     await until(lambda: not any(psutil.pid_exists(pid) for pid in tree), "the end of the tree")
-    assert await works(own_pool)
+    assert await still_judges(own_pool)
 
 
-async def test_a_warden_killed_by_hand_leaves_nothing_running(own_pool: DevicePool) -> None:
-    task = await start(own_pool, WITH_GRANDCHILD)
+async def test_killed_warden_leaves_no_process(own_pool: DevicePool) -> None:
+    task = await start_judging(own_pool, WITH_GRANDCHILD)
 
     def wardens() -> list[psutil.Process]:
-        """Children of a server that have a worker with a child and a grandchild."""
-        found = [one for server in servers(own_pool) for one in server.children()]
-        return [one for one in found if len(one.children(recursive=True)) >= 3]
+        """Children of a server with a worker, a child and a grandchild."""
+        children = [child for server in servers(own_pool) for child in server.children()]
+        return [child for child in children if len(child.children(recursive=True)) >= 3]
 
     await until(lambda: bool(wardens()), "worker, child and grandchild")
-    tree = {one.pid for one in wardens()[0].children(recursive=True)}
+    tree = {process.pid for process in wardens()[0].children(recursive=True)}
     wardens()[0].kill()
-    found = await task
-    assert getattr(found, "verdict", None) in (Verdict.CRASH, Verdict.COMPILE_ERROR)
-    assert "SIGKILL" in str(getattr(found, "error", ""))
+    evaluation = await task
+    assert getattr(evaluation, "verdict", None) in (Verdict.CRASH, Verdict.COMPILE_ERROR)
+    assert "SIGKILL" in str(getattr(evaluation, "error", ""))
     await until(lambda: not any(psutil.pid_exists(pid) for pid in tree), "the end of the tree")
-    assert await works(own_pool)
+    assert await still_judges(own_pool)
 
 
 @pytest.mark.parametrize("server", ["interpreting", "compiling"])
-async def test_a_killed_server_is_our_fault_and_is_replaced(own_pool: DevicePool, server: str) -> None:
-    task = await start(own_pool, ENDLESS if server == "interpreting" else adding())
+async def test_killed_server_is_infra_error_and_is_replaced(own_pool: DevicePool, server: str) -> None:
+    task = await start_judging(own_pool, ENDLESS if server == "interpreting" else adding())
     pid = getattr(own_pool, server).pid
     os.kill(pid, signal.SIGKILL)
-    found = await task
-    assert getattr(found, "verdict", None) is Verdict.INFRA_ERROR
-    assert f"{server} server" in str(getattr(found, "error", ""))
-    assert await works(own_pool)
+    evaluation = await task
+    assert getattr(evaluation, "verdict", None) is Verdict.INFRA_ERROR
+    assert f"{server} server" in str(getattr(evaluation, "error", ""))
+    assert await still_judges(own_pool)
     assert getattr(own_pool, server).pid != pid
 
 
-async def test_a_killed_nursery_takes_its_servers_along_and_all_are_replaced(own_pool: DevicePool) -> None:
-    assert await works(own_pool)
+async def test_killed_nursery_ends_its_servers_and_all_are_replaced(own_pool: DevicePool) -> None:
+    assert await still_judges(own_pool)
     before = servers(own_pool)
     (nursery,) = {server.parent() for server in before}
     assert nursery is not None
     nursery.kill()
     await until(lambda: not any(server.is_running() for server in before), "the end of the servers")
-    assert await works(own_pool)
+    assert await still_judges(own_pool)
     assert not {server.pid for server in servers(own_pool)} & {server.pid for server in before}
 
 
-async def test_a_killed_judge_is_our_fault_and_is_replaced(own_pool: DevicePool) -> None:
-    assert await works(own_pool)
-    await until(lambda: len(descendants(own_pool)) == 2, "a judge and its warden alone")
+async def test_killed_judge_is_infra_error_and_is_replaced(own_pool: DevicePool) -> None:
+    assert await still_judges(own_pool)
+    await until(lambda: len(descendants(own_pool)) == 2, "only a judge and its warden to remain")
     judge_pid = next(pid for pid in descendants(own_pool) if not psutil.Process(pid).children())
-    task = await start(own_pool, ENDLESS)
+    task = await start_judging(own_pool, ENDLESS)
     os.kill(judge_pid, signal.SIGKILL)
-    found = await task
-    assert getattr(found, "verdict", None) is Verdict.INFRA_ERROR
-    assert "judge is gone" in str(getattr(found, "error", ""))
+    evaluation = await task
+    assert getattr(evaluation, "verdict", None) is Verdict.INFRA_ERROR
+    assert "judge is gone" in str(getattr(evaluation, "error", ""))
     await until(lambda: not descendants(own_pool), "the end of the guest")
-    assert await works(own_pool)
+    assert await still_judges(own_pool)
 
 
-async def test_a_broken_task_is_told_as_such_and_blames_no_candidate(
-    own_pool: DevicePool, tmp_path: Path
-) -> None:
+async def test_broken_task_is_infra_error(own_pool: DevicePool, tmp_path: Path) -> None:
     (tmp_path / "problem.py").write_text("def make_inputs(sizes, dtype, generator):\n    return 1 / 0\n")
     task = msgspec.structs.replace(load_task("vector_add"), folder=tmp_path)
-    found = await evaluate(adding(), task, pool=own_pool, targets=[target("gfx942")], seed=1)
-    assert found.verdict is Verdict.INFRA_ERROR
-    assert found.error is not None
-    assert "problem.py" in found.error.message
-    assert await works(own_pool)
+    evaluation = await evaluate(adding(), task, pool=own_pool, targets=[target("gfx942")], seed=1)
+    assert evaluation.verdict is Verdict.INFRA_ERROR
+    assert evaluation.error is not None
+    assert "problem.py" in evaluation.error.message
+    assert await still_judges(own_pool)
 
 
-async def test_where_forking_is_unsafe_fresh_processes_judge_alike() -> None:
+async def test_fresh_processes_judge_if_forking_is_unsafe() -> None:
     pool = DevicePool(slots=1)
     for server in (pool.interpreting, pool.compiling):
         server.forks = False
     async with pool:
-        assert await works(pool)
+        assert await still_judges(pool)
         wrong = await judge(pool, adding(result="out + 1"))
         assert wrong.verdict is Verdict.WRONG
         assert {layer.state for layer in wrong.sandbox if layer.name == "session"} == {"active"}
 
 
-async def test_a_failed_self_test_turns_forking_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_self_test_turns_forking_off(monkeypatch: pytest.MonkeyPatch) -> None:
     server = ForkServer(interpret=True)
 
     async def fails() -> str:
@@ -212,7 +209,7 @@ async def test_a_failed_self_test_turns_forking_off(monkeypatch: pytest.MonkeyPa
         assert server.alive
 
 
-async def test_an_engine_that_is_killed_takes_its_servers_along(tmp_path: Path) -> None:
+async def test_killed_engine_ends_its_servers_and_guests(tmp_path: Path) -> None:
     code = """
 import asyncio
 from harness import DevicePool
@@ -228,18 +225,18 @@ asyncio.run(main())
     *pids, scratch = (await asyncio.wait_for(engine.stdout.readline(), 60)).decode().split()
     processes = [int(pid) for pid in pids]
     assert len(processes) == 3
-    processes += [one.pid for one in psutil.Process(engine.pid).children()]
+    processes += [child.pid for child in psutil.Process(engine.pid).children()]
     engine.kill()
     await engine.wait()
     await until(lambda: not any(psutil.pid_exists(pid) for pid in processes), "the end of servers and guest")
     await until(lambda: not os.path.exists(scratch), "the end of the scratch folder")  # noqa: PTH110
 
 
-async def test_an_unknown_device_is_told_in_one_line() -> None:
+async def test_unknown_device_error_names_the_nearest() -> None:
     with pytest.raises(UnknownDevice, match=r"no device 'cqu' on this machine; did you mean cpu\?"):
         DevicePool(("cqu",))
 
 
-async def test_a_closed_pool_refuses_instead_of_waiting() -> None:
+async def test_closed_pool_refuses_to_judge() -> None:
     with pytest.raises(HarnessError, match="not open"):
         await judge(DevicePool(slots=1), adding())

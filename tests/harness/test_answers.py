@@ -1,4 +1,4 @@
-"""Whether equal inputs get equal bits: what an exam reports as a finding."""
+"""Protects the exam's finding that equal inputs gave different output bits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TASK = load_task("vector_add")
 CASE = JudgedCase(next(case for case in TASK.open_cases if case.cpu["n"] == 5003))
 
 
-def answered(problem: Problem, place: int, error: float) -> Run:
-    """A call whose answer is off by a share of each value."""
-    given = Given(problem, CASE, problem.given(CASE, 1, place))
-    data = (given.expected[0] * (1 + error)).float().numpy().tobytes()
-    output = OutputData(type="torch.Tensor", dtype="float32", shape=given.expected[0].shape, data=data)
+def run_with_error(problem: Problem, place: int, error: float) -> Run:
+    """A call whose output has a relative error in each value."""
+    case_inputs = Given(problem, CASE, problem.given(CASE, 1, place))
+    data = (case_inputs.expected[0] * (1 + error)).float().numpy().tobytes()
+    output = OutputData(type="torch.Tensor", dtype="float32", shape=case_inputs.expected[0].shape, data=data)
     returned = Returned(
         nonce="",
         structure="tensor",
@@ -35,13 +35,13 @@ def answered(problem: Problem, place: int, error: float) -> Run:
         unsupported="",
         changed_output=False,
     )
-    return Run(Step(CASE, place), given, returned, (), ())
+    return Run(Step(CASE, place), case_inputs, returned, (), ())
 
 
-def test_a_right_answer_with_other_bits_is_not_as_before() -> None:
+def test_correct_output_with_different_bits_is_reported() -> None:
     torch.manual_seed(0)
     problem, answers = Problem(TASK), Answers(TASK)
-    for place, error, as_before in ((0, 0.0, True), (1, 2e-7, True), (0, 0.0, True), (0, 2e-7, False)):
-        run = answered(problem, place, error)
+    for place, error, same_bits in ((0, 0.0, True), (1, 2e-7, True), (0, 0.0, True), (0, 2e-7, False)):
+        run = run_with_error(problem, place, error)
         assert answers.mismatch(run) is None
-        assert answers.has_other_bits(run) is not as_before
+        assert answers.has_other_bits(run) is not same_bits

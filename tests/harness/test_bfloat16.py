@@ -1,4 +1,4 @@
-"""bfloat16 in the interpreter: every operation, bit for bit as torch has it."""
+"""Protects bfloat16 arithmetic in the interpreter: every operation gives torch's values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.driving import drive
+from tests.support.drivers import drive
 
 pytestmark = pytest.mark.judge
 
@@ -18,13 +18,13 @@ OPERATIONS = (
 
 @pytest.fixture(scope="module")
 def same() -> Any:
-    return drive("narrowing.py")
+    return drive("round_bfloat16.py")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_operation_rounds_as_torch_does(same: Any, operation: str) -> None:
+def test_operation_rounds_as_torch(same: Any, operation: str) -> None:
     assert same[operation] is True
 
 
-def test_bytes_in_memory_are_counted_as_two(same: Any) -> None:
+def test_element_counts_two_bytes(same: Any) -> None:
     assert same["bytes"] is True

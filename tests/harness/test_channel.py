@@ -1,4 +1,4 @@
-"""Frames between processes: whole or refused, with descriptors, limits and deadlines."""
+"""Protects frames between processes: descriptors, size limits, deadlines and torn streams."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness.wire.channel import HEADER, BadFrame, Channel, ChannelClosed, Chann
 
 @pytest.fixture
 def pair() -> tuple[Channel, Channel]:
-    one, other = socket.socketpair()
-    return Channel(one), Channel(other)
+    first, second = socket.socketpair()
+    return Channel(first), Channel(second)
 
 
-def test_frames_and_descriptors_arrive_whole(pair: tuple[Channel, Channel]) -> None:
+def test_frame_and_descriptor_arrive_complete(pair: tuple[Channel, Channel]) -> None:
     sender, receiver = pair
     payload = os.urandom(3 << 20)
     reader, writer = os.pipe()
@@ -39,7 +39,7 @@ def test_frames_and_descriptors_arrive_whole(pair: tuple[Channel, Channel]) -> N
     receiver.close()
 
 
-def test_a_frame_beyond_the_limit_is_refused_unread(pair: tuple[Channel, Channel]) -> None:
+def test_frame_over_limit_is_refused_unread(pair: tuple[Channel, Channel]) -> None:
     sender, receiver = pair
     sender.send(b"x" * 100)
     with pytest.raises(BadFrame, match="100 bytes where 10"):
@@ -48,7 +48,7 @@ def test_a_frame_beyond_the_limit_is_refused_unread(pair: tuple[Channel, Channel
     receiver.close()
 
 
-def test_a_closed_or_torn_stream_is_told_apart(pair: tuple[Channel, Channel]) -> None:
+def test_torn_stream_and_closed_stream_raise_different_errors(pair: tuple[Channel, Channel]) -> None:
     sender, receiver = pair
     os.write(sender.fileno(), HEADER.pack(50) + b"half")
     sender.close()
@@ -59,7 +59,7 @@ def test_a_closed_or_torn_stream_is_told_apart(pair: tuple[Channel, Channel]) ->
     receiver.close()
 
 
-def test_silence_ends_at_the_deadline_and_a_full_pipe_too(pair: tuple[Channel, Channel]) -> None:
+def test_receive_and_send_end_at_deadline(pair: tuple[Channel, Channel]) -> None:
     sender, receiver = pair
     with pytest.raises(ChannelTimeout):
         receiver.receive(deadline=time.monotonic() + 0.05)
@@ -69,7 +69,7 @@ def test_silence_ends_at_the_deadline_and_a_full_pipe_too(pair: tuple[Channel, C
     receiver.close()
 
 
-async def test_a_tail_keeps_the_end_of_what_was_printed() -> None:
+async def test_tail_keeps_end_of_output() -> None:
     reader, writer = os.pipe()
     tail = Tail(1000)
     tail.follow(reader)
@@ -83,11 +83,11 @@ async def test_a_tail_keeps_the_end_of_what_was_printed() -> None:
 @pytest.mark.parametrize(
     "payload",
     [b"\x81\xa4text\xa1\xff", b"\x81\xa4more" + b"\x91" * 100_000, b"\x81\xa4text\x01", b"\x81"],
-    ids=["text that is none", "nested without end", "another type", "cut"],
+    ids=["invalid UTF-8", "nested too deep", "wrong type", "cut"],
 )
-def test_a_message_that_is_none_is_a_bad_frame(payload: bytes) -> None:
-    class Said(msgspec.Struct):
+def test_undecodable_message_is_a_bad_frame(payload: bytes) -> None:
+    class Message(msgspec.Struct):
         text: str = ""
 
     with pytest.raises(BadFrame):
-        decoded(msgspec.msgpack.Decoder(Said), payload)
+        decoded(msgspec.msgpack.Decoder(Message), payload)

@@ -1,4 +1,4 @@
-"""The clock over simulated timers: order, how long it looks, and whom it believes."""
+"""Protects the clock, over fake timers: order and number of rounds, output checks, refused times and tapes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ from harness.wire.timing_messages import (
 from harness.wire.timing_messages import Done as DoneReport
 from harness.worker.clock import timed_process
 from harness.worker.kit.arena import storage_bytes
-
-from .fake_timers import (
+from tests.support.fake_timers import (
     Behaviour,
     Bench,
     FakeTimer,
@@ -56,13 +55,13 @@ EMPTY_TAPE = Tape(kernels=(), buffers=(), steps=(), outputs=(), structure="tenso
 
 
 def sides_and_pairs(measured: Measured) -> list[tuple[str, str, int]]:
-    return sorted((one.case, one.side, one.pair) for one in measured.times)
+    return sorted((process.case, process.side, process.pair) for process in measured.times)
 
 
-# Order and length.
+# Order of timers and number of rounds.
 
 
-def test_every_case_is_timed_in_three_pairs_and_its_outputs_are_compared() -> None:
+def test_every_case_is_timed_in_three_pairs_and_compared() -> None:
     on_bench = bench("fp32", "fp16-ragged")
     measured = on_bench.measure()
     assert (measured.verdict, measured.problem) == ("", "")
@@ -74,29 +73,29 @@ def test_every_case_is_timed_in_three_pairs_and_its_outputs_are_compared() -> No
     )
     assert measured.confirmed_outputs == 2
     assert measured.not_shared != ""  # no driver here
-    assert on_bench.asked[0] == "timers baseline,candidate x3 instead"
+    assert on_bench.engine_calls[0] == "timers baseline,candidate x3 instead"
 
 
-def test_all_is_imported_and_compiled_before_the_device_is_asked_for_and_nothing_runs() -> None:
+def test_timers_only_load_and_prepare_before_lease() -> None:
     on_bench = bench()
     seen: list[str] = []
-    on_bench.at_lease = lambda: seen.extend(one.kind for one in on_bench.events)
+    on_bench.at_lease = lambda: seen.extend(event.kind for event in on_bench.events)
     on_bench.measure()
     assert seen.count("Load") == seen.count("Prepare") == 6
     assert set(seen) == {"Load", "Prepare"}
-    assert all(one.ahead for one in on_bench.met(CANDIDATE, Prepare)[:3])
+    assert all(request.ahead for request in on_bench.requests(CANDIDATE, Prepare)[:3])
 
 
-def test_one_timer_is_active_at_a_time() -> None:
-    on_bench = bench(meets=True)
+def test_only_one_timer_is_sampled_at_a_time() -> None:
+    on_bench = bench(waits_for_overlap=True)
     on_bench.measure()
-    assert on_bench.together == 1
+    assert on_bench.most_at_once == 1
 
 
-def test_the_order_is_drawn_anew_each_round() -> None:
+def test_order_of_timers_is_drawn_in_each_round() -> None:
     on_bench = bench("fp32", "fp32-ragged", "fp16-ragged", noise=0.05, bias=0.0)
     on_bench.measure()
-    counted = [one for one in on_bench.events if isinstance(one.request, Sample | Batch | Prepare)]
+    counted = [event for event in on_bench.events if isinstance(event.request, Sample | Batch | Prepare)]
     rounds: list[tuple[str, ...]] = []
     blocks: list[str] = []
     for event in counted:
@@ -108,57 +107,57 @@ def test_the_order_is_drawn_anew_each_round() -> None:
                 for start in range(6, len(blocks) - 5, 6)  # the first six find the size of a block
             ]
             blocks = []
-    rounds = [one for one in rounds if len(set(one)) == 6]
+    rounds = [order for order in rounds if len(set(order)) == 6]
     assert len(rounds) >= 9
     assert len(set(rounds)) > len(rounds) // 2  # 720 orders
 
 
-def test_rounds_go_on_while_medians_are_not_known() -> None:
+def test_rounds_continue_while_medians_are_uncertain() -> None:
     steady, noisy = bench(noise=0.0), bench(noise=0.2)
-    assert {len(one.blocks) for one in steady.measure().times} == {3}
-    assert {len(one.blocks) for one in noisy.measure(budget_s=1e6).times} == {15}
+    assert {len(process.blocks) for process in steady.measure().times} == {3}
+    assert {len(process.blocks) for process in noisy.measure(budget_s=1e6).times} == {15}
 
 
-def test_a_spent_budget_ends_rounds_and_looks_but_leaves_three_of_each() -> None:
+def test_spent_budget_leaves_three_blocks_of_each_process() -> None:
     on_bench = bench("fp32", "fp32-ragged", noise=0.2, bias=0.1)
     measured = on_bench.measure(budget_s=0.0)
-    assert {len(one.blocks) for one in measured.times} == {3}
-    assert {one.pair for one in measured.times} == {0, 1, 2}
-    assert {one.case for one in measured.times} == {"fp32", "fp32-ragged"}
+    assert {len(process.blocks) for process in measured.times} == {3}
+    assert {process.pair for process in measured.times} == {0, 1, 2}
+    assert {process.case for process in measured.times} == {"fp32", "fp32-ragged"}
 
 
-def test_a_wide_interval_gets_a_second_look_in_other_processes() -> None:
+def test_wide_interval_gets_three_more_pairs() -> None:
     on_bench = bench(bias=0.05)
     measured = on_bench.measure()
-    assert sorted({one.pair for one in measured.times}) == [0, 1, 2, 3, 4, 5]
-    assert on_bench.asked.count("timers baseline,candidate x3 instead") == 2
-    assert measured.confirmed_outputs == 1  # looked at once
-    assert len(on_bench.met(CANDIDATE, Farewell)) == 6
+    assert sorted({process.pair for process in measured.times}) == [0, 1, 2, 3, 4, 5]
+    assert on_bench.engine_calls.count("timers baseline,candidate x3 instead") == 2
+    assert measured.confirmed_outputs == 1  # compared once
+    assert len(on_bench.requests(CANDIDATE, Farewell)) == 6
 
 
-def test_a_case_that_is_too_short_gets_no_second_look_and_no_more_rounds() -> None:
+def test_too_short_case_gets_one_round_and_no_more_pairs() -> None:
     on_bench = bench(bias=0.05, noise=0.2)
     measured = on_bench.measure(floor=Floor(empty_ms=0.3, copies=()))
-    assert {one.pair for one in measured.times} == {0, 1, 2}
-    assert {len(one.blocks) for one in measured.times} == {1}
+    assert {process.pair for process in measured.times} == {0, 1, 2}
+    assert {len(process.blocks) for process in measured.times} == {1}
 
 
-def test_a_rival_is_timed_in_every_pair_beside_the_others() -> None:
+def test_rival_is_timed_in_every_pair() -> None:
     on_bench = Bench(small(), {BASELINE: 1.0, CANDIDATE: 0.5, RIVAL: 0.6})
     measured = on_bench.measure()
-    assert {(one.side, one.pair) for one in measured.times} == {
+    assert {(process.side, process.pair) for process in measured.times} == {
         (side, pair) for side in (BASELINE, CANDIDATE, RIVAL) for pair in range(3)
     }
 
 
-def test_a_candidate_that_says_it_is_short_is_watched_all_the_same() -> None:
+def test_short_candidate_is_also_timed_by_wall_clock() -> None:
     measured = Bench(small("fp32"), {BASELINE: 0.02, CANDIDATE: 0.003}).measure()
-    watched = {one.side: one.wall_ms for one in measured.times if one.pair == 0}
-    assert watched[CANDIDATE] is not None
-    assert watched[BASELINE] is None
+    wall_ms = {process.side: process.wall_ms for process in measured.times if process.pair == 0}
+    assert wall_ms[CANDIDATE] is not None
+    assert wall_ms[BASELINE] is None
 
 
-def test_what_the_first_process_chose_is_handed_to_the_others_of_its_side() -> None:
+def test_first_process_config_is_passed_to_its_side() -> None:
     def tuned(timer: FakeTimer, request: Prepare) -> TimerReport:
         chosen = request.chosen or {"kernel": f"BLOCK: {timer.pair}"}
         return Prepared(
@@ -167,41 +166,41 @@ def test_what_the_first_process_chose_is_handed_to_the_others_of_its_side() -> N
 
     on_bench = bench(bias=0.05, behaviours={CANDIDATE: on(Prepare, tuned)})
     measured = on_bench.measure(source="triton.autotune")
-    configs = {one.pair: one.configs for one in measured.times if one.side == CANDIDATE}
+    configs = {process.pair: process.configs for process in measured.times if process.side == CANDIDATE}
     assert configs == {pair: {"kernel": "BLOCK: 0"} for pair in range(6)}
-    asked = [one for one in on_bench.met(CANDIDATE, Prepare) if not one.ahead]
-    assert [bool(one.chosen) for one in asked] == [False, True, True, True, True, True]
-    assert all(not one.chosen for one in on_bench.met(BASELINE, Prepare))
+    prepares = [prepare for prepare in on_bench.requests(CANDIDATE, Prepare) if not prepare.ahead]
+    assert [bool(prepare.chosen) for prepare in prepares] == [False, True, True, True, True, True]
+    assert all(not prepare.chosen for prepare in on_bench.requests(BASELINE, Prepare))
 
 
-# Outputs.
+# Outputs and inputs.
 
 
-def test_values_put_into_timed_tensors_were_never_seen_before() -> None:
+def test_renewed_inputs_are_new_to_the_timer() -> None:
     on_bench = bench()
     seen: dict[str, list[list[bytes]]] = {CANDIDATE: []}
 
     def note(timer: FakeTimer, _request: Any) -> None:
-        seen[CANDIDATE].append(list(timer.given))
+        seen[CANDIDATE].append(list(timer.input_sets))
 
     on_bench.behaviours[CANDIDATE] = on(Prepare | Renew, note)  # type: ignore[arg-type]
     on_bench.measure()
     *before, renewed = seen[CANDIDATE]
     assert len(renewed) == 1
-    known = {one for given in before for one in given}
-    assert len(known) == 2  # two sets of values, the same to all
-    assert renewed[0] not in known
+    earlier = {arena for input_sets in before for arena in input_sets}
+    assert len(earlier) == 2  # two sets of values, the same for all timers
+    assert renewed[0] not in earlier
 
 
-def test_a_candidate_that_gives_the_answers_of_before_is_wrong() -> None:
-    kept: dict[str, bytes] = {}
+def test_outputs_of_earlier_inputs_are_wrong() -> None:
+    first_inputs: dict[str, bytes] = {}
 
-    def lazy(timer: FakeTimer, request: Any) -> TimerReport | None:
-        if isinstance(request, Prepare) and timer.given:
-            kept[timer.name] = timer.given[0]
-        return timer.returned(request, kept[timer.name]) if isinstance(request, Fetch) else None
+    def stale(timer: FakeTimer, request: Any) -> TimerReport | None:
+        if isinstance(request, Prepare) and timer.input_sets:
+            first_inputs[timer.name] = timer.input_sets[0]
+        return timer.returned(request, first_inputs[timer.name]) if isinstance(request, Fetch) else None
 
-    measured = bench(behaviours={CANDIDATE: lazy}).measure()
+    measured = bench(behaviours={CANDIDATE: stale}).measure()
     assert measured.verdict == Verdict.WRONG
     assert measured.error is not None
     assert "in a call that was timed" in measured.error.message
@@ -209,7 +208,7 @@ def test_a_candidate_that_gives_the_answers_of_before_is_wrong() -> None:
 
 
 def changed(**changes: Any) -> Callable[[FakeTimer, Any], TimerReport]:
-    """The right answer, but for these fields of its output; functions are given what was there."""
+    """Answers correctly except for these fields of the output; a function gets the field's correct value."""
 
     def answer(timer: FakeTimer, request: Fetch) -> TimerReport:
         returned = timer.returned(request)
@@ -240,7 +239,7 @@ def changed(**changes: Any) -> Callable[[FakeTimer, Any], TimerReport]:
         ({"data": lambda data: storage_bytes(torch.full((len(data) // 4,), math.nan))}, Verdict.WRONG, "NaN"),
     ],
 )
-def test_outputs_that_are_not_the_tasks_are_the_candidates_fault(
+def test_output_of_wrong_dtype_shape_or_size_blames_candidate(
     changes: dict[str, Any], verdict: Verdict, words: str
 ) -> None:
     measured = bench(behaviours={CANDIDATE: on(Fetch, changed(**changes))}).measure()
@@ -250,21 +249,21 @@ def test_outputs_that_are_not_the_tasks_are_the_candidates_fault(
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_more_or_fewer_outputs_than_the_task_has_are_wrong(count: int) -> None:
-    def many(timer: FakeTimer, request: Fetch) -> TimerReport:
+def test_wrong_number_of_outputs_is_wrong(count: int) -> None:
+    def change_count(timer: FakeTimer, request: Fetch) -> TimerReport:
         returned = timer.returned(request)
         return msgspec.structs.replace(returned, structure="tuple", outputs=returned.outputs * count)
 
-    measured = bench(behaviours={CANDIDATE: on(Fetch, many)}).measure()
+    measured = bench(behaviours={CANDIDATE: on(Fetch, change_count)}).measure()
     assert measured.verdict == Verdict.WRONG
 
 
-def test_inputs_that_a_candidate_changes_while_it_is_timed_are_refused() -> None:
-    """Each copy once, in its first timed call: what is zero from then on may be left out."""
+def test_input_changed_in_timed_calls_is_refused() -> None:
+    """The candidate zeroes each copy in its first timed call; later calls could skip the zeros."""
 
     def zeroes(timer: FakeTimer, _request: Sample) -> None:
         start = timer.arguments[1].offset_bytes
-        timer.given = [one[:start] + bytes(4) + one[start + 4 :] for one in timer.given]
+        timer.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in timer.input_sets]
 
     measured = bench(behaviours={CANDIDATE: on(Sample, zeroes)}).measure()
     assert measured.verdict == Verdict.REJECTED
@@ -274,13 +273,13 @@ def test_inputs_that_a_candidate_changes_while_it_is_timed_are_refused() -> None
     assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().verdict == ""
 
 
-def test_inputs_of_a_task_that_changes_them_are_not_looked_at() -> None:
+def test_inputs_of_in_place_task_are_not_compared() -> None:
     on_bench = Bench(msgspec.structs.replace(small(), in_place=("y",)), {BASELINE: 1.0, CANDIDATE: 0.5})
     assert on_bench.measure().verdict == ""
-    assert not on_bench.met(CANDIDATE, BringBack)
+    assert not on_bench.requests(CANDIDATE, BringBack)
 
 
-# Times.
+# Times that the clock refuses.
 
 
 @pytest.mark.parametrize(
@@ -297,7 +296,7 @@ def test_inputs_of_a_task_that_changes_them_are_not_looked_at() -> None:
     ],
     ids=["few", "many", "negative", "zero", "nan", "infinite", "huge", "none"],
 )
-def test_times_that_are_no_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
+def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
     def lies(_timer: FakeTimer, request: Sample) -> TimerReport:
         return Sampled(nonce=request.nonce, samples_ms=times(request.count))
 
@@ -308,7 +307,7 @@ def test_times_that_are_no_times_are_refused(times: Callable[[int], tuple[float,
     assert (baseline.verdict, "baseline" in baseline.problem) == ("", True)
 
 
-def test_an_answer_to_another_question_is_tampering() -> None:
+def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
     for answer in (
         lambda _timer, request: Sampled(nonce="guessed", samples_ms=(1.0,) * request.count),
         lambda _timer, request: DoneReport(nonce=request.nonce),
@@ -320,7 +319,7 @@ def test_an_answer_to_another_question_is_tampering() -> None:
         assert measured.error.kind == "tampering"
 
 
-def test_outputs_in_the_memory_of_another_call_are_refused() -> None:
+def test_output_in_memory_of_earlier_call_is_refused() -> None:
     shared = on(Fetch, changed(aliases="the output of another call"))
     measured = bench("fp32", behaviours={CANDIDATE: shared}).measure()
     assert measured.verdict == Verdict.REJECTED
@@ -329,32 +328,32 @@ def test_outputs_in_the_memory_of_another_call_are_refused() -> None:
     assert "in a call that was timed" in measured.error.message
 
 
-# Tapes.
+# Tapes: recorded launches that a process without the source plays.
 
 
 def taped(tape: Tape = EMPTY_TAPE) -> Behaviour:
     return on(Record, lambda _timer, request: Recorded(nonce=request.nonce, tape=tape))
 
 
-def test_a_tape_is_played_elsewhere_and_compared_on_values_that_the_candidate_never_saw() -> None:
+def test_tape_is_played_on_values_new_to_candidate() -> None:
     on_bench = bench("fp32", "fp32-ragged")
     seen: dict[str, set[bytes]] = {CANDIDATE: set(), TAPE: set()}
 
     def candidate(timer: FakeTimer, request: Any) -> TimerReport | None:
-        seen[CANDIDATE].update(timer.given)
+        seen[CANDIDATE].update(timer.input_sets)
         return taped()(timer, request)
 
     def player(timer: FakeTimer, request: Any) -> None:
         if isinstance(request, Fetch):
-            seen[TAPE].update(timer.given)
+            seen[TAPE].update(timer.input_sets)
 
     on_bench.behaviours = {CANDIDATE: candidate, TAPE: player}
     measured = on_bench.measure()
-    assert [one.played for one in measured.tapes] == [True, True]
+    assert [tape.played for tape in measured.tapes] == [True, True]
     assert len(seen[TAPE]) == 2
     assert not seen[TAPE] & seen[CANDIDATE]
-    assert on_bench.asked.count("timers tape x1") == 1  # one process for all tapes
-    assert not on_bench.met(TAPE, Load)
+    assert on_bench.engine_calls.count("timers tape x1") == 1  # one process for all tapes
+    assert not on_bench.requests(TAPE, Load)
     assert measured.confirmed_outputs == 4
 
 
@@ -371,17 +370,17 @@ def test_a_tape_is_played_elsewhere_and_compared_on_values_that_the_candidate_ne
     ],
     ids=["dies", "refuses", "faults", "dies in a sample", "no times", "short", "dtype"],
 )
-def test_a_tape_that_does_not_play_is_no_tape_and_harms_nothing(when: type[Any], how: Any) -> None:
+def test_failing_tape_does_not_harm_the_timing(when: type[Any], how: Any) -> None:
     on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped(), TAPE: on(when, how)})
     measured = on_bench.measure()
     assert (measured.verdict, measured.problem) == ("", "")
-    assert [one.played for one in measured.tapes] == [False, False]
-    assert all(one.why_not for one in measured.tapes)
-    assert {one.side for one in measured.times} == {BASELINE, CANDIDATE}
+    assert [tape.played for tape in measured.tapes] == [False, False]
+    assert all(tape.why_not for tape in measured.tapes)
+    assert {process.side for process in measured.times} == {BASELINE, CANDIDATE}
     assert len(measured.times) == 12
 
 
-def test_launches_that_give_other_outputs_without_their_source_are_refused() -> None:
+def test_tape_with_different_outputs_is_refused() -> None:
     zeros = on(Fetch, changed(data=lambda data: bytes(len(data))))
     measured = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped(), TAPE: zeros}).measure()
     assert measured.verdict == "rejected"
@@ -390,10 +389,13 @@ def test_launches_that_give_other_outputs_without_their_source_are_refused() -> 
     assert "a process that never saw the source" in measured.error.message
 
 
-def test_a_tape_that_hangs_ends_the_timing_for_it_holds_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_tape_ends_the_timing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed_process, "STEP_S", 2.0)
     on_bench = bench("fp32", "fp32-ragged", behaviours={CANDIDATE: taped(), TAPE: on(Sample, silent)})
     measured = on_bench.measure()
     assert measured.verdict == ""
     assert "the tape could not be timed" in measured.problem
-    assert {(one.side, one.case) for one in measured.times} == {(BASELINE, "fp32"), (CANDIDATE, "fp32")}
+    assert {(process.side, process.case) for process in measured.times} == {
+        (BASELINE, "fp32"),
+        (CANDIDATE, "fp32"),
+    }

@@ -1,4 +1,4 @@
-"""The comparison and the shared memory of the judge, on tensors alone."""
+"""Protects the comparison of outputs, and the arena's check of changed inputs and guard zones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.judge
 INF, NAN = math.inf, math.nan
 
 
-def against(
+def mismatch_of(
     got: torch.Tensor,
     expected: torch.Tensor,
     *,
@@ -57,73 +57,73 @@ def floats(*values: float) -> torch.Tensor:
         ((NAN, NAN), (1.0, 2.0), 2),
     ],
 )
-def test_values_nan_and_infinity_by_position(
+def test_values_nan_and_infinity_are_compared_by_position(
     got: tuple[float, ...], expected: tuple[float, ...], wrong: int
 ) -> None:
-    found = against(floats(*got), floats(*expected).double())
-    assert (0 if found is None else round(found.wrong_share * len(got))) == wrong
+    mismatch = mismatch_of(floats(*got), floats(*expected).double())
+    assert (0 if mismatch is None else round(mismatch.wrong_share * len(got))) == wrong
 
 
-def test_a_value_beyond_the_range_of_the_dtype_is_expected_as_infinity() -> None:
+def test_value_beyond_dtype_range_is_expected_as_infinity() -> None:
     expected = torch.tensor([1e5, 1.0], dtype=torch.float64)
-    assert against(torch.tensor([INF, 1.0], dtype=torch.float16), expected) is None
-    assert against(torch.tensor([6e4, 1.0], dtype=torch.float16), expected) is not None
+    assert mismatch_of(torch.tensor([INF, 1.0], dtype=torch.float16), expected) is None
+    assert mismatch_of(torch.tensor([6e4, 1.0], dtype=torch.float16), expected) is not None
 
 
-def test_the_report_names_the_first_wrong_element_and_the_largest_errors() -> None:
+def test_mismatch_names_first_wrong_element_and_largest_errors() -> None:
     expected = torch.arange(12, dtype=torch.float64).reshape(3, 4)
     got = expected.float()
     got[1, 2] += 0.5
     got[2, 3] -= 2
-    found = against(got, expected)
-    assert found is not None
-    assert (found.index, found.expected, found.got) == ((1, 2), "6", "6.5")
-    assert found.max_abs == 2.0
-    assert found.max_rel == pytest.approx(2 / 11)
-    assert found.wrong_share == pytest.approx(2 / 12)
+    mismatch = mismatch_of(got, expected)
+    assert mismatch is not None
+    assert (mismatch.index, mismatch.expected, mismatch.got) == ((1, 2), "6", "6.5")
+    assert mismatch.max_abs == 2.0
+    assert mismatch.max_rel == pytest.approx(2 / 11)
+    assert mismatch.wrong_share == pytest.approx(2 / 12)
 
 
-def test_integers_must_be_equal_and_kinds_must_match() -> None:
+def test_integers_must_be_equal_and_dtype_and_shape_must_match() -> None:
     whole = torch.tensor([1, 2, 3])
-    assert against(whole, whole.clone()) is None
-    assert against(whole, torch.tensor([1, 2, 4])) is not None
-    other = against(whole.float(), whole.double(), dtype=torch.float16)
-    assert other is not None
-    assert (other.dtype, other.expected_dtype) == ("float32", "float16")
-    shorter = against(floats(1.0), torch.ones(2, dtype=torch.float64))
+    assert mismatch_of(whole, whole.clone()) is None
+    assert mismatch_of(whole, torch.tensor([1, 2, 4])) is not None
+    wrong_dtype = mismatch_of(whole.float(), whole.double(), dtype=torch.float16)
+    assert wrong_dtype is not None
+    assert (wrong_dtype.dtype, wrong_dtype.expected_dtype) == ("float32", "float16")
+    shorter = mismatch_of(floats(1.0), torch.ones(2, dtype=torch.float64))
     assert shorter is not None
     assert (shorter.shape, shorter.expected_shape) == ((1,), (2,))
 
 
-def test_quantization_is_judged_by_its_three_metrics() -> None:
+def test_quantized_output_is_compared_by_three_metrics() -> None:
     limits = QuantizationTolerance(cosine_min=0.999, relative_l1_max=0.01, rmse_max=0.01)
     expected = torch.linspace(-3, 3, 100, dtype=torch.float64)
     near = (expected * 1.005).float()
-    assert against(near, expected, rtol=0, atol=0, quantization=limits) is None
-    far = against((expected * 1.05).float(), expected, quantization=limits)
+    assert mismatch_of(near, expected, rtol=0, atol=0, quantization=limits) is None
+    far = mismatch_of((expected * 1.05).float(), expected, quantization=limits)
     assert far is not None
     assert far.metrics["relative_l1"] == pytest.approx(0.05, rel=1e-3)
     assert far.metrics["cosine"] == pytest.approx(1.0)
     with_nan = near.clone()
     with_nan[3] = NAN
-    assert against(with_nan, expected, quantization=limits) is not None
+    assert mismatch_of(with_nan, expected, quantization=limits) is not None
     assert quantization_metrics(torch.zeros(4), torch.zeros(4), torch.float16)["cosine"] == 1.0
     assert quantization_metrics(torch.ones(4), torch.zeros(4), torch.float16)["rmse"] == INF
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=20), st.integers(0, 19))
-def test_anything_equals_itself_and_a_changed_element_is_found(values: list[float], place: int) -> None:
+def test_equal_output_passes_and_changed_element_is_found(values: list[float], place: int) -> None:
     got = floats(*values)
-    assert against(got, got.double(), rtol=0, atol=0) is None
+    assert mismatch_of(got, got.double(), rtol=0, atol=0) is None
     changed = got.clone()
     index = place % len(values)
     changed[index] = 1.0 if not changed[index].isfinite() or changed[index] != 1.0 else 2.0
-    found = against(changed, got.double(), rtol=0, atol=0)
-    assert found is not None
-    assert found.index == (index,)
+    mismatch = mismatch_of(changed, got.double(), rtol=0, atol=0)
+    assert mismatch is not None
+    assert mismatch.index == (index,)
 
 
-def test_the_judge_sees_what_became_of_inputs_and_guards() -> None:
+def test_arena_reports_changed_inputs_and_broken_guards() -> None:
     inputs = {
         "x": torch.arange(6.0).reshape(2, 3).t(),
         "n": 3,
@@ -141,8 +141,8 @@ def test_the_judge_sees_what_became_of_inputs_and_guards() -> None:
     opened["y"][0] = 7
     assert arena.changed() == ("y",)
     beyond = torch.frombuffer(arena._memory, dtype=torch.int8)
-    where = next(one for one in arena.arguments if one.name == "x")
-    beyond[where.offset_bytes + where.storage_bytes] = 1
+    x = next(argument for argument in arena.arguments if argument.name == "x")
+    beyond[x.offset_bytes + x.storage_bytes] = 1
     assert arena.broken_guards() == ("past the end of `x`",)
     del beyond
     arena.close()

@@ -1,4 +1,4 @@
-"""Candidates compiled for targets that are not here, by Triton's real compiler: binaries, resources, mistakes."""
+"""Protects compilation for targets without a GPU, with Triton's real compiler: binaries, resources and errors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import msgspec
 import pytest
 
 from harness.wire.evaluation import KernelResources
-from tests.harness.driving import HERE, drive
+from tests.support.drivers import DRIVERS, drive, line_of
 
 pytestmark = pytest.mark.judge
 
-SOURCE = (HERE / "kernels.py").read_text().splitlines()
+SOURCE = (DRIVERS / "kernels.py").read_text().splitlines()
 
 
 @pytest.fixture(scope="module")
 def amd() -> Any:
-    return drive("compiling.py", "gfx942")
+    return drive("compile_candidates.py", "gfx942")
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +33,14 @@ def nvidia() -> Any:
         "persistent",
         "huge",
     )
-    return drive("compiling.py", "sm_90", *names)
+    return drive("compile_candidates.py", "sm_90", *names)
 
 
-def test_a_process_on_the_gpu_finds_what_was_compiled_here(tmp_path: Path) -> None:
-    drive("compiling.py", "sm_90", "vector_add", TRITON_CACHE_DIR=str(tmp_path))
-    compiled, found = drive("running.py", TRITON_CACHE_DIR=str(tmp_path))
-    assert len(compiled) == 2, "a size that 16 divides, and one that it does not"
-    assert found == compiled, "nothing is compiled again"
-
-
-def line_of(text: str) -> int:
-    (line,) = [number for number, found in enumerate(SOURCE, 1) if text in found]
-    return line
+def test_gpu_process_reuses_compiled_binaries(tmp_path: Path) -> None:
+    drive("compile_candidates.py", "sm_90", "vector_add", TRITON_CACHE_DIR=str(tmp_path))
+    before, after = drive("find_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+    assert len(before) == 2, "one size is divisible by 16, one is not"
+    assert after == before, "nothing is compiled again"
 
 
 def rows(report: Any) -> list[KernelResources]:
@@ -53,35 +48,35 @@ def rows(report: Any) -> list[KernelResources]:
 
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx950", "sm_80", "sm_89", "sm_100"])
-def test_each_target_gets_its_own_binary(target: str) -> None:
-    report = drive("compiling.py", target, "vector_add")["vector_add"]
+def test_binary_is_for_its_target(target: str) -> None:
+    report = drive("compile_candidates.py", target, "vector_add")["vector_add"]
     assert report["error"] is None
     assert {row.binary for row in rows(report)} == {target}
     assert all(row.occupancy for row in rows(report))
 
 
-def test_binaries_are_the_targets(amd: Any, nvidia: Any) -> None:
+def test_all_binaries_of_a_report_are_for_its_target(amd: Any, nvidia: Any) -> None:
     assert {row.binary for report in amd.values() for row in rows(report) if "failed" not in row.flags} == {
         "gfx942"
     }
     assert {row.binary for report in nvidia.values() for row in rows(report)} == {"sm_90"}
 
 
-def test_launches_are_specialised_at_the_sizes_given(amd: Any) -> None:
-    """16,777,216 divides by 16, 99,999 does not: wide loads against narrow ones."""
+def test_kernel_is_specialised_by_divisible_sizes(amd: Any) -> None:
+    """16,777,216 is divisible by 16 and gets wide loads; 99,999 gets narrow loads."""
     big, odd = rows(amd["vector_add"])
     assert (big.case, big.grid, big.load_widths) == ("big", (16384, 1, 1), {"128": 2})
     assert (odd.case, odd.grid, odd.load_widths) == ("odd", (98, 1, 1), {"32": 8})
 
 
-def test_storage_over_two_gigabytes_changes_the_code_on_amd_alone(amd: Any, nvidia: Any) -> None:
-    """Pointer ranges are part of the specialisation there: offsets of buffer operations have 32 bits."""
+def test_storage_over_two_gigabytes_changes_only_amd_code(amd: Any, nvidia: Any) -> None:
+    """On AMD, pointer ranges are part of the specialisation, because buffer operations have 32-bit offsets."""
     small, huge = rows(amd["vector_add"])[0], rows(amd["huge"])[0]
     assert small.binary_sha256 != huge.binary_sha256
     assert rows(nvidia["vector_add"])[0].binary_sha256 == rows(nvidia["huge"])[0].binary_sha256
 
 
-def test_matmul_uses_matrix_units_and_lds(amd: Any, nvidia: Any) -> None:
+def test_matmul_report_has_matrix_instructions_and_lds(amd: Any, nvidia: Any) -> None:
     (row,) = rows(amd["matmul"])
     assert row.matrix_instructions is not None
     assert row.matrix_instructions >= 8
@@ -96,7 +91,7 @@ def test_matmul_uses_matrix_units_and_lds(amd: Any, nvidia: Any) -> None:
     assert row.vgprs is None
 
 
-def test_spills_are_told(amd: Any, nvidia: Any) -> None:
+def test_spills_are_reported(amd: Any, nvidia: Any) -> None:
     (row,) = rows(amd["spilling"])
     assert row.vgprs == 512
     assert row.agprs == 256
@@ -111,7 +106,7 @@ def test_spills_are_told(amd: Any, nvidia: Any) -> None:
     assert row.spill_bytes > 0
 
 
-def test_all_configs_that_pruning_leaves_are_compiled(amd: Any) -> None:
+def test_all_configs_after_pruning_are_compiled(amd: Any) -> None:
     table = rows(amd["tuned_matmul"])
     assert [row.autotune_index for row in table] == [0, 1, 2]
     assert [row.grid for row in table] == [(32, 32, 1), (16, 16, 1), (8, 8, 1)]
@@ -119,7 +114,7 @@ def test_all_configs_that_pruning_leaves_are_compiled(amd: Any) -> None:
     assert {row.config["EVEN"] for row in table} == {"True"}
 
 
-def test_a_config_too_large_is_marked_and_does_not_fail_the_candidate(amd: Any) -> None:
+def test_too_large_config_is_marked_but_not_fatal(amd: Any) -> None:
     report = amd["tuned_matmul"]
     assert report["error"] is None
     large = rows(report)[2]
@@ -131,38 +126,38 @@ def test_a_config_too_large_is_marked_and_does_not_fail_the_candidate(amd: Any) 
     assert note.startswith("tuned_kernel config 2 (BM=128, BN=128, BK=128")
 
 
-def test_a_launch_too_large_fails_the_candidate(amd: Any) -> None:
+def test_too_large_launch_fails_the_candidate(amd: Any) -> None:
     report = amd["hungry"]
     assert "needs 196608 bytes of LDS a workgroup, gfx942 has 65536" in report["error"]
     assert "hungry_kernel (BM=128, BN=128, BK=128" in report["error"]
-    assert report["line"] == line_of("hungry_kernel[") or SOURCE[report["line"] - 1].strip().startswith(
-        "a, b, c"
-    )
+    assert report["line"] == line_of("kernels.py", "hungry_kernel[") or SOURCE[
+        report["line"] - 1
+    ].strip().startswith("a, b, c")
     assert rows(report)[0].lds_bytes == 196608
 
 
-def test_a_mistake_names_the_line_of_the_helper_it_is_in(amd: Any) -> None:
+def test_compile_error_names_line_in_helper(amd: Any) -> None:
     report = amd["broken"]
     assert "undefined_name is not defined" in report["error"]
     assert len(report["error"].splitlines()) == 1
-    assert report["line"] == line_of("return x + undefined_name")
+    assert report["line"] == line_of("kernels.py", "return x + undefined_name")
 
 
-def test_a_launch_whose_failure_is_caught_is_a_note(amd: Any) -> None:
+def test_caught_compile_error_is_a_note(amd: Any) -> None:
     report = amd["broken_but_caught"]
     assert report["error"] is None
     assert [row.kernel for row in rows(report)] == ["add_kernel"]
     assert "undefined_name" in report["notes"][0]
 
 
-def test_failing_at_gpu_sizes_names_case_and_line(amd: Any) -> None:
+def test_exception_at_gpu_sizes_names_case_and_line(amd: Any) -> None:
     report = amd["asserts_at_gpu_sizes"]
     assert report["error"] == "the entry point raised AssertionError: small only at the gpu sizes of case big"
-    assert report["line"] == line_of('"small only"')
+    assert report["line"] == line_of("kernels.py", '"small only"')
     assert [row.case for row in rows(report)] == ["small"]
 
 
-def test_options_of_the_other_vendor_are_unsupported_not_wrong(amd: Any, nvidia: Any) -> None:
+def test_option_of_different_vendor_is_unsupported(amd: Any, nvidia: Any) -> None:
     assert nvidia["amd_options"]["error"] is None
     assert "`waves_per_eu`" in nvidia["amd_options"]["unsupported"]
     assert "`maxnreg`" in amd["nvidia_options"]["unsupported"]
@@ -170,19 +165,19 @@ def test_options_of_the_other_vendor_are_unsupported_not_wrong(amd: Any, nvidia:
     assert rows(nvidia["nvidia_options"])[0].config["maxnreg"] == "64"
 
 
-def test_own_options_reach_the_compiler_and_versioned_ones_are_noted(amd: Any) -> None:
+def test_vendor_options_reach_compiler_with_notes(amd: Any) -> None:
     (row,) = rows(amd["amd_options"])
     assert (row.config["waves_per_eu"], row.config["kpack"]) == ("2", "2")
     assert any("instruction_sched_variant" in note for note in row.notes)
 
 
-def test_a_misspelt_option_fails_as_it_would_on_the_device(amd: Any) -> None:
+def test_misspelt_option_is_an_error(amd: Any) -> None:
     assert "num_wraps" in amd["misspelt_option"]["error"]
     assert "num_warps" in amd["misspelt_option"]["error"]
-    assert amd["misspelt_option"]["line"] == line_of("num_wraps=4")
+    assert amd["misspelt_option"]["line"] == line_of("kernels.py", "num_wraps=4")
 
 
-def test_kernels_that_size_their_grid_by_registers_compile(amd: Any, nvidia: Any) -> None:
+def test_kernel_with_grid_by_register_count_compiles(amd: Any, nvidia: Any) -> None:
     for reports in (amd, nvidia):
         assert reports["persistent"]["error"] is None
         (row,) = rows(reports["persistent"])
@@ -190,8 +185,8 @@ def test_kernels_that_size_their_grid_by_registers_compile(amd: Any, nvidia: Any
     assert rows(nvidia["persistent"])[0].spill_bytes == 0
 
 
-def test_every_config_has_a_row_and_the_bad_ones_are_flagged(amd: Any) -> None:
-    """Eighteen configs, several compiled at once: one is too large for LDS, one fails its own assertion."""
+def test_every_config_has_a_row_and_bad_configs_are_flagged(amd: Any) -> None:
+    """18 configs, compiled in parallel: one config is too large for LDS, one fails a static assertion."""
     report = amd["widely_tuned"]
     assert report["error"] is None
     table = rows(report)

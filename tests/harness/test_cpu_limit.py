@@ -1,4 +1,4 @@
-"""The judge's own recording does not count against a candidate's CPU seconds."""
+"""Protects the CPU limit of a guest: the judge's recording overhead does not count for the candidate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.worker.oracle import guest_link
 pytestmark = pytest.mark.judge
 
 
-def test_a_limit_leaves_room_for_the_judges_own_work_and_names_the_candidates_seconds(
+def test_cpu_limit_allows_overhead_of_recording(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spent = [100.0]

@@ -1,4 +1,4 @@
-"""Outliers as `formats.md` promises them."""
+"""Protects the values that hidden cases add to inputs: outliers, special values, degenerate rows and masks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 pytestmark = pytest.mark.judge
 
 
-def changed(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> list[tuple[int, ...]]:
-    """Places of a tensor of ones that became 50; everything else has to stay 1."""
+def outlier_places(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> list[tuple[int, ...]]:
+    """Indices of a tensor of ones that became 50; all other elements must still be 1."""
     import torch
 
     from harness.worker.oracle.distributions import inject_outliers
@@ -22,35 +22,35 @@ def changed(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> list[t
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("shape", [(1,), (3,), (999,), (7, 100), (2, 3, 5), (4, 1)])
-def test_there_is_one_in_the_last_tile_and_never_none(shape: tuple[int, ...], seed: int) -> None:
+def test_outliers_include_the_last_tile(shape: tuple[int, ...], seed: int) -> None:
     last_row = tuple(size - 1 for size in shape[:-1])
-    found = changed(shape, seed)
-    assert any(place[:-1] == last_row and place[-1] >= shape[-1] - 64 for place in found)
+    places = outlier_places(shape, seed)
+    assert any(place[:-1] == last_row and place[-1] >= shape[-1] - 64 for place in places)
 
 
-def test_a_thousandth_of_the_elements_is_multiplied() -> None:
-    assert 290 <= len(changed((300, 1000), seed=1)) <= 300
-    assert len(changed((10, 100), seed=1, dtype="float16")) == 1
+def test_a_thousandth_of_elements_are_outliers() -> None:
+    assert 290 <= len(outlier_places((300, 1000), seed=1)) <= 300
+    assert len(outlier_places((10, 100), seed=1, dtype="float16")) == 1
 
 
-def test_the_same_seed_gives_the_same_places_and_another_gives_others() -> None:
-    assert changed((100, 100), seed=1) == changed((100, 100), seed=1)
-    assert changed((100, 100), seed=1) != changed((100, 100), seed=2)
+def test_outlier_places_depend_on_seed() -> None:
+    assert outlier_places((100, 100), seed=1) == outlier_places((100, 100), seed=1)
+    assert outlier_places((100, 100), seed=1) != outlier_places((100, 100), seed=2)
 
 
-def test_nothing_to_multiply_is_no_error_and_a_number_is_one() -> None:
+def test_outliers_of_empty_tensor_pass_and_of_number_raise() -> None:
     import torch
 
     from harness.worker.oracle.distributions import inject_outliers
 
-    assert changed((0, 4), seed=1) == []
-    assert changed((), seed=1) == [()]
+    assert outlier_places((0, 4), seed=1) == []
+    assert outlier_places((), seed=1) == [()]
     with pytest.raises(TypeError, match="eps is no tensor"):
         inject_outliers({"eps": 1e-5}, ["eps"], torch.Generator())
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_special_values_have_rows_of_their_own_and_one_row_of_the_first_matrix_is_nothing(seed: int) -> None:
+def test_special_values_use_separate_rows_and_one_row_is_minus_infinity(seed: int) -> None:
     import torch
 
     from harness.worker.oracle.distributions import inject_special
@@ -60,14 +60,29 @@ def test_special_values_have_rows_of_their_own_and_one_row_of_the_first_matrix_i
     whole = (inputs["x"] == -torch.inf).all(dim=1)
     assert int(whole.sum()) == 1
     assert not bool((inputs["y"] == -torch.inf).all(dim=1).any())
-    for value, found in (("x", inputs["x"][~whole]), ("y", inputs["y"]), ("weight", inputs["weight"])):
-        assert int(found.isnan().sum()) == 1, value
-        assert sorted(found[found.isinf()].tolist()) == [-torch.inf, torch.inf], value
+    for name, tensor in (("x", inputs["x"][~whole]), ("y", inputs["y"]), ("weight", inputs["weight"])):
+        assert int(tensor.isnan().sum()) == 1, name
+        assert sorted(tensor[tensor.isinf()].tolist()) == [-torch.inf, torch.inf], name
     rows = (~inputs["y"].isfinite()).any(dim=1)
     assert int(rows.sum()) == 3
 
 
-def test_an_input_too_small_for_all_special_values_gets_each_of_them_by_some_seed() -> None:
+@pytest.mark.parametrize("shape", [(7,), (1, 5), (6, 4), (2, 3, 4), (3,)])
+def test_special_values_occur_once_and_one_row_is_minus_infinity(shape: tuple[int, ...]) -> None:
+    import torch
+
+    from harness.worker.oracle.distributions import inject_special
+
+    for seed in range(20):
+        x = torch.zeros(shape)
+        inject_special({"x": x, "n": 3}, ("x", "n"), torch.Generator().manual_seed(seed))
+        low = x.reshape(-1, shape[-1]) == -torch.inf
+        whole = low.all(dim=1)
+        assert (int(x.isnan().sum()), int((x == torch.inf).sum()), int(low[~whole].sum())) == (1, 1, 1)
+        assert int(whole.sum()) == (len(shape) > 1 and len(low) > 3)
+
+
+def test_one_element_gets_each_special_value_for_some_seed() -> None:
     import torch
 
     from harness.worker.oracle.distributions import inject_special
@@ -81,7 +96,7 @@ def test_an_input_too_small_for_all_special_values_gets_each_of_them_by_some_see
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float8_e4m3fn"])
-def test_each_kind_of_degenerate_row_stands_in_a_row_of_its_own_and_others_stay(dtype: str) -> None:
+def test_each_degenerate_row_kind_changes_one_row(dtype: str) -> None:
     import torch
 
     from harness.cases.judged_case import RowKind
@@ -97,16 +112,16 @@ def test_each_kind_of_degenerate_row_stands_in_a_row_of_its_own_and_others_stay(
     assert int(same.sum()) == 3
     changed = after[~same]
     assert int((changed == 0).all(dim=1).sum()) == 1
-    far = 110 if dtype != "float8_e4m3fn" else 50  # an eighth of the largest value is left there
+    far = 110 if dtype != "float8_e4m3fn" else 50  # in 8 bits, a row lies at an eighth of the largest value
     assert int((changed < -far).all(dim=1).sum()) == 1
     assert int((changed > far).all(dim=1).sum()) == 1
     sizes = changed.abs().amax(dim=1)
-    assert int(((sizes > 0) & (sizes < 0.1)).sum()) == 2  # equal, and tiny
+    assert int(((sizes > 0) & (sizes < 0.1)).sum()) == 2  # the row of equal values and the row of tiny values
     assert int(((changed == 0).sum(dim=1) == 24).sum()) == 1
 
 
 @pytest.mark.parametrize("row", [[0.0] * 9, [3.0] * 9, [1e-30, 2e-30, 3e-30], [1e4, -1e4, 0.5], [7.0]])
-def test_rows_far_from_zero_are_finite_and_far_whatever_they_were(row: list[float]) -> None:
+def test_rows_moved_far_from_zero_are_far_for_any_values(row: list[float]) -> None:
     import torch
 
     from harness.cases.judged_case import FAR
@@ -119,7 +134,7 @@ def test_rows_far_from_zero_are_finite_and_far_whatever_they_were(row: list[floa
         assert len(row) < 2 or float(inputs["x"].std()) > 1
 
 
-def test_a_vector_has_runs_for_rows_and_the_same_places_change_in_inputs_of_one_shape() -> None:
+def test_vector_rows_are_runs_and_equal_shapes_change_at_same_places() -> None:
     import torch
 
     from harness.cases.judged_case import RowKind
@@ -133,7 +148,7 @@ def test_a_vector_has_runs_for_rows_and_the_same_places_change_in_inputs_of_one_
     assert torch.equal(inputs["ragged"], torch.ones(17))
 
 
-def test_the_first_half_of_the_last_row_is_masked() -> None:
+def test_mask_covers_first_half_of_last_row() -> None:
     import torch
 
     from harness.worker.oracle.distributions import inject_mask

@@ -1,4 +1,4 @@
-"""Energy a call on a real GPU: between what the device draws when idle and its power cap, for as long as a call takes."""
+"""Protects energy per call on a real GPU: the mean power lies between idle power and the power cap."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ pytestmark = [pytest.mark.gpu, pytest.mark.judge, needs_gpu, pytest.mark.asyncio
 LEAST_W, MOST_W = 40.0, 1500.0
 
 
-async def test_a_call_takes_the_energy_of_a_power_that_the_device_can_have(gpu_pool: DevicePool) -> None:
+async def test_energy_per_call_means_a_plausible_power(gpu_pool: DevicePool) -> None:
     task = load_task("vector_add")
     device = gpu_pool.devices[0]
     assert device.target is not None
-    found = await evaluate(
+    evaluation = await evaluate(
         baseline_source(task),
         task,
         pool=gpu_pool,
@@ -26,16 +26,18 @@ async def test_a_call_takes_the_energy_of_a_power_that_the_device_can_have(gpu_p
         seed=1,
         effort=WITH_ENERGY,
     )
-    assert found.verdict is Verdict.CORRECT
-    assert found.device_before is not None
-    if found.device_before.energy_j is None:
+    assert evaluation.verdict is Verdict.CORRECT
+    assert evaluation.device_before is not None
+    if evaluation.device_before.energy_j is None:
         pytest.skip("the device counts no energy")
-    for each in found.latency:
-        if each.outcome is Outcome.TOO_SHORT:
-            assert any("not measured" in note and each.case in note for note in found.notes), found.notes
+    for latency in evaluation.latency:
+        if latency.outcome is Outcome.TOO_SHORT:
+            assert any("not measured" in note and latency.case in note for note in evaluation.notes), (
+                evaluation.notes
+            )
             continue
-        for side in (each.baseline, each.candidate):
+        for side in (latency.baseline, latency.candidate):
             assert side is not None
             assert side.plain_ms is not None
-            assert side.energy_mj is not None, found.notes
+            assert side.energy_mj is not None, evaluation.notes
             assert LEAST_W < side.energy_mj / side.plain_ms < MOST_W

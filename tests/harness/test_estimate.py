@@ -1,10 +1,10 @@
-"""The roofline: two bounds in the right order, each on the right side."""
+"""Protects the roofline estimate: its lower and upper bounds, and which resource limits each bound."""
 
 from __future__ import annotations
 
 import pytest
 
-from harness.hardware.recognition import find_product
+from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages.estimates.roofline import estimate
 from harness.wire.evaluation import SampledTraffic, Traffic
@@ -29,29 +29,29 @@ def traffic(*, read: int, write: int, dot_flops: int = 0, minimal: int = 0, flop
     )
 
 
-def test_a_streaming_kernel_is_bound_by_memory_on_both_sides() -> None:
+def test_streaming_kernel_is_memory_bound() -> None:
     cost = Cost(flops=1 << 24, minimal_bytes=3 * (1 << 26))
-    made = estimate(traffic(read=2 << 26, write=1 << 26), cost, "float32", MI300X)
-    assert made is not None
-    assert (made.bound_low, made.bound_high) == ("memory", "memory")
-    assert made.low_us == made.high_us == pytest.approx(3 * (1 << 26) / 5.3e12 * 1e6)
+    bounds = estimate(traffic(read=2 << 26, write=1 << 26), cost, "float32", MI300X)
+    assert bounds is not None
+    assert (bounds.bound_low, bounds.bound_high) == ("memory", "memory")
+    assert bounds.low_us == bounds.high_us == pytest.approx(3 * (1 << 26) / 5.3e12 * 1e6)
 
 
-def test_a_large_matmul_lies_between_compute_and_uncached_memory() -> None:
-    """4096 cubed with 128 x 128 tiles asks for 2.1 GB where 0.1 GB is needed (design note on rooflines)."""
+def test_large_matmul_lies_between_compute_and_uncached_memory() -> None:
+    """A 4096-cubed product in 128 x 128 tiles requests 2.1 GB and needs 0.1 GB."""
     size, flops = 4096, 2 * 4096**3
     cost = Cost(flops=flops, minimal_bytes=3 * size * size * 2, dot_dtype="float16")
-    made = estimate(
+    bounds = estimate(
         traffic(read=2 * 32 * size * size * 2, write=size * size * 2, dot_flops=flops),
         cost,
         "float16",
         MI300X,
     )
-    assert made is not None
-    assert made.bound_low == "compute"
-    assert made.low_us == pytest.approx(flops / 1307.4e12 * 1e6)
-    assert made.bound_high == "memory"
-    assert made.high_us == pytest.approx(411, rel=0.02)
+    assert bounds is not None
+    assert bounds.bound_low == "compute"
+    assert bounds.low_us == pytest.approx(flops / 1307.4e12 * 1e6)
+    assert bounds.bound_high == "memory"
+    assert bounds.high_us == pytest.approx(411, rel=0.02)
 
 
 def sampled(*, requested: int, distinct: int, minimal: int, dot_flops: int, dies: int = 8) -> SampledTraffic:
@@ -77,42 +77,44 @@ def sampled(*, requested: int, distinct: int, minimal: int, dot_flops: int, dies
     )
 
 
-def test_what_a_dies_cache_shares_lies_between_the_bounds() -> None:
-    """The large matmul again: 0.57 GB distinct on the dies of an MI300X, and then compute is the limit."""
+def test_estimate_with_die_caches_lies_between_bounds() -> None:
+    """The same product reads 0.57 GB of distinct bytes over the dies of an MI300X."""
     flops = 2 * 4096**3
     cost = Cost(flops=flops, minimal_bytes=100_663_296, dot_dtype="float16")
     counts = sampled(
         requested=2_181_038_080, distinct=570_425_344, minimal=cost.minimal_bytes, dot_flops=flops
     )
-    made = estimate(counts, cost, "float16", MI300X)
-    assert made is not None
-    assert made.shared_us is not None
-    assert made.low_us < made.shared_us < made.high_us
-    assert made.shared_us == pytest.approx(570_425_344 / 5.3e12 * 1e6)
-    assert made.high_us == pytest.approx(411, rel=0.02)
-    assert made.basis.endswith("at n=4096; 20 of 1024 programs sampled as on gfx942")
+    bounds = estimate(counts, cost, "float16", MI300X)
+    assert bounds is not None
+    assert bounds.shared_us is not None
+    assert bounds.low_us < bounds.shared_us < bounds.high_us
+    assert bounds.shared_us == pytest.approx(570_425_344 / 5.3e12 * 1e6)
+    assert bounds.high_us == pytest.approx(411, rel=0.02)
+    assert bounds.basis.endswith("at n=4096; 20 of 1024 programs sampled as on gfx942")
 
 
-def test_on_a_device_that_is_known_the_peaks_are_its_own() -> None:
-    """What an H200 took 130 us for needs 160 at the bandwidth of an H100, which shares its target."""
+def test_known_device_uses_its_own_peaks() -> None:
+    """An H200 took 130 us; an H100, which has the same target, would need 160 us at its bandwidth."""
     cost = Cost(flops=1 << 24, minimal_bytes=537_000_000)
     counts = traffic(read=268_500_000, write=268_500_000)
     h200 = find_product("H200 SXM")
     reference = estimate(counts, cost, "float32", target("sm_90"))
-    own = estimate(counts, cost, "float32", target("sm_90"), h200)
-    other = estimate(counts, cost, "float32", MI300X, h200)
+    h200_bounds = estimate(counts, cost, "float32", target("sm_90"), h200)
+    amd_bounds = estimate(counts, cost, "float32", MI300X, h200)
     assert reference is not None
-    assert own is not None
+    assert h200_bounds is not None
     assert reference.low_us == pytest.approx(160.3, rel=1e-3)
-    assert own.low_us == pytest.approx(537_000_000 / h200.memory_bytes_per_s * 1e6)
-    assert own.low_us < 130
-    assert own.basis.startswith(f"H200 SXM vendor peaks: {h200.memory_bytes_per_s / 1e12:.4g} TB/s")
-    assert (own.product, own.of_device) == ("H200 SXM", True)
+    assert h200_bounds.low_us == pytest.approx(537_000_000 / h200.memory_bytes_per_s * 1e6)
+    assert h200_bounds.low_us < 130
+    assert h200_bounds.basis.startswith(f"H200 SXM vendor peaks: {h200.memory_bytes_per_s / 1e12:.4g} TB/s")
+    assert (h200_bounds.product, h200_bounds.of_device) == ("H200 SXM", True)
     assert (reference.product, reference.of_device) == ("H100 SXM5", False)
-    assert other == estimate(counts, cost, "float32", MI300X), "an H200 says nothing of another target"
+    assert amd_bounds == estimate(counts, cost, "float32", MI300X), (
+        "an H200 has no figures for a different target"
+    )
 
 
-def test_no_peak_no_estimate() -> None:
+def test_target_without_peak_gets_no_estimate() -> None:
     """An A100 has no matrix units for float8."""
     cost = Cost(flops=1, minimal_bytes=1, dot_dtype="float8_e4m3fn")
     assert estimate(traffic(read=1, write=1), cost, "float8_e4m3fn", target("sm_80")) is None

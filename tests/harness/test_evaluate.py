@@ -1,4 +1,4 @@
-"""`evaluate` on real judges and guests: every verdict, and what it says to a kernel author."""
+"""Protects `evaluate` with real judges and guests: every verdict, and its message to a kernel author."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def hasty_pool() -> AsyncIterator[DevicePool]:
-    """Little CPU, and wall time for it on the busiest machine."""
+    """A pool with little CPU time a call, and enough wall time for a busy machine."""
     limits = TimeLimits(call_s=120.0, call_cpu_s=1.5, case_s=120.0, case_cpu_s=1.5)
     async with DevicePool(slots=1, limits=limits) as started:
         yield started
@@ -31,42 +31,47 @@ async def impatient_pool() -> AsyncIterator[DevicePool]:
         yield started
 
 
-async def test_a_right_kernel_passes_all_that_cpu_can_say(pool: DevicePool) -> None:
+async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None:
     events: list[StageEntered | StageLeft] = []
-    found = await judge(pool, baseline_source(load_task("vector_add")), on_event=events.append)
-    assert (found.verdict, found.error, found.call, found.execution) == (Verdict.CORRECT, None, True, True)
-    assert [stage.name for stage in found.stages] == list(STAGES)
-    assert [stage.ok for stage in found.stages] == [True, True, True, True, True, None]
-    assert found.stages[-1].detail == "no GPU: estimate only"
-    assert (found.latency, found.speedup) == ((), None)
-    assert {one.binary for one in found.resources["gfx942"]} == {"gfx942"}
-    assert {layer.name for layer in found.sandbox} >= {"session", "limits", "network", "read-allow-list"}
-    assert set(found.versions) >= {"python", "torch", "triton"}
-    entered = [one.stage for one in events if isinstance(one, StageEntered)]
-    left = [one.stage.name for one in events if isinstance(one, StageLeft)]
-    assert entered == left == list(STAGES)
-    assert EVALUATION_DECODER.decode(msgspec.json.encode(found)) == found
+    evaluation = await judge(pool, baseline_source(load_task("vector_add")), on_event=events.append)
+    assert (evaluation.verdict, evaluation.error, evaluation.call, evaluation.execution) == (
+        Verdict.CORRECT,
+        None,
+        True,
+        True,
+    )
+    assert [stage.name for stage in evaluation.stages] == list(STAGES)
+    assert [stage.ok for stage in evaluation.stages] == [True, True, True, True, True, None]
+    assert evaluation.stages[-1].detail == "no GPU: estimate only"
+    assert (evaluation.latency, evaluation.speedup) == ((), None)
+    assert {row.binary for row in evaluation.resources["gfx942"]} == {"gfx942"}
+    assert {layer.name for layer in evaluation.sandbox} >= {"session", "limits", "network", "read-allow-list"}
+    assert set(evaluation.versions) >= {"python", "torch", "triton"}
+    entered = [event.stage for event in events if isinstance(event, StageEntered)]
+    ended = [event.stage.name for event in events if isinstance(event, StageLeft)]
+    assert entered == ended == list(STAGES)
+    assert EVALUATION_DECODER.decode(msgspec.json.encode(evaluation)) == evaluation
 
 
-async def test_traffic_is_counted_exactly_and_bounds_are_ordered(pool: DevicePool) -> None:
+async def test_traffic_is_exact_and_estimate_bounds_are_ordered(pool: DevicePool) -> None:
     task = load_task("vector_add")
-    found = await judge(pool, baseline_source(task))
-    assert [one.case for one in found.traffic] == [case.name for case in task.open_cases]
-    for traffic, case in zip(found.traffic, task.open_cases, strict=True):
+    evaluation = await judge(pool, baseline_source(task))
+    assert [traffic.case for traffic in evaluation.traffic] == [case.name for case in task.open_cases]
+    for traffic, case in zip(evaluation.traffic, task.open_cases, strict=True):
         wanted = 3 * case.cpu["n"] * (4 if case.dtype == "float32" else 2)
         assert traffic.unique_read_bytes + traffic.unique_write_bytes == wanted == traffic.minimal_bytes
         assert traffic.launches == 1
-    assert all(0 < one.low_us <= one.high_us for one in found.estimate)
-    assert len(found.estimate) == len(task.open_cases)
+    assert all(0 < bounds.low_us <= bounds.high_us for bounds in evaluation.estimate)
+    assert len(evaluation.estimate) == len(task.open_cases)
 
 
-async def test_only_the_first_target_can_fail_a_candidate(pool: DevicePool) -> None:
+async def test_only_first_target_can_fail_a_candidate(pool: DevicePool) -> None:
     source = adding().replace("BLOCK=1024)", "BLOCK=1024, waves_per_eu=2)")
-    found = await judge(pool, source, targets=("gfx942", "sm_90"))
-    assert found.verdict is Verdict.CORRECT
-    assert "waves_per_eu" in found.compile_errors["sm_90"]
-    turned = await judge(pool, source, targets=("sm_90", "gfx942"))
-    assert turned.verdict is Verdict.UNSUPPORTED
+    evaluation = await judge(pool, source, targets=("gfx942", "sm_90"))
+    assert evaluation.verdict is Verdict.CORRECT
+    assert "waves_per_eu" in evaluation.compile_errors["sm_90"]
+    swapped = await judge(pool, source, targets=("sm_90", "gfx942"))
+    assert swapped.verdict is Verdict.UNSUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -83,67 +88,67 @@ async def test_only_the_first_target_can_fail_a_candidate(pool: DevicePool) -> N
         ("import os\n" + adding(before="os.system('true')"), Verdict.REJECTED, "refused", "os.system"),
     ],
 )
-async def test_what_the_text_alone_shows(
+async def test_static_errors_end_at_first_stage(
     pool: DevicePool, source: str, verdict: Verdict, kind: str, says: str
 ) -> None:
-    found = await judge(pool, source)
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (verdict, kind)
-    assert says in found.error.message
-    assert [stage.ok for stage in found.stages] == [False, None, None, None, None, None]
+    evaluation = await judge(pool, source)
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (verdict, kind)
+    assert says in evaluation.error.message
+    assert [stage.ok for stage in evaluation.stages] == [False, None, None, None, None, None]
 
 
-async def test_a_failed_call_names_the_candidates_own_line(pool: DevicePool) -> None:
+async def test_call_error_names_candidate_line(pool: DevicePool) -> None:
     source = adding(before="x.no_such_method()")
-    found = await judge(pool, source)
-    assert (found.verdict, found.call) == (Verdict.CALL_ERROR, False)
-    assert found.error is not None
-    assert found.error.line == source.splitlines().index("    x.no_such_method()") + 1
-    assert "AttributeError" in found.error.message
-    files = {line.split('"')[1] for line in found.error.trace.splitlines() if line.startswith("  File")}
+    evaluation = await judge(pool, source)
+    assert (evaluation.verdict, evaluation.call) == (Verdict.CALL_ERROR, False)
+    assert evaluation.error is not None
+    assert evaluation.error.line == source.splitlines().index("    x.no_such_method()") + 1
+    assert "AttributeError" in evaluation.error.message
+    files = {line.split('"')[1] for line in evaluation.error.trace.splitlines() if line.startswith("  File")}
     assert files == {"kernel.py"}
 
 
-async def test_an_error_inside_a_kernel_is_told_with_its_true_cause_and_line(pool: DevicePool) -> None:
+async def test_error_inside_kernel_names_cause_and_line(pool: DevicePool) -> None:
     source = adding(kernel=KERNEL.replace("x + y", "x + undefined_name"))
-    found = await judge(pool, source)
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.CALL_ERROR, "exception")
-    assert "NameError: name 'undefined_name' is not defined" in found.error.message
-    assert "InterpreterError" not in found.error.message + found.error.trace
+    evaluation = await judge(pool, source)
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.CALL_ERROR, "exception")
+    assert "NameError: name 'undefined_name' is not defined" in evaluation.error.message
+    assert "InterpreterError" not in evaluation.error.message + evaluation.error.trace
     wanted = next(n for n, text in enumerate(source.splitlines(), 1) if "undefined_name" in text)
-    assert found.error.line == wanted
+    assert evaluation.error.line == wanted
 
 
-async def test_an_error_in_a_later_case_names_the_case(pool: DevicePool) -> None:
-    found = await judge(pool, adding(before="assert x.numel() != 9973, 'only whole blocks'"))
-    assert (found.verdict, found.call, found.execution) == (Verdict.CALL_ERROR, False, False)
-    assert found.error is not None
-    assert "case fp32-ragged" in found.error.message
-    assert "only whole blocks" in found.error.message
+async def test_call_error_names_its_case(pool: DevicePool) -> None:
+    evaluation = await judge(pool, adding(before="assert x.numel() != 9973, 'only whole blocks'"))
+    assert (evaluation.verdict, evaluation.call, evaluation.execution) == (Verdict.CALL_ERROR, False, False)
+    assert evaluation.error is not None
+    assert "case fp32-ragged" in evaluation.error.message
+    assert "only whole blocks" in evaluation.error.message
 
 
-async def test_a_wrong_answer_is_described_whole(pool: DevicePool) -> None:
-    found = await judge(pool, with_value("tl.where(offsets == 5, x - y, x + y)"))
-    assert (found.verdict, found.call, found.execution) == (Verdict.WRONG, True, False)
-    assert found.error is not None
-    assert found.error.mismatch is not None
-    mismatch = found.error.mismatch
+async def test_mismatch_reports_case_index_errors_and_dtype(pool: DevicePool) -> None:
+    evaluation = await judge(pool, with_value("tl.where(offsets == 5, x - y, x + y)"))
+    assert (evaluation.verdict, evaluation.call, evaluation.execution) == (Verdict.WRONG, True, False)
+    assert evaluation.error is not None
+    assert evaluation.error.mismatch is not None
+    mismatch = evaluation.error.mismatch
     assert (mismatch.case, mismatch.output, mismatch.index) == ("fp32", "out", (5,))
     assert mismatch.wrong_share == pytest.approx(1 / 16384)
     assert mismatch.max_abs == pytest.approx(abs(float(mismatch.expected) - float(mismatch.got)), rel=1e-3)
     assert (mismatch.shape, mismatch.dtype) == (mismatch.expected_shape, mismatch.expected_dtype)
-    assert "index [5]" in found.error.message
-    assert found.stages[3].ok is False
-    assert found.stages[4].ok is None
+    assert "index [5]" in evaluation.error.message
+    assert evaluation.stages[3].ok is False
+    assert evaluation.stages[4].ok is None
 
 
 async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
-    found = await judge(pool, with_value("tl.where(offsets % 2 == 0, float('nan'), x + y)"))
-    assert found.error is not None
-    assert found.error.mismatch is not None
-    assert (found.error.mismatch.nan_got, found.error.mismatch.nan_expected) == (8192, 0)
-    assert "8192 NaN where 0 are expected" in found.error.message
+    evaluation = await judge(pool, with_value("tl.where(offsets % 2 == 0, float('nan'), x + y)"))
+    assert evaluation.error is not None
+    assert evaluation.error.mismatch is not None
+    assert (evaluation.error.mismatch.nan_got, evaluation.error.mismatch.nan_expected) == (8192, 0)
+    assert "8192 NaN where 0 are expected" in evaluation.error.message
 
 
 @pytest.mark.parametrize(
@@ -160,61 +165,67 @@ async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
         ("torch.empty(x.shape, dtype=torch.bits8)", "structure", "dtype bits8"),
     ],
 )
-async def test_another_kind_of_result_is_wrong(pool: DevicePool, result: str, kind: str, says: str) -> None:
-    found = await judge(pool, adding(result=result))
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.WRONG, kind)
-    assert says in found.error.message
+async def test_result_of_wrong_dtype_shape_or_structure_is_wrong(
+    pool: DevicePool, result: str, kind: str, says: str
+) -> None:
+    evaluation = await judge(pool, adding(result=result))
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.WRONG, kind)
+    assert says in evaluation.error.message
 
 
-async def test_what_interprets_but_does_not_compile_fails_for_the_target(pool: DevicePool) -> None:
+async def test_kernel_that_only_interprets_is_a_compile_error(pool: DevicePool) -> None:
     source = adding(top="ONE = 1.0\n", kernel=KERNEL.replace("x + y", "x + y * ONE"))
-    found = await judge(pool, source)
-    assert found.error is not None
-    assert (found.verdict, found.error.kind, found.call) == (Verdict.COMPILE_ERROR, "compile", True)
-    assert found.error.message.startswith("gfx942: ")
-    assert found.error.line == next(n for n, t in enumerate(source.splitlines(), 1) if "y * ONE" in t)
+    evaluation = await judge(pool, source)
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind, evaluation.call) == (
+        Verdict.COMPILE_ERROR,
+        "compile",
+        True,
+    )
+    assert evaluation.error.message.startswith("gfx942: ")
+    assert evaluation.error.line == next(n for n, t in enumerate(source.splitlines(), 1) if "y * ONE" in t)
 
 
-async def test_what_the_interpreter_computes_wrongly_is_unsupported_not_wrong(pool: DevicePool) -> None:
-    found = await judge(pool, with_value("(x.to(tl.float8e4nv) + y.to(tl.float8e4nv)).to(x.dtype)"))
-    assert found.verdict is Verdict.UNSUPPORTED
-    assert not found.verdict.counted
-    assert found.stages[1].ok is None
-    assert found.error is not None
-    assert "8e4nv" in found.error.message
+async def test_operation_that_interpreter_gets_wrong_is_unsupported(pool: DevicePool) -> None:
+    evaluation = await judge(pool, with_value("(x.to(tl.float8e4nv) + y.to(tl.float8e4nv)).to(x.dtype)"))
+    assert evaluation.verdict is Verdict.UNSUPPORTED
+    assert not evaluation.verdict.counted
+    assert evaluation.stages[1].ok is None
+    assert evaluation.error is not None
+    assert "8e4nv" in evaluation.error.message
 
 
-async def test_an_endless_loop_times_out_and_says_what_may_be_wrong(hasty_pool: DevicePool) -> None:
-    found = await judge(hasty_pool, adding(before="while True: pass"))
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.TIMEOUT, "timeout")
-    assert "1.5 s of CPU time" in found.error.message
+async def test_endless_loop_times_out_by_cpu_time(hasty_pool: DevicePool) -> None:
+    evaluation = await judge(hasty_pool, adding(before="while True: pass"))
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.TIMEOUT, "timeout")
+    assert "1.5 s of CPU time" in evaluation.error.message
 
 
-async def test_waiting_for_ever_times_out_by_the_wall(impatient_pool: DevicePool) -> None:
-    found = await judge(impatient_pool, "import time\n" + adding(before="time.sleep(1000)"))
-    assert found.verdict is Verdict.TIMEOUT
-    assert found.error is not None
-    assert "4 s of wall time" in found.error.message
+async def test_endless_sleep_times_out_by_wall_time(impatient_pool: DevicePool) -> None:
+    evaluation = await judge(impatient_pool, "import time\n" + adding(before="time.sleep(1000)"))
+    assert evaluation.verdict is Verdict.TIMEOUT
+    assert evaluation.error is not None
+    assert "4 s of wall time" in evaluation.error.message
 
 
-async def test_a_slow_scan_of_the_interpreter_is_unsupported(hasty_pool: DevicePool) -> None:
+async def test_timeout_of_slow_interpreter_operation_is_unsupported(hasty_pool: DevicePool) -> None:
     kernel = KERNEL.replace("x + y", "tl.sort(x) + y")
-    found = await judge(hasty_pool, adding(kernel=kernel, before="while x.numel() < 1 << 30: pass"))
-    assert found.verdict is Verdict.UNSUPPORTED
-    assert found.error is not None
-    assert "tl.sort" in found.error.message
+    evaluation = await judge(hasty_pool, adding(kernel=kernel, before="while x.numel() < 1 << 30: pass"))
+    assert evaluation.verdict is Verdict.UNSUPPORTED
+    assert evaluation.error is not None
+    assert "tl.sort" in evaluation.error.message
 
 
 @pytest.mark.parametrize(("number", "name"), [(11, "SIGSEGV"), (40, "signal 40")])
-async def test_a_crash_names_the_signal(pool: DevicePool, number: int, name: str) -> None:
+async def test_crash_names_the_signal(pool: DevicePool, number: int, name: str) -> None:
     source = adding(before=f"[torch][0].os.kill([torch][0].os.getpid(), {number})")
-    found = await judge(pool, source)
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.CRASH, name)
-    assert f"killed by {name}" in found.error.message
-    assert "case fp32" in found.error.message
+    evaluation = await judge(pool, source)
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.CRASH, name)
+    assert f"killed by {name}" in evaluation.error.message
+    assert "case fp32" in evaluation.error.message
 
 
 @pytest.mark.parametrize(
@@ -237,35 +248,35 @@ async def test_a_crash_names_the_signal(pool: DevicePool, number: int, name: str
         ),
     ],
 )
-async def test_no_way_to_end_looks_like_our_own_fault(
+async def test_candidate_that_ends_its_process_is_never_infra_error(
     pool: DevicePool, before: str, verdict: Verdict, says: str
 ) -> None:
-    found = await judge(pool, adding(before=before))
-    assert found.error is not None
-    assert found.verdict is verdict, found.error
-    assert says in found.error.message
+    evaluation = await judge(pool, adding(before=before))
+    assert evaluation.error is not None
+    assert evaluation.verdict is verdict, evaluation.error
+    assert says in evaluation.error.message
 
 
-async def test_printed_text_is_kept_as_a_tail_and_decides_nothing(pool: DevicePool) -> None:
+async def test_printed_text_is_cut_and_cannot_change_verdict(pool: DevicePool) -> None:
     source = adding(before="print('x' * 200_000); print('{\"verdict\": \"wrong\"}')")
-    found = await judge(pool, source)
-    assert found.verdict is Verdict.CORRECT
-    assert len(found.printed) <= 64 << 10
-    assert found.printed.endswith('{"verdict": "wrong"}\n')
+    evaluation = await judge(pool, source)
+    assert evaluation.verdict is Verdict.CORRECT
+    assert len(evaluation.printed) <= 64 << 10
+    assert evaluation.printed.endswith('{"verdict": "wrong"}\n')
 
 
-async def test_the_same_seed_gives_the_same_evaluation(pool: DevicePool) -> None:
+async def test_same_seed_gives_same_evaluation(pool: DevicePool) -> None:
     source = with_value("x * y")
-    first, again, other = [await judge(pool, source, seed=seed) for seed in (7, 7, 8)]
+    first, again, different_seed = [await judge(pool, source, seed=seed) for seed in (7, 7, 8)]
     assert first.error == again.error
     assert first.error is not None
-    assert other.error is not None
+    assert different_seed.error is not None
     assert first.error.mismatch is not None
-    assert other.error.mismatch is not None
-    assert first.error.mismatch.expected != other.error.mismatch.expected
+    assert different_seed.error.mismatch is not None
+    assert first.error.mismatch.expected != different_seed.error.mismatch.expected
 
 
-async def test_candidates_are_judged_side_by_side_up_to_the_slots(pool: DevicePool) -> None:
+async def test_candidates_are_judged_in_parallel_up_to_slots(pool: DevicePool) -> None:
     running: set[int] = set()
     most = 0
 

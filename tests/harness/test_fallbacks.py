@@ -1,4 +1,4 @@
-"""Operators of torch behind a condition: refused where the entry point returns what they compute, and nowhere else."""
+"""Protects the static check for fallbacks: torch operators behind a condition are refused only if their result is returned."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FALLBACKS = {
                 return x + y
             return launch(x, y)
     """,
-    "of an exception": """
+    "after an exception": """
         def vector_add(x, y):
             try:
                 out = launch(x, y)
@@ -70,7 +70,7 @@ FALLBACKS = {
                 torch.add(x, y, out=out)
             return out
     """,
-    "of a class": """
+    "in an autograd function": """
         class Add(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x, y):
@@ -111,7 +111,7 @@ HONEST = {
                 return launch(x.reshape(-1), y.flatten()).view(x.shape).to(x.dtype)
             return launch(x, y)
     """,
-    "what kernels wrote": """
+    "operators on kernel outputs": """
         def vector_add(x, y, reduction="none"):
             out = torch.empty_like(x)
             add_kernel[(1,)](x, y, out, x.numel(), BLOCK=1024)
@@ -120,7 +120,7 @@ HONEST = {
                 return out.mean()
             return out + total if reduction == "sum" else out
     """,
-    "inputs of kernels": """
+    "operators on kernel inputs": """
         def places(lengths):
             if lengths is None:
                 return torch.cumsum(lengths, 0)
@@ -155,7 +155,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("source", FALLBACKS.values(), ids=FALLBACKS)
-def test_a_fallback_is_refused_with_its_line(source: str) -> None:
+def test_fallback_is_refused_with_line(source: str) -> None:
     report = report_of(source)
     assert report.verdict is Verdict.REJECTED
     assert report.error is not None
@@ -164,11 +164,11 @@ def test_a_fallback_is_refused_with_its_line(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", HONEST.values(), ids=HONEST)
-def test_what_is_no_fallback_goes_on(source: str) -> None:
+def test_honest_torch_operators_pass(source: str) -> None:
     report = report_of(source)
     assert report.verdict is None, report.error
 
 
-def test_what_the_task_allows_is_no_fallback() -> None:
+def test_operator_that_task_allows_is_no_fallback() -> None:
     assert report_of(FALLBACKS["on the CPU"], allowed=("add",)).verdict is None
     assert report_of(FALLBACKS["by a sign"], allowed=("aten.add",)).verdict is None

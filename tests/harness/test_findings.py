@@ -1,4 +1,4 @@
-"""Findings: reported without a refusal, and raised to errors where a task is strict; which calls are replayed, and how."""
+"""Protects findings: reported by a lenient task, errors of a strict task; and the choice of replayed calls."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness import DevicePool, Evaluation, Verdict
 from harness.stages.interpreter_findings import add_interpreter_findings
 from harness.wire.evaluation import ErrorReport
-from suites import Task, baseline_source, load_task
-from tests.harness.doubling import BASELINE, TASK, changed, write_doubled
+from suites import baseline_source, load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
+from tests.support.doubled_task import BASELINE, TASK, changed, write_doubled
 from tests.support.evaluations import correct, failed
+from tests.support.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -42,61 +43,55 @@ def vector_add(x, y):
     return out
 """
 )
-"""Each program stores into the next program's block, too: right only where programs run from the first to the last."""
+"""Each program also stores into the next program's block: correct only if programs run from first to last."""
 
 
-async def judged(pool: DevicePool, source: str, task: Task = LENIENT, *, exam: bool = False) -> Evaluation:
-    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1, exam=exam)
-
-
-async def test_a_read_past_the_end_is_reported_and_refuses_where_the_task_is_strict(pool: DevicePool) -> None:
+async def test_read_past_the_end_is_refused_only_by_strict_task(pool: DevicePool) -> None:
     line = next(
         number for number, text in enumerate(PAST_THE_END.splitlines(), 1) if "offsets)\n" in text + "\n"
     )
-    lenient = await judged(pool, PAST_THE_END)
+    lenient = await judge_task(pool, PAST_THE_END, LENIENT)
     assert (lenient.verdict, lenient.error) == (Verdict.CORRECT, None)
     (finding,) = lenient.findings
     assert (finding.kind, finding.line) == ("out_of_bounds", line)
     assert "past the end of `y_ptr`" in finding.text
-    strict = await judged(pool, PAST_THE_END, STRICT)
+    strict = await judge_task(pool, PAST_THE_END, STRICT)
     assert strict.error is not None
     assert (strict.verdict, strict.error.kind, strict.error.line) == (Verdict.WRONG, "out_of_bounds", line)
 
 
-async def test_a_store_past_the_end_refuses_however_lenient_the_task(pool: DevicePool) -> None:
-    found = await judged(pool, adding(kernel=KERNEL.replace("x + y, mask=mask", "x + y")))
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.WRONG, "out_of_bounds")
+async def test_store_past_the_end_is_refused_by_lenient_task(pool: DevicePool) -> None:
+    evaluation = await judge_task(pool, adding(kernel=KERNEL.replace("x + y, mask=mask", "x + y")), LENIENT)
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.WRONG, "out_of_bounds")
 
 
-async def test_memory_that_nobody_wrote_is_a_finding_where_its_value_is_unused(pool: DevicePool) -> None:
-    found = await judged(pool, UNWRITTEN)
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
-    assert {finding.kind for finding in found.findings} == {"uninitialised"}
+async def test_unused_read_of_uninitialised_memory_is_a_finding(pool: DevicePool) -> None:
+    evaluation = await judge_task(pool, UNWRITTEN, LENIENT)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    assert {finding.kind for finding in evaluation.findings} == {"uninitialised"}
 
 
-async def test_one_drawn_call_is_replayed_and_every_call_at_the_exam(pool: DevicePool) -> None:
+async def test_exam_replays_every_call_and_default_replays_one(pool: DevicePool) -> None:
     def replays(evaluation: Evaluation) -> list[str]:
         return [fact.value for fact in evaluation.facts if fact.name.endswith("replay")]
 
-    (drawn,) = replays(await judged(pool, adding()))
+    (drawn,) = replays(await judge_task(pool, adding(), LENIENT))
     assert "programs in reverse: 1 launches (add_kernel)" in drawn
-    (every,) = replays(await judged(pool, adding(), exam=True))
+    (every,) = replays(await judge_task(pool, adding(), LENIENT, exam=True))
     repeated, _, rest = every.partition(" of ")
     calls = int(rest.partition(" ")[0])
     assert int(repeated) == calls > 10
 
 
-async def test_a_kernel_whose_programs_depend_on_their_order_is_refused(pool: DevicePool) -> None:
-    found = await judged(pool, IN_ORDER, exam=True)
-    assert found.error is not None
-    assert found.error.kind == "race"
-    assert "run from the last to the first" in found.error.message
+async def test_kernel_that_depends_on_program_order_is_refused(pool: DevicePool) -> None:
+    evaluation = await judge_task(pool, IN_ORDER, LENIENT, exam=True)
+    assert evaluation.error is not None
+    assert evaluation.error.kind == "race"
+    assert "run from the last to the first" in evaluation.error.message
 
 
-async def test_an_input_that_the_task_wants_changed_may_be_changed_and_returned(
-    pool: DevicePool, tmp_path: Path
-) -> None:
+async def test_in_place_task_allows_changed_and_returned_input(pool: DevicePool, tmp_path: Path) -> None:
     text = TASK.replace('outlier_inputs = ["x"]\n', 'outlier_inputs = ["x"]\nin_place = ["x"]\n')
     task = write_doubled(tmp_path, task=text)
     in_place = changed(
@@ -104,26 +99,26 @@ async def test_an_input_that_the_task_wants_changed_may_be_changed_and_returned(
         ("out_ptr + row * columns + offsets", "out_ptr + row * row_stride + offsets * column_stride"),
     )
     for source in (in_place, BASELINE):
-        found = await judged(pool, source, task)
-        assert (found.verdict, found.error) == (Verdict.CORRECT, None)
+        evaluation = await judge_task(pool, source, task)
+        assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
     twice = in_place.replace(
         "    return out", "        doubled_kernel[(1,)](x, out, 1, 1, 1, 1, BLOCK=128)\n    return out"
     )
-    assert (await judged(pool, twice, task)).verdict is Verdict.WRONG
+    assert (await judge_task(pool, twice, task)).verdict is Verdict.WRONG
 
 
-async def test_the_baselines_of_strict_tasks_have_no_finding(pool: DevicePool) -> None:
+async def test_baselines_of_strict_tasks_have_no_finding(pool: DevicePool) -> None:
     for name in ("softmax", "layer_norm"):
-        found = await judged(pool, baseline_source(load_task(name)), load_task(name))
-        assert (found.verdict, found.findings) == (Verdict.CORRECT, ())
+        evaluation = await judge_task(pool, baseline_source(load_task(name)), load_task(name))
+        assert (evaluation.verdict, evaluation.findings) == (Verdict.CORRECT, ())
 
 
-async def test_the_gpu_decides_and_the_interpreters_refusal_is_a_finding() -> None:
+async def test_gpu_verdict_decides_and_interpreter_refusal_is_a_finding() -> None:
     refused = failed(Verdict.WRONG)
     assert refused.error is not None
-    found = add_interpreter_findings(correct(), refused)
-    assert found.verdict is Verdict.CORRECT
-    (finding,) = found.findings
+    combined = add_interpreter_findings(correct(), refused)
+    assert combined.verdict is Verdict.CORRECT
+    (finding,) = combined.findings
     assert finding.kind == f"interpreter_{refused.error.kind}"
     assert finding.message.startswith("in the interpreter: wrong: ")
     assert add_interpreter_findings(correct(), correct()).findings == ()

@@ -1,4 +1,4 @@
-"""8-bit floats: the formats against torch, and a task that leaves its dtype to the target, judged without a GPU."""
+"""Protects 8-bit floats: formats equal to torch's, and a task whose 8-bit dtype depends on the target."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness import DevicePool, Verdict
 from harness.worker.interpreter.float8 import FORMATS
 from suites import Task
 from suites.dtypes import NoSuchDtype, item_bytes, on_target, task_on
 from suites.folder import read_task
 from tests.suites.folders import write_folder
+from tests.support.judging import judge_task
 
 pytestmark = pytest.mark.judge
 DTYPES = {
@@ -109,37 +110,35 @@ def rescale(a, b, factor):
 """
 
 
-def rescaling(folder: Path, *, task: str = TASK, problem: str = PROBLEM) -> Task:
-    made = write_folder(folder, name="rescale", task=task, problem=problem, cost=COST, baseline=KERNEL)
-    return read_task(made, suite="mine")
-
-
-async def judged(pool: DevicePool, task: Task, source: str, *targets: str) -> Evaluation:
-    return await evaluate(source, task, pool=pool, targets=[target(name) for name in targets], seed=1)
+def write_task(folder: Path, *, problem: str = PROBLEM) -> Task:
+    written = write_folder(folder, name="rescale", task=TASK, problem=problem, cost=COST, baseline=KERNEL)
+    return read_task(written, suite="mine")
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_value_and_every_rounding_is_torchs(name: str) -> None:
-    known, dtype = FORMATS[name], DTYPES[name]
+def test_values_and_rounding_equal_torch(name: str) -> None:
+    float_format, dtype = FORMATS[name], DTYPES[name]
     codes = torch.arange(256, dtype=torch.uint8)
-    assert np.array_equal(known.decode(codes.numpy()), codes.view(dtype).float().numpy(), equal_nan=True)
+    assert np.array_equal(
+        float_format.decode(codes.numpy()), codes.view(dtype).float().numpy(), equal_nan=True
+    )
     generator = torch.Generator().manual_seed(1)
-    values = torch.from_numpy(known.positive).float()
+    values = torch.from_numpy(float_format.positive).float()
     middles = (values[1:] + values[:-1]) / 2
     spread = torch.randn(50_000, generator=generator) * 10.0 ** torch.randint(
         -6, 7, (50_000,), generator=generator
     )
-    tried = torch.cat([spread, values, middles, -middles, torch.tensor([0.0, -0.0])])
+    inputs = torch.cat([spread, values, middles, -middles, torch.tensor([0.0, -0.0])])
     largest = float(values[-1])
-    wanted = tried.clamp(-largest, largest).to(dtype).view(torch.uint8).numpy()
-    assert np.array_equal(known.encode(tried.numpy()), wanted)
-    assert np.isnan(known.decode(known.encode(np.array([np.nan]))))
-    towards_zero = known.decode(known.encode(tried.numpy(), to_zero=True))
-    assert (np.abs(towards_zero) <= np.abs(tried.numpy())).all()
+    expected = inputs.clamp(-largest, largest).to(dtype).view(torch.uint8).numpy()
+    assert np.array_equal(float_format.encode(inputs.numpy()), expected)
+    assert np.isnan(float_format.decode(float_format.encode(np.array([np.nan]))))
+    towards_zero = float_format.decode(float_format.encode(inputs.numpy(), to_zero=True))
+    assert (np.abs(towards_zero) <= np.abs(inputs.numpy())).all()
 
 
-def test_a_task_leaves_its_eight_bits_to_the_target(tmp_path: Path) -> None:
-    task = rescaling(tmp_path)
+def test_eight_bit_dtype_depends_on_target(tmp_path: Path) -> None:
+    task = write_task(tmp_path)
     names = {name: task_on(task, name).cases[0].dtype for name in ("gfx942", "gfx950", "sm_90")}
     assert names == {"gfx942": "float8_e4m3fnuz", "gfx950": "float8_e4m3fn", "sm_90": "float8_e4m3fn"}
     assert task_on(task, "gfx942").tolerances.keys() == {"float8_e4m3fnuz"}
@@ -151,42 +150,40 @@ def test_a_task_leaves_its_eight_bits_to_the_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_each_target_is_judged_and_compiled_with_its_own_format(
-    pool: DevicePool, tmp_path: Path
-) -> None:
-    task = rescaling(tmp_path)
-    amd = await judged(pool, task, KERNEL, "gfx942", "sm_90", "gfx90a")
+async def test_each_target_uses_its_own_eight_bit_format(pool: DevicePool, tmp_path: Path) -> None:
+    task = write_task(tmp_path)
+    amd = await judge_task(pool, KERNEL, task, targets=("gfx942", "sm_90", "gfx90a"))
     assert (amd.verdict, amd.error) == (Verdict.CORRECT, None)
     assert set(amd.compile_errors) == {"gfx90a"}
     assert "no 8-bit" in amd.compile_errors["gfx90a"]
     assert all(row.matrix_instructions for name in ("gfx942", "sm_90") for row in amd.resources[name])
-    assert (await judged(pool, task, KERNEL, "sm_90")).verdict is Verdict.CORRECT
-    nowhere = await judged(pool, task, KERNEL, "gfx90a")
-    assert (nowhere.verdict, [stage.ok for stage in nowhere.stages]) == (
+    assert (await judge_task(pool, KERNEL, task, targets=("sm_90",))).verdict is Verdict.CORRECT
+    unsupported = await judge_task(pool, KERNEL, task, targets=("gfx90a",))
+    assert (unsupported.verdict, [stage.ok for stage in unsupported.stages]) == (
         Verdict.UNSUPPORTED,
         [True] + [None] * 5,
     )
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_wrong_eight_bit_kernels_are_told_and_arithmetic_on_them_is_not_judged(
-    pool: DevicePool, tmp_path: Path
-) -> None:
-    task = rescaling(tmp_path)
-    doubled = KERNEL.replace("out = total *", "out = total.to(out_ptr.dtype.element_ty).to(tl.float32) *")
+async def test_wrong_eight_bit_kernels_are_found(pool: DevicePool, tmp_path: Path) -> None:
+    task = write_task(tmp_path)
+    rounded_twice = KERNEL.replace(
+        "out = total *", "out = total.to(out_ptr.dtype.element_ty).to(tl.float32) *"
+    )
     scaled = KERNEL.replace("tl.load(factor_ptr)", "tl.load(factor_ptr).to(tl.float16) * 1.02")
-    for source in (doubled, scaled):
-        found = await judged(pool, task, source, "gfx942")
-        assert (found.verdict, found.error and found.error.kind) == (Verdict.WRONG, "mismatch")
-    added = await judged(pool, task, KERNEL.replace("tl.dot(a, b,", "tl.dot(a + a, b,"), "gfx942")
+    for source in (rounded_twice, scaled):
+        evaluation = await judge_task(pool, source, task)
+        assert (evaluation.verdict, evaluation.error and evaluation.error.kind) == (Verdict.WRONG, "mismatch")
+    added = await judge_task(pool, KERNEL.replace("tl.dot(a, b,", "tl.dot(a + a, b,"), task)
     assert added.verdict is not Verdict.WRONG
     assert not added.verdict.counted or added.verdict is Verdict.COMPILE_ERROR
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_an_oracle_beyond_the_range_has_to_clamp(pool: DevicePool, tmp_path: Path) -> None:
-    loose = rescaling(tmp_path, problem=PROBLEM.replace(".clamp(-largest, largest)", " * 100"))
-    found = await judged(pool, loose, KERNEL, "gfx942")
-    assert found.verdict is Verdict.INFRA_ERROR
-    assert found.error is not None
-    assert "clamp them, and say so" in found.error.message
+async def test_oracle_beyond_dtype_range_is_infra_error(pool: DevicePool, tmp_path: Path) -> None:
+    unclamped = write_task(tmp_path, problem=PROBLEM.replace(".clamp(-largest, largest)", " * 100"))
+    evaluation = await judge_task(pool, KERNEL, unclamped)
+    assert evaluation.verdict is Verdict.INFRA_ERROR
+    assert evaluation.error is not None
+    assert "clamp them, and say so" in evaluation.error.message

@@ -1,4 +1,4 @@
-"""Global state that a call of the entry point leaves changed is an error; what it restores, and what an import does, is none."""
+"""Protects the check of global state: a change that a call leaves is refused; restored state and import effects pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BODY = "    out = torch.empty_like(x)\n"
 
 
 def with_line(line: str, top: str = "") -> str:
-    """The baseline with a line at the beginning of its entry point."""
+    """The baseline with one more line at the start of its entry point."""
     assert SOURCE.count(BODY) == 1
     return "import os\nfrom contextlib import suppress\n" + SOURCE.replace(
         BODY, f"    {line}\n{BODY}"
@@ -37,13 +37,11 @@ def with_line(line: str, top: str = "") -> str:
         ("torch.set_grad_enabled(False)", "torch's gradient mode"),
     ],
 )
-async def test_what_a_call_leaves_changed_is_refused_by_its_name(
-    pool: DevicePool, line: str, changed: str
-) -> None:
-    found = await judge(pool, with_line(line))
-    assert found.error is not None, found.verdict
-    assert (found.verdict, found.error.kind) == (Verdict.REJECTED, "global_state"), found.error
-    assert changed in found.error.message
+async def test_changed_global_state_is_refused_by_name(pool: DevicePool, line: str, changed: str) -> None:
+    evaluation = await judge(pool, with_line(line))
+    assert evaluation.error is not None, evaluation.verdict
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.REJECTED, "global_state"), evaluation.error
+    assert changed in evaluation.error.message
 
 
 @pytest.mark.parametrize(
@@ -54,11 +52,11 @@ async def test_what_a_call_leaves_changed_is_refused_by_its_name(
         "with torch.no_grad(): torch.is_grad_enabled()",
     ],
 )
-async def test_what_a_call_restores_is_no_change(pool: DevicePool, line: str) -> None:
-    found = await judge(pool, with_line(line))
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
+async def test_restored_state_passes(pool: DevicePool, line: str) -> None:
+    evaluation = await judge(pool, with_line(line))
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
 
 
-async def test_a_seed_at_import_is_no_change_of_a_call(pool: DevicePool) -> None:
-    found = await judge(pool, with_line("pass", top="torch.manual_seed(0)"))
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
+async def test_seed_at_import_passes(pool: DevicePool) -> None:
+    evaluation = await judge(pool, with_line("pass", top="torch.manual_seed(0)"))
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)

@@ -1,4 +1,4 @@
-"""Judging on a real GPU: verdicts, faults, time limits, what still runs, and that nothing stays on the device."""
+"""Protects judging on a real GPU: verdicts, faults, time limits and unfinished work, and that nothing stays on the device."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def add_kernel(x, y, out, n, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def blind_kernel(flag, shift, rounds):
-    # The interpreter has no assembly, so it judges nothing of a module that runs this, and the GPU meets it unproven.
-    one = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(flag)], dtype=tl.int32, is_pure=False, pack=1)
+    # The interpreter supports no assembly, so it judges nothing of this module, and only the GPU tests the kernel.
+    value = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(flag)], dtype=tl.int32, is_pure=False, pack=1)
     for _ in range(rounds):
-        one = tl.atomic_add(flag, one)
-    tl.store(flag + shift, one)
+        value = tl.atomic_add(flag, value)
+    tl.store(flag + shift, value)
 
 
 def blind(x, shift=0, rounds=0):
@@ -57,83 +57,85 @@ def adding(body: str) -> str:
     return f"{HEAD}def vector_add(x, y):\n    out = torch.empty_like(x)\n{lines}\n"
 
 
-def told(found: Evaluation) -> tuple[str, str]:
-    return str(found.verdict), found.error.kind if found.error is not None else ""
+def verdict_and_kind(evaluation: Evaluation) -> tuple[str, str]:
+    return str(evaluation.verdict), evaluation.error.kind if evaluation.error is not None else ""
 
 
 @pytest.mark.parametrize("name", [task.name for task in load_suite("starter")])
-async def test_every_baseline_is_correct_at_gpu_sizes(gpu_pool: DevicePool, name: str) -> None:
+async def test_starter_baseline_is_correct_at_gpu_sizes(gpu_pool: DevicePool, name: str) -> None:
     task = load_task(name)
-    found = await judge(gpu_pool, baseline_source(task), name)
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None), found.printed
-    own = gpu_pool.devices[0].target
-    assert next(iter(found.resources)) == own
-    assert {one.binary for one in found.resources[str(own)]} == {own}
-    assert {one.case for one in found.latency} == {case.name for case in task.open_cases}
-    assert {one.confirmed for one in found.latency} <= {"graph", "wall"}
-    assert all(one.outcome in (Outcome.NOT_RESOLVED, Outcome.TOO_SHORT) for one in found.latency), (
-        found.latency
-    )
-    assert any(fact.name.startswith("cpu, ") and fact.basis is Basis.PROOF for fact in found.facts)
-    assert found.stages[-1].ok
+    evaluation = await judge(gpu_pool, baseline_source(task), name)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None), evaluation.printed
+    gpu_target = gpu_pool.devices[0].target
+    assert next(iter(evaluation.resources)) == gpu_target
+    assert {row.binary for row in evaluation.resources[str(gpu_target)]} == {gpu_target}
+    assert {latency.case for latency in evaluation.latency} == {case.name for case in task.open_cases}
+    assert {latency.confirmed for latency in evaluation.latency} <= {"graph", "wall"}
+    assert all(
+        latency.outcome in (Outcome.NOT_RESOLVED, Outcome.TOO_SHORT) for latency in evaluation.latency
+    ), evaluation.latency
+    assert any(fact.name.startswith("cpu, ") and fact.basis is Basis.PROOF for fact in evaluation.facts)
+    assert evaluation.stages[-1].ok
 
 
-async def test_a_wrong_element_is_found_on_the_gpu(gpu_pool: DevicePool) -> None:
-    found = await judge_small(gpu_pool, adding("launch(x, y, out)\nout[-1:] = x[-1:]\nreturn out"))
-    assert told(found) == ("wrong", "mismatch")
-    assert found.error is not None
-    assert found.error.mismatch is not None
+async def test_wrong_element_is_found(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(gpu_pool, adding("launch(x, y, out)\nout[-1:] = x[-1:]\nreturn out"))
+    assert verdict_and_kind(evaluation) == ("wrong", "mismatch")
+    assert evaluation.error is not None
+    assert evaluation.error.mismatch is not None
 
 
-async def test_a_store_past_an_input_is_seen_in_its_guard_zone(gpu_pool: DevicePool) -> None:
-    found = await judge_small(
+async def test_store_past_an_input_changes_its_guard_zone(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(
         gpu_pool, adding("launch(x, y, out)\nlaunch(x[-64:], y[-64:], x[-64:], shift=64)\nreturn out")
     )
-    assert told(found) == ("wrong", "out_of_bounds")
+    assert verdict_and_kind(evaluation) == ("wrong", "out_of_bounds")
 
 
-async def test_a_store_past_an_output_is_seen_behind_it(gpu_pool: DevicePool) -> None:
+async def test_store_past_an_output_is_found(gpu_pool: DevicePool) -> None:
     body = "blind(x)\nlaunch(x, y, out, shift=4)\nlaunch(x, y, out)\nreturn out"
-    found = await judge_small(gpu_pool, adding(body))
-    assert told(found) == ("wrong", "out_of_bounds"), found.error
-    assert found.error is not None
-    assert "past the end of a tensor" in found.error.message
+    evaluation = await judge_small(gpu_pool, adding(body))
+    assert verdict_and_kind(evaluation) == ("wrong", "out_of_bounds"), evaluation.error
+    assert evaluation.error is not None
+    assert "past the end of a tensor" in evaluation.error.message
 
 
-async def test_a_changed_input_is_refused(gpu_pool: DevicePool) -> None:
-    found = await judge_small(gpu_pool, adding("launch(x, y, out)\nlaunch(x, y, x)\nreturn out"))
-    assert told(found) == ("rejected", "input_changed")
+async def test_changed_input_is_refused(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(gpu_pool, adding("launch(x, y, out)\nlaunch(x, y, x)\nreturn out"))
+    assert verdict_and_kind(evaluation) == ("rejected", "input_changed")
 
 
-async def test_memory_that_nobody_wrote_is_wrong(gpu_pool: DevicePool) -> None:
-    found = await judge_small(gpu_pool, adding("launch(x[: x.numel() - x.numel() // 4], y, out)\nreturn out"))
-    assert told(found) == ("wrong", "mismatch")
-    assert found.error is not None
-    assert found.error.mismatch is not None
-    assert found.error.mismatch.got == "nan"
+async def test_unwritten_output_is_wrong(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(
+        gpu_pool, adding("launch(x[: x.numel() - x.numel() // 4], y, out)\nreturn out")
+    )
+    assert verdict_and_kind(evaluation) == ("wrong", "mismatch")
+    assert evaluation.error is not None
+    assert evaluation.error.mismatch is not None
+    assert evaluation.error.mismatch.got == "nan"
 
 
-async def test_an_illegal_address_is_a_crash_in_the_drivers_words_and_the_next_is_judged(
+async def test_illegal_address_is_a_crash_and_next_candidate_is_judged(
     gpu_pool: DevicePool,
 ) -> None:
-    found = await judge_small(gpu_pool, adding("launch(x, y, out)\nblind(x, shift=1 << 40)\nreturn out"))
-    assert told(found) == ("crash", "gpu_fault")
-    assert found.error is not None
-    assert "illegal memory access" in found.error.message
+    evaluation = await judge_small(gpu_pool, adding("launch(x, y, out)\nblind(x, shift=1 << 40)\nreturn out"))
+    assert verdict_and_kind(evaluation) == ("crash", "gpu_fault")
+    assert evaluation.error is not None
+    assert "illegal memory access" in evaluation.error.message
     after = await judge_small(gpu_pool, adding("launch(x, y, out)\nreturn out"))
     assert (after.verdict, after.error) == (Verdict.CORRECT, None)
 
 
-async def test_no_room_on_the_gpu_is_the_candidates_error_and_says_so(gpu_pool: DevicePool) -> None:
-    found = await judge_small(
+async def test_gpu_out_of_memory_is_a_call_error(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(
         gpu_pool,
         adding(
             "launch(x, y, out)\nblind(x)\ntorch.empty(1 << 50, dtype=torch.uint8, device=x.device)\nreturn out"
         ),
     )
-    assert told(found) == ("call_error", "out_of_memory")
-    assert found.error is not None
-    assert "out of memory" in found.error.message
+    assert verdict_and_kind(evaluation) == ("call_error", "out_of_memory")
+    assert evaluation.error is not None
+    assert "out of memory" in evaluation.error.message
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -143,11 +145,13 @@ async def hasty_pool() -> AsyncIterator[DevicePool]:
         yield started
 
 
-async def test_a_kernel_that_hangs_ends_at_the_limit_and_leaves_the_gpu_free(hasty_pool: DevicePool) -> None:
-    found = await judge_small(hasty_pool, adding("blind(x, rounds=1 << 40)\nlaunch(x, y, out)\nreturn out"))
-    assert told(found) == ("timeout", "timeout")
-    assert found.error is not None
-    assert "on the GPU" in found.error.message
+async def test_hanging_kernel_times_out_and_frees_the_gpu(hasty_pool: DevicePool) -> None:
+    evaluation = await judge_small(
+        hasty_pool, adding("blind(x, rounds=1 << 40)\nlaunch(x, y, out)\nreturn out")
+    )
+    assert verdict_and_kind(evaluation) == ("timeout", "timeout")
+    assert evaluation.error is not None
+    assert "on the GPU" in evaluation.error.message
     after = await judge_small(hasty_pool, adding("launch(x, y, out)\nreturn out"))
     assert (after.verdict, after.error) == (Verdict.CORRECT, None)
 
@@ -161,38 +165,38 @@ with torch.cuda.stream(side):
 """
 
 
-async def test_a_gpu_that_computes_passes_its_probe(gpu_pool: DevicePool) -> None:
+async def test_healthy_gpu_passes_probe(gpu_pool: DevicePool) -> None:
     assert await ServerProbe(gpu_pool.compiling)(gpu_pool.devices[0]) == ""
 
 
-async def test_a_crash_is_the_candidates_and_gives_the_lease_back(gpu_pool: DevicePool) -> None:
-    found = await judge_small(gpu_pool, adding("launch(x, y, out, shift=1 << 33)\nreturn out"))
-    assert found.verdict is not Verdict.INFRA_ERROR
+async def test_crash_blames_candidate_and_returns_lease(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(gpu_pool, adding("launch(x, y, out, shift=1 << 33)\nreturn out"))
+    assert evaluation.verdict is not Verdict.INFRA_ERROR
     assert gpu_pool.health.lost == {}
-    async with asyncio.timeout(60):  # spares are started meanwhile
+    async with asyncio.timeout(60):  # spare workers start in the background
         lease = await take(gpu_pool.devices[0], exclusive=True)
     assert lease is not None
     lease.release()
 
 
-async def test_work_on_another_stream_must_be_joined(gpu_pool: DevicePool) -> None:
-    found = await judge_small(gpu_pool, adding(SIDE + "return out"))
-    assert found.verdict in (Verdict.REJECTED, Verdict.WRONG)
-    assert found.error is not None
-    assert found.error.kind in ("unfinished", "mismatch")
+async def test_work_on_side_stream_must_be_joined(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(gpu_pool, adding(SIDE + "return out"))
+    assert evaluation.verdict in (Verdict.REJECTED, Verdict.WRONG)
+    assert evaluation.error is not None
+    assert evaluation.error.kind in ("unfinished", "mismatch")
     joined = await judge_small(
         gpu_pool, adding(SIDE + "torch.cuda.current_stream().wait_stream(side)\nreturn out")
     )
     assert (joined.verdict, joined.error) == (Verdict.CORRECT, None), joined.printed
 
 
-async def test_the_other_vendors_launch_option_is_unsupported(gpu_pool: DevicePool) -> None:
+async def test_launch_option_of_different_vendor_is_unsupported(gpu_pool: DevicePool) -> None:
     option = "waves_per_eu=2" if gpu_pool.devices[0].kind == "cuda" else "num_ctas=2"
     source = adding("launch(x, y, out)\nreturn out").replace("BLOCK=1024)", f"BLOCK=1024, {option})")
-    assert told(await judge_small(gpu_pool, source))[0] == "unsupported"
+    assert verdict_and_kind(await judge_small(gpu_pool, source))[0] == "unsupported"
 
 
-async def test_an_autotuned_kernel_is_correct_and_its_trials_are_not_its_work(gpu_pool: DevicePool) -> None:
+async def test_autotune_trials_do_not_count_as_launches(gpu_pool: DevicePool) -> None:
     tuned = HEAD.replace(
         "@triton.jit\ndef add_kernel",
         "@triton.autotune([triton.Config({'BLOCK': 256}), triton.Config({'BLOCK': 1024}, num_warps=8)], key=['n'])\n"
@@ -203,32 +207,32 @@ async def test_an_autotuned_kernel_is_correct_and_its_trials_are_not_its_work(gp
         f"{tuned}def vector_add(x, y):\n    out = torch.empty_like(x)\n"
         f"    add_kernel[{grid}](x, y, out, x.numel(), SHIFT=0)\n    return out\n"
     )
-    found = await judge_small(gpu_pool, source)
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
-    launches = [fact.value for fact in found.facts if fact.name.endswith(": launches")]
+    evaluation = await judge_small(gpu_pool, source)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    launches = [fact.value for fact in evaluation.facts if fact.name.endswith(": launches")]
     assert launches
     assert all(value == "1 (add_kernel)" for value in launches)
 
 
-async def test_torch_in_place_of_the_kernel_is_refused(gpu_pool: DevicePool) -> None:
-    found = await judge_small(gpu_pool, adding("launch(x, y, out)\nreturn torch.add(x, y)"))
-    assert told(found) == ("rejected", "operator")
+async def test_torch_operator_instead_of_kernel_is_refused(gpu_pool: DevicePool) -> None:
+    evaluation = await judge_small(gpu_pool, adding("launch(x, y, out)\nreturn torch.add(x, y)"))
+    assert verdict_and_kind(evaluation) == ("rejected", "operator")
 
 
-async def test_a_guest_sees_one_gpu_and_every_layer_is_told(gpu_pool: DevicePool) -> None:
+async def test_guest_sees_one_gpu_and_reports_sandbox_layers(gpu_pool: DevicePool) -> None:
     counted = "assert torch.cuda.device_count() == 1\nlaunch(x, y, out)\nreturn out"
-    found = await judge_small(gpu_pool, adding(counted))
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
-    assert {layer.name for layer in found.sandbox} >= {"session", "limits", "network", "read-allow-list"}
-    assert not [layer for layer in found.sandbox if layer.state == "failed"]
+    evaluation = await judge_small(gpu_pool, adding(counted))
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    assert {layer.name for layer in evaluation.sandbox} >= {"session", "limits", "network", "read-allow-list"}
+    assert not [layer for layer in evaluation.sandbox if layer.state == "failed"]
 
 
-async def test_the_device_is_named_with_its_target_and_its_place() -> None:
-    device = next(one for one in discover_devices() if one.name == DEVICE)
+async def test_device_has_target_address_and_visibility() -> None:
+    device = next(device for device in discover_devices() if device.name == DEVICE)
     assert device.target is not None
     assert device.address.count(":") == 2
     assert device.visibility.partition("=")[2]
 
 
-async def test_sizes_of_the_small_task_are_those_of_cpu() -> None:
+async def test_small_task_has_cpu_sizes_on_gpu() -> None:
     assert all(case.gpu == case.cpu for case in small(load_task("softmax")).cases)

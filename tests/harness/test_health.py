@@ -1,4 +1,4 @@
-"""What becomes of a pool whose GPUs fail: quarantine, the pause of a node, work that goes elsewhere. The probe's word is a fake's."""
+"""Protects a pool whose GPUs fail: quarantine, pause of a node, and work that moves to a healthy GPU. The health probe is fake."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness import Device, DevicePool, Evaluation, Verdict
 from harness.node.leases import VARIABLE, holders
 from harness.processes import quarantine as module
 from harness.processes.pool import Slot
-from harness.processes.quarantine import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.processes.servers import ForkServer
 from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
 from tests.support.engines import until
@@ -26,33 +26,33 @@ GPUS = tuple(
 )
 
 
-class Told:
-    """The fake's word of each GPU, and all that the pool told."""
+class FakeProbe:
+    """Answers the health probe of each GPU and records the pool's events."""
 
     def __init__(self) -> None:
-        self.wrong: dict[str, str] = {}
-        self.events: list[DeviceTold] = []
+        self.problems: dict[str, str] = {}
+        self.events: list[DeviceEvent] = []
         self.probed: list[str] = []
         self.changed = asyncio.Event()
 
     async def probe(self, device: Device) -> str:
         self.probed.append(device.name)
-        return self.wrong.get(device.name, "")
+        return self.problems.get(device.name, "")
 
-    def hear(self, told: DeviceTold) -> None:
-        self.events.append(told)
+    def on_event(self, event: DeviceEvent) -> None:
+        self.events.append(event)
         self.changed.set()
 
-    async def until(self, kind: type[DeviceTold]) -> None:
+    async def until(self, kind: type[DeviceEvent]) -> None:
         async with asyncio.timeout(30):
-            while not any(isinstance(one, kind) for one in self.events):
+            while not any(isinstance(event, kind) for event in self.events):
                 self.changed.clear()
                 await self.changed.wait()
 
 
 @pytest.fixture(autouse=True)
 def two_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A node of two GPUs, whose servers need not run: nothing real is judged."""
+    """Fakes a node with two GPUs; its servers do not run, because no test judges a candidate."""
 
     async def start(self: ForkServer) -> None:
         pass
@@ -67,9 +67,9 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def opened(told: Told, *names: str, slots: int | None = None) -> AsyncIterator[DevicePool]:
+async def opened(probe: FakeProbe, *names: str, slots: int | None = None) -> AsyncIterator[DevicePool]:
     async with DevicePool(
-        names, slots=slots, session="20261121-100000-geak-00aa", on_device=told.hear, probe=told.probe
+        names, slots=slots, session="20261121-100000-geak-00aa", on_device=probe.on_event, probe=probe.probe
     ) as pool:
         yield pool
 
@@ -90,142 +90,142 @@ async def judge(pool: DevicePool, verdict: Verdict) -> tuple[str, Evaluation]:
         return slot.device.name, await pool.judge_on(slot, ending(verdict))
 
 
-async def test_a_crash_on_a_healthy_gpu_is_the_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Told()
-    async with opened(told, "0", "1") as pool:
+async def test_crash_on_healthy_gpu_blames_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", "1") as pool:
         for verdict in (Verdict.CRASH, Verdict.TIMEOUT):
-            _, found = await judge(pool, verdict)
-            assert found.verdict is verdict
-        assert len(told.probed) == 2
+            _, evaluation = await judge(pool, verdict)
+            assert evaluation.verdict is verdict
+        assert len(probe.probed) == 2
         await judge(pool, Verdict.WRONG)
-    assert len(told.probed) == 2
-    assert told.events == []
+    assert len(probe.probed) == 2
+    assert probe.events == []
 
 
 @pytest.mark.parametrize("verdict", [Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR])
-async def test_a_gpu_that_fails_its_probe_is_out_and_the_work_goes_elsewhere(verdict: Verdict) -> None:
-    told = Told()
-    async with opened(told, "0", "1", slots=4) as pool:
+async def test_gpu_that_fails_probe_is_quarantined(verdict: Verdict) -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", "1", slots=4) as pool:
         async with pool.slot() as slot:
-            told.wrong[slot.device.name] = "3 of 8 sums came back wrong"
+            probe.problems[slot.device.name] = "3 of 8 sums came back wrong"
             with pytest.raises(DeviceFailed, match=f"GPU {slot.device.name} fails .*3 of 8 sums"):
                 await pool.judge_on(slot, ending(verdict))
-        (quarantined,) = told.events
+        (quarantined,) = probe.events
         assert quarantined == Quarantined(slot.device.name, "3 of 8 sums came back wrong")
         elsewhere = {(await judge(pool, Verdict.CORRECT))[0] for _ in range(6)}
     assert elsewhere == {"0", "1"} - {slot.device.name}
 
 
-async def test_a_lost_judge_is_asked_about_its_gpu_too() -> None:
-    told = Told()
+async def test_lost_judge_starts_a_probe_of_its_gpu() -> None:
+    probe = FakeProbe()
 
     async def lost() -> Evaluation:
         raise WorkerDied("the judge is gone")
 
-    async with opened(told, "0", "1") as pool:
+    async with opened(probe, "0", "1") as pool:
         async with pool.slot() as slot:
             with pytest.raises(WorkerDied, match="the judge is gone"):
                 await pool.judge_on(slot, lost)
-        assert told.probed == [slot.device.name]
+        assert probe.probed == [slot.device.name]
 
 
-async def test_a_reset_of_the_node_pauses_it_and_what_was_judged_meanwhile_counts_against_nobody() -> None:
-    told = Told()
+async def test_node_reset_pauses_pool_and_blames_no_candidate() -> None:
+    probe = FakeProbe()
     begun, reset = asyncio.Event(), asyncio.Event()
 
-    async def hit() -> Evaluation:
+    async def crash_after_reset() -> Evaluation:
         begun.set()
         await reset.wait()
         return evaluation(Verdict.CRASH)
 
-    async with opened(told, "0", "1", slots=2) as pool, pool.slot() as first, pool.slot() as second:
-        told.wrong = {"0": "no answer", "1": "no answer"}
+    async with opened(probe, "0", "1", slots=2) as pool, pool.slot() as first, pool.slot() as second:
+        probe.problems = {"0": "no answer", "1": "no answer"}
         async with asyncio.TaskGroup() as group:
-            bystander = group.create_task(outcome(pool, second, hit))
+            bystander = group.create_task(device_failure(pool, second, crash_after_reset))
             await begun.wait()
-            culprit = group.create_task(outcome(pool, first, ending(Verdict.TIMEOUT)))
-            await told.until(NodeDown)
+            culprit = group.create_task(device_failure(pool, first, ending(Verdict.TIMEOUT)))
+            await probe.until(NodeDown)
             waiting = group.create_task(judge(pool, Verdict.CORRECT))
             reset.set()
             assert "a GPU failed while" in await bystander
             assert not waiting.done()
-            told.wrong = {}
+            probe.problems = {}
             assert "fails its health probe: no answer" in await culprit
-            assert isinstance(told.events[-1], NodeBack)
-            assert not any(isinstance(one, Quarantined) for one in told.events)
+            assert isinstance(probe.events[-1], NodeBack)
+            assert not any(isinstance(event, Quarantined) for event in probe.events)
             waiting.cancel()
     assert pool.health.lost == {}
 
 
-async def outcome(pool: DevicePool, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> str:
-    """What is said of an evaluation that does not count."""
+async def device_failure(pool: DevicePool, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> str:
+    """Judges and returns the message of the `DeviceFailed` error."""
     with pytest.raises(DeviceFailed) as raised:
         await pool.judge_on(slot, judging)
     return str(raised.value)
 
 
-async def test_who_waits_for_a_slot_hears_that_every_gpu_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiters_for_a_slot_learn_that_every_gpu_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
-    told = Told()
-    told.wrong = {"0": "dead", "1": "dead"}
-    async with opened(told, "0", "1", slots=2) as pool:
+    probe = FakeProbe()
+    probe.problems = {"0": "dead", "1": "dead"}
+    async with opened(probe, "0", "1", slots=2) as pool:
         async with pool.slot() as first, pool.slot(), asyncio.TaskGroup() as group:
-            waiting = [group.create_task(refused(pool)) for _ in range(2)]
-            await outcome(pool, first, ending(Verdict.CRASH))
-            for one in waiting:
-                assert "GPU 0: dead; GPU 1: dead" in await one
-        assert "or judge on cpu" in await refused(pool)
+            waiting = [group.create_task(slot_refusal(pool)) for _ in range(2)]
+            await device_failure(pool, first, ending(Verdict.CRASH))
+            for waiter in waiting:
+                assert "GPU 0: dead; GPU 1: dead" in await waiter
+        assert "or judge on cpu" in await slot_refusal(pool)
 
 
-async def refused(pool: DevicePool) -> str:
+async def slot_refusal(pool: DevicePool) -> str:
     with pytest.raises(NoDeviceLeft) as raised:
         async with pool.slot():
             pytest.fail("a slot on a lost GPU")
     return str(raised.value)
 
 
-async def test_a_candidate_that_is_given_up_during_a_pause_does_not_leave_the_pool_shut() -> None:
-    told = Told()
-    async with opened(told, "0", slots=1) as pool:
+async def test_cancelled_judging_during_pause_leaves_pool_open() -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", slots=1) as pool:
         async with pool.slot() as slot:
-            told.wrong = {"0": "no answer"}
-            given_up = asyncio.create_task(outcome(pool, slot, ending(Verdict.CRASH)))
-            await told.until(NodeDown)
-            given_up.cancel()
-            await asyncio.wait([given_up])
-        told.wrong = {}
+            probe.problems = {"0": "no answer"}
+            judging = asyncio.create_task(device_failure(pool, slot, ending(Verdict.CRASH)))
+            await probe.until(NodeDown)
+            judging.cancel()
+            await asyncio.wait([judging])
+        probe.problems = {}
         async with asyncio.timeout(30):
             assert (await judge(pool, Verdict.CORRECT))[0] == "0"
 
 
-async def test_two_that_run_on_a_gpu_time_on_it_one_after_the_other() -> None:
-    told = Told()
+async def test_two_evaluations_time_one_after_the_other() -> None:
+    probe = FakeProbe()
     alone: list[tuple[bool, ...]] = []
     both = asyncio.Barrier(2)
 
     async def timed(pool: DevicePool, slot: Slot) -> Evaluation:
         await both.wait()
-        assert [one.exclusive for one in holders(slot.device)] == [False, False]
+        assert [holder.exclusive for holder in holders(slot.device)] == [False, False]
         await both.wait()
         async with pool.timing(slot):
-            alone.append(tuple(one.exclusive for one in holders(slot.device)))
+            alone.append(tuple(holder.exclusive for holder in holders(slot.device)))
         return evaluation(Verdict.CORRECT)
 
     async def judged(pool: DevicePool) -> None:
         async with pool.slot() as slot:
             await pool.judge_on(slot, lambda: timed(pool, slot))
 
-    async with opened(told, "0", slots=2) as pool, asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with opened(probe, "0", slots=2) as pool, asyncio.timeout(30), asyncio.TaskGroup() as group:
         for _ in range(2):
             group.create_task(judged(pool))
     assert alone == [(True,), (True,)]
     assert holders(GPUS[0]) == ()
 
 
-async def test_a_wait_for_another_engine_is_told_with_its_name() -> None:
-    here, there = Told(), Told()
-    async with opened(here, "0") as ours, opened(there, "0") as theirs, theirs.slot() as other:
-        async with theirs.timing(other):
+async def test_wait_for_lease_reports_holding_session() -> None:
+    here, there = FakeProbe(), FakeProbe()
+    async with opened(here, "0") as ours, opened(there, "0") as theirs, theirs.slot() as their_slot:
+        async with theirs.timing(their_slot):
             judged = asyncio.create_task(judge(ours, Verdict.CORRECT))
             await here.until(LeaseAwaited)
         await judged
@@ -234,54 +234,54 @@ async def test_a_wait_for_another_engine_is_told_with_its_name() -> None:
     assert "session 20261121-100000-geak-00aa" in str(waited.holders[0])
 
 
-async def test_a_find_is_confirmed_on_another_gpu_where_one_is_free_and_else_where_there_is_room() -> None:
-    async with opened(Told(), "0", "1", slots=2) as pool:
+async def test_slot_avoids_a_gpu_if_a_different_gpu_is_free() -> None:
+    async with opened(FakeProbe(), "0", "1", slots=2) as pool:
         for found_on in ("0", "1"):
             async with pool.slot(avoid=found_on) as slot:
                 assert slot.device.name != found_on
         async with pool.slot() as first, pool.slot(avoid="0" if first.device.name == "1" else "1") as second:
-            assert second.device.name != first.device.name, "the only free one is the one to avoid"
+            assert second.device.name != first.device.name, "the only free GPU is the GPU to avoid"
         async with pool.slot() as first, pool.slot() as second:
             assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
 
 
-async def test_a_slot_on_one_gpu_is_waited_for_and_goes_before_others_who_wait_for_any() -> None:
-    async with opened(Told(), "0", "1", slots=2) as pool:
+async def test_waiter_for_named_gpu_goes_before_waiter_for_any() -> None:
+    async with opened(FakeProbe(), "0", "1", slots=2) as pool:
         for name in ("1", "0", "1"):
             async with pool.slot(on=name) as slot:
                 assert slot.device.name == name
-        got: list[str] = []
-        asked = asyncio.Barrier(3)
+        slots: list[str] = []
+        all_asked = asyncio.Barrier(3)
 
         async def take(kind: str, on: str = "") -> None:
-            await asked.wait()
+            await all_asked.wait()
             async with pool.slot(on=on) as slot:
-                got.append(f"{kind} {slot.device.name}")
+                slots.append(f"{kind} {slot.device.name}")
 
         async with asyncio.timeout(30), asyncio.TaskGroup() as group, pool.slot(on="0"):
             async with pool.slot(on="1"):
                 for kind, on in (("any", ""), ("this", "1")):
                     group.create_task(take(kind, on))
-                await asked.wait()
+                await all_asked.wait()
                 for _ in range(10):
                     await asyncio.sleep(0)
-            await until(lambda: got)
-            assert got[0] == "this 1"
-        assert [kind.partition(" ")[0] for kind in got] == ["this", "any"]
+            await until(lambda: slots)
+            assert slots[0] == "this 1"
+        assert [kind.partition(" ")[0] for kind in slots] == ["this", "any"]
         async with pool.slot() as first, pool.slot() as second:
             assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
 
 
-async def test_nobody_waits_for_a_gpu_in_quarantine() -> None:
-    told = Told()
-    async with opened(told, "0", "1", slots=2) as pool:
-        async with pool.slot(on="1") as held:
+async def test_waiter_for_quarantined_gpu_is_refused() -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", "1", slots=2) as pool:
+        async with pool.slot(on="1") as failing_slot:
             waiting = asyncio.create_task(pool.slot(on="1").__aenter__())
             for _ in range(10):
                 await asyncio.sleep(0)
-            told.wrong = {"1": "no answer"}
+            probe.problems = {"1": "no answer"}
             with pytest.raises(DeviceFailed):
-                await pool.judge_on(held, ending(Verdict.CRASH))
+                await pool.judge_on(failing_slot, ending(Verdict.CRASH))
             async with asyncio.timeout(30):
                 with pytest.raises(WorkerDied, match="GPU 1 is in quarantine: no answer"):
                     await waiting

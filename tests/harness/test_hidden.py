@@ -1,4 +1,4 @@
-"""Hidden cases on real judges and guests: each kind finds a kernel that is wrong only there, and no honest one."""
+"""Protects hidden cases with real judges: each kind finds a kernel that is wrong only there, and honest kernels pass."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness import Basis, DevicePool, Evaluation, Verdict, evaluate, target
+from harness import Basis, DevicePool, Verdict
 from harness.cases.call_plan import make_plan
 from suites import Allowance, Task, baseline_source, load_task
-from tests.harness.doubling import BASELINE, PROBLEM, TASK, changed, write_doubled
+from tests.support.doubled_task import BASELINE, PROBLEM, TASK, changed, write_doubled
+from tests.support.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -23,18 +24,10 @@ def task(tmp_path: Path) -> Task:
     return write_doubled(tmp_path)
 
 
-async def judged(
-    pool: DevicePool, source: str, task: Task, *, exam: bool = False, seed: int = 1
-) -> Evaluation:
-    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=seed, exam=exam)
-
-
-async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launches_over_nothing(
-    pool: DevicePool, task: Task
-) -> None:
-    found = await judged(pool, BASELINE, task)
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
-    names = {margin.case for margin in found.margins}
+async def test_general_kernel_is_correct_in_every_hidden_case(pool: DevicePool, task: Task) -> None:
+    evaluation = await judge_task(pool, BASELINE, task)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    names = {margin.case for margin in evaluation.margins}
     assert names >= {
         "plain",
         "wide",
@@ -50,10 +43,10 @@ async def test_a_kernel_that_takes_everything_is_right_and_so_is_one_that_launch
         "hidden: multiples of 16",
         "hidden: large values",
     }
-    assert [one.case for one in found.traffic] == ["plain", "wide"]
-    assert {one.case for rows in found.resources.values() for one in rows} == {"plain"}
-    launching = changed(("    if out.numel():\n        doubled_kernel", "    doubled_kernel"))
-    assert (await judged(pool, launching, task)).verdict is Verdict.CORRECT
+    assert [traffic.case for traffic in evaluation.traffic] == ["plain", "wide"]
+    assert {row.case for rows in evaluation.resources.values() for row in rows} == {"plain"}
+    with_empty_launch = changed(("    if out.numel():\n        doubled_kernel", "    doubled_kernel"))
+    assert (await judge_task(pool, with_empty_launch, task)).verdict is Verdict.CORRECT
 
 
 MASK, VALUE, SHAPE = "mask = offsets < columns", "2 * x, mask=mask", "rows, columns = x.shape\n"
@@ -83,33 +76,31 @@ STRIDES = "x.stride(0), x.stride(1)"
         (VALUE, "(3 if columns < 64 else 2) * x, mask=mask", "hidden: "),
     ],
 )  # fmt: skip
-async def test_what_is_wrong_in_one_kind_alone_is_found_there(
+async def test_kernel_wrong_in_one_kind_is_found_in_that_kind(
     pool: DevicePool, task: Task, right: str, wrong: str, case: str
 ) -> None:
-    found = await judged(pool, changed((right, wrong)), task)
-    assert found.verdict in (Verdict.WRONG, Verdict.CALL_ERROR), found.error
-    assert found.error is not None
-    assert case in found.error.message
-    assert found.error.message.startswith("case hidden: ")
+    evaluation = await judge_task(pool, changed((right, wrong)), task)
+    assert evaluation.verdict in (Verdict.WRONG, Verdict.CALL_ERROR), evaluation.error
+    assert evaluation.error is not None
+    assert case in evaluation.error.message
+    assert evaluation.error.message.startswith("case hidden: ")
 
 
-async def test_padded_and_stepped_inputs_tell_kernels_that_transposed_ones_do_not(
+async def test_padded_and_strided_inputs_find_what_transposed_inputs_miss(
     pool: DevicePool, tmp_path: Path
 ) -> None:
-    """A kernel that asks which dimension is dense and takes the other stride from the shape."""
+    """The kernel checks which dimension is dense and computes the second stride from the shape."""
     assuming = changed(("x.stride(0), x.stride(1)", "*((columns, 1) if x.stride(1) == 1 else (1, rows))"))
-    found = await judged(pool, assuming, write_doubled(tmp_path))
-    assert found.error is not None
-    assert found.error.message.startswith("case hidden: padded rows, rows=")
+    evaluation = await judge_task(pool, assuming, write_doubled(tmp_path))
+    assert evaluation.error is not None
+    assert evaluation.error.message.startswith("case hidden: padded rows, rows=")
     halfway = changed(("x.stride(0), x.stride(1)", "x.stride(0), 1 if x.stride(0) > 1 else x.stride(1)"))
-    found = await judged(pool, halfway, write_doubled(tmp_path / "again"))
-    assert found.error is not None
-    assert "hidden: every second element" in found.error.message
+    evaluation = await judge_task(pool, halfway, write_doubled(tmp_path / "again"))
+    assert evaluation.error is not None
+    assert "hidden: every second element" in evaluation.error.message
 
 
-async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
-    pool: DevicePool, tmp_path: Path
-) -> None:
+async def test_task_without_allows_varies_only_sizes_and_offsets(pool: DevicePool, tmp_path: Path) -> None:
     text = TASK.replace('allows = ["offset", "unaligned", "non-contiguous", "special-values"]\n', "")
     plain = write_doubled(tmp_path, task=text.replace("min = 0", "min = 1"))
     dense = changed(
@@ -117,9 +108,11 @@ async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
         ("2 * x, mask=mask", "tl.where(x == x, 2 * x, 0), mask=mask"),
         ("    if out.numel():\n", "    if 1024 // columns >= 0:\n"),
     )
-    found = await judged(pool, dense, plain)
-    assert found.verdict is Verdict.CORRECT, found.error
-    kinds = {margin.case.partition(" ")[2] for margin in found.margins if margin.case.startswith("hidden")}
+    evaluation = await judge_task(pool, dense, plain)
+    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
+    kinds = {
+        margin.case.partition(" ")[2] for margin in evaluation.margins if margin.case.startswith("hidden")
+    }
     assert kinds == {
         "ragged float32",
         "small, of parameters",
@@ -154,73 +147,74 @@ async def test_without_the_tasks_word_nothing_but_sizes_and_offsets_varies(
         ),
     ],
 )
-async def test_state_between_calls_is_found(
+async def test_state_kept_between_calls_is_found(
     pool: DevicePool, task: Task, top: str, before: str, kind: str
 ) -> None:
-    # Where special values are allowed, a case of the same sizes has some, and what is kept by shape is wrong there at once.
+    # With special values allowed, a case of equal sizes has some, and a cache by shape would already be wrong there.
     mild = msgspec.structs.replace(task, allows=tuple(set(task.allows) - {Allowance.SPECIAL_VALUES}))
     cases = len(make_plan(mild, 1, "", exam=False).execution)
     source = changed((WRAPPER, f"{top}\n\n\n{WRAPPER}    {before}\n".replace("CALLS", str(cases))))
-    found = await judged(pool, source, mild)
-    assert found.verdict in (Verdict.WRONG, Verdict.REJECTED), found.error
-    assert found.error is not None
-    assert not kind or found.error.kind in kind.split()
-    assert found.stages[3].ok is True or not kind, "right once in every case"
+    evaluation = await judge_task(pool, source, mild)
+    assert evaluation.verdict in (Verdict.WRONG, Verdict.REJECTED), evaluation.error
+    assert evaluation.error is not None
+    assert not kind or evaluation.error.kind in kind.split()
+    assert evaluation.stages[3].ok is True or not kind, "correct in the first call of every case"
 
 
-async def test_every_call_is_compared_and_the_closest_one_is_the_margin(pool: DevicePool, task: Task) -> None:
-    found = await judged(pool, BASELINE, task)
-    calls = next(fact for fact in found.facts if fact.name == "calls with right answers")
+async def test_every_call_is_compared_and_worst_call_is_the_margin(pool: DevicePool, task: Task) -> None:
+    evaluation = await judge_task(pool, BASELINE, task)
+    calls = next(fact for fact in evaluation.facts if fact.name == "calls with right answers")
     assert (int(calls.value) >= 20, calls.basis) == (True, Basis.PROOF)
     worse = changed(("2 * x, mask=mask", "x * 2.000001, mask=mask"))
-    found = await judged(pool, worse, task)
-    assert found.verdict is Verdict.CORRECT
-    used = {margin.case: margin.used for margin in found.margins if margin.measure == "elementwise"}
+    evaluation = await judge_task(pool, worse, task)
+    assert evaluation.verdict is Verdict.CORRECT
+    used = {margin.case: margin.used for margin in evaluation.margins if margin.measure == "elementwise"}
     assert 0.3 < used["plain"] < 1
-    assert set(used) == {margin.case for margin in found.margins}
+    assert set(used) == {margin.case for margin in evaluation.margins}
 
 
-async def test_a_hidden_case_that_the_tasks_code_does_not_take_is_left_out_and_told(
+async def test_hidden_case_that_task_code_refuses_is_skipped_and_reported(
     pool: DevicePool, tmp_path: Path
 ) -> None:
     refusing = PROBLEM.replace("    return {", "    assert sizes['rows'] != 1\n    return {")
-    found = await judged(pool, BASELINE, write_doubled(tmp_path, problem=refusing))
-    assert found.verdict is Verdict.CORRECT
-    left_out = {fact.name for fact in found.facts if fact.name.endswith("left out")}
+    evaluation = await judge_task(pool, BASELINE, write_doubled(tmp_path, problem=refusing))
+    assert evaluation.verdict is Verdict.CORRECT
+    left_out = {fact.name for fact in evaluation.facts if fact.name.endswith("left out")}
     assert left_out == {"hidden: rows=1: left out"}
 
 
-async def test_the_exam_judges_its_own_cases_and_nothing_else_does(pool: DevicePool) -> None:
+async def test_exam_cases_appear_only_in_the_exam(pool: DevicePool) -> None:
     task = load_task("softmax")
     source = baseline_source(task)
-    exam, usual = await judged(pool, source, task, exam=True), await judged(pool, source, task)
+    exam, usual = await judge_task(pool, source, task, exam=True), await judge_task(pool, source, task)
     assert (exam.verdict, exam.exam) == (Verdict.CORRECT, True)
     assert (usual.verdict, usual.exam) == (Verdict.CORRECT, False)
     names = [case.name for case in task.exam_cases]
-    assert [one.case for one in exam.traffic] == names
-    assert [one.case for one in usual.traffic] == [case.name for case in task.open_cases]
-    assert {one.case for one in exam.resources["gfx942"]} <= set(names)
+    assert [traffic.case for traffic in exam.traffic] == names
+    assert [traffic.case for traffic in usual.traffic] == [case.name for case in task.open_cases]
+    assert {row.case for row in exam.resources["gfx942"]} <= set(names)
     margins = {margin.case for margin in exam.margins}
     assert set(names) < margins
     assert not margins & {case.name for case in task.open_cases}
-    told = str(usual)
-    assert not any(name in told for name in names)
+    assert not any(name in str(usual) for name in names)
     sizes = [margin.case for margin in exam.margins if margin.case.startswith("hidden: ")]
     assert sizes
 
 
-async def test_the_exam_finds_a_kernel_made_for_the_open_cases(pool: DevicePool, tmp_path: Path) -> None:
-    """A task that marks no case: the judge makes an exam, of sizes that no evaluation before it has had."""
+async def test_exam_of_task_without_exam_cases_finds_special_cased_kernel(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    """The task marks no exam case, so the judge draws new sizes for the exam."""
     task = write_doubled(tmp_path)
-    exam = await judged(pool, BASELINE, task, exam=True)
+    exam = await judge_task(pool, BASELINE, task, exam=True)
     assert exam.verdict is Verdict.CORRECT
-    assert [one.case for one in exam.traffic] == ["exam: standard float32"]
-    found = await judged(pool, changed(("[(rows,)]", "[(rows // 4 * 4,)]")), task, exam=True)
-    assert found.verdict is Verdict.WRONG
-    assert found.exam
+    assert [traffic.case for traffic in exam.traffic] == ["exam: standard float32"]
+    evaluation = await judge_task(pool, changed(("[(rows,)]", "[(rows // 4 * 4,)]")), task, exam=True)
+    assert evaluation.verdict is Verdict.WRONG
+    assert evaluation.exam
 
 
-async def test_an_operator_that_the_task_allows_computes_and_copies_nothing(
+async def test_allowed_operator_passes_and_is_refused_without_permission(
     pool: DevicePool, tmp_path: Path
 ) -> None:
     adding = changed(
@@ -230,8 +224,8 @@ async def test_an_operator_that_the_task_allows_computes_and_copies_nothing(
     allowing = TASK.replace(
         'outlier_inputs = ["x"]\n', 'outlier_inputs = ["x"]\nallowed_operators = ["add"]\n'
     )
-    found = await judged(pool, adding, write_doubled(tmp_path, task=allowing))
-    assert (found.verdict, found.error) == (Verdict.CORRECT, None)
-    found = await judged(pool, adding, write_doubled(tmp_path / "again"))
-    assert found.error is not None
-    assert (found.verdict, found.error.kind) == (Verdict.REJECTED, "operator")
+    evaluation = await judge_task(pool, adding, write_doubled(tmp_path, task=allowing))
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    evaluation = await judge_task(pool, adding, write_doubled(tmp_path / "again"))
+    assert evaluation.error is not None
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.REJECTED, "operator")

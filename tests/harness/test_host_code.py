@@ -1,12 +1,14 @@
-"""What host code around a launch may do: choose devices and streams, mark regions for profilers, wrap functions for torch's compiler."""
+"""Protects honest host code around a launch from false refusals.
+
+Host code may choose devices and streams, mark regions for profilers, and wrap functions for torch's compiler.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from harness import DevicePool, Verdict
-
-from .additions import addition, judge_addition
+from tests.support.additions import addition, judge_addition
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="session")]
 
@@ -97,6 +99,6 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-async def test_host_code_of_libraries_is_no_fault(pool: DevicePool, source: str) -> None:
+async def test_host_code_of_libraries_is_correct(pool: DevicePool, source: str) -> None:
     evaluation = await judge_addition(pool, source)
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error

@@ -1,4 +1,4 @@
-"""What Triton builds for all kernels alike, built once and laid into every process's folder; no GPU is needed to ask."""
+"""Protects Triton's launchers: built once by a worker and copied into every process's folder. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEV
 
 
 class Builder:
-    """A server whose one worker builds what a test wants it to, or ends before it did."""
+    """A server whose only worker builds the test's files, or ends early."""
 
     def __init__(self, scratch: Path, built: dict[str, bytes], *, ends: bool = False) -> None:
         self.scratch = scratch
-        self.asked: list[tuple[tuple[str, ...], ...]] = []
+        self.requests: list[tuple[tuple[str, ...], ...]] = []
         self._built = built
         self._ends = ends
 
@@ -34,7 +34,7 @@ class Builder:
         return cast(Child, _Worker(self.scratch)), cast(AsyncChannel, _Channel(self, ours, theirs))
 
     def build(self, wanted: tuple[tuple[str, ...], ...]) -> None:
-        self.asked.append(wanted)
+        self.requests.append(wanted)
         if self._ends:
             raise EOFError
         for name, content in self._built.items():
@@ -48,7 +48,7 @@ class _Worker:
         self.scratch = scratch
 
     def end(self) -> None:
-        """Nothing runs."""
+        """Does nothing: no process runs."""
 
 
 class _Channel:
@@ -70,26 +70,26 @@ def server(builder: Builder) -> ForkServer:
     return cast(ForkServer, cast(Any, builder))
 
 
-def laid(launchers: Launchers, scratch: Path) -> dict[str, bytes]:
+def restore(launchers: Launchers, scratch: Path) -> dict[str, bytes]:
     scratch.mkdir()
     launchers.lay(scratch, GPU)
     top = scratch / FOLDER
-    return {str(one.relative_to(top)): one.read_bytes() for one in top.rglob("*") if one.is_file()}
+    return {str(file.relative_to(top)): file.read_bytes() for file in top.rglob("*") if file.is_file()}
 
 
-async def test_what_was_built_lies_where_the_next_process_looks(tmp_path: Path) -> None:
+async def test_built_libraries_are_copied_to_next_process(tmp_path: Path) -> None:
     builder = Builder(
         tmp_path / "builder", {"A/launcher.so": b"built", "B/utils.so": b"too", "A/x.json": b"/path"}
     )
     launchers = Launchers()
-    assert laid(launchers, tmp_path / "before") == {}
+    assert restore(launchers, tmp_path / "before") == {}
     launchers.want("sm_90", [("*fp32", "i32", "constexpr")])
     await launchers.build(server(builder), GPU)
-    assert builder.asked == [((POINTER, "i32", "constexpr"),)]
-    assert laid(launchers, tmp_path / "after") == {"A/launcher.so": b"built", "B/utils.so": b"too"}
+    assert builder.requests == [((POINTER, "i32", "constexpr"),)]
+    assert restore(launchers, tmp_path / "after") == {"A/launcher.so": b"built", "B/utils.so": b"too"}
 
 
-async def test_the_same_types_are_asked_for_once(tmp_path: Path) -> None:
+async def test_same_types_are_built_once(tmp_path: Path) -> None:
     builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
     launchers.want("sm_90", [("*fp32", "i32")])
     await launchers.build(server(builder), GPU)
@@ -97,19 +97,19 @@ async def test_the_same_types_are_asked_for_once(tmp_path: Path) -> None:
     await launchers.build(server(builder), GPU)
     launchers.want("sm_90", [("*fp16", "i64")])
     await launchers.build(server(builder), GPU)
-    assert builder.asked == [((POINTER, "i32"),), ((POINTER, "i64"),)]
+    assert builder.requests == [((POINTER, "i32"),), ((POINTER, "i64"),)]
 
 
-async def test_a_builder_that_ends_early_is_told_and_not_asked_again(tmp_path: Path) -> None:
+async def test_dead_builder_is_reported_and_not_asked_again(tmp_path: Path) -> None:
     builder, launchers = Builder(tmp_path / "builder", {}, ends=True), Launchers()
     with pytest.raises(WorkerDied, match="launchers"):
         await launchers.build(server(builder), GPU)
     await launchers.build(server(builder), GPU)
-    assert len(builder.asked) == 1
+    assert len(builder.requests) == 1
 
 
 @pytest.mark.judge
-async def test_the_role_answers_where_there_is_no_gpu() -> None:
+async def test_launcher_role_answers_without_a_gpu() -> None:
     launchers = Launchers()
     launchers.want("sm_90", [("*fp32", "i32")])
     async with ForkServer(interpret=False, furnish=launchers.lay) as real:

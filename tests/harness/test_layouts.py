@@ -1,4 +1,4 @@
-"""Inputs in other storages, special values among them, and where the judge keeps them."""
+"""Protects memory layouts of hidden inputs, refilled arenas, and the judge's vault of inputs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import torch
 from harness.cases.judged_case import JudgedCase, Layout
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, open_arguments
-from harness.worker.oracle.distributions import inject_special
 from harness.worker.oracle.layouts import laid_out
 from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Given, Vault
-from tests.harness.doubling import PROBLEM, write_doubled
+from tests.support.doubled_task import PROBLEM, write_doubled
 
 pytestmark = pytest.mark.judge
 
@@ -24,7 +23,7 @@ DTYPES = (torch.float32, torch.float16, torch.int8, torch.int64)
 
 
 def unused_is_poison(tensor: torch.Tensor) -> bool:
-    """Whether all bytes of the storage that are no element are 0xFF."""
+    """True if all bytes of the storage outside the tensor's elements are 0xFF."""
     if tensor.numel() == 0:
         return True
     storage = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
@@ -36,41 +35,30 @@ def unused_is_poison(tensor: torch.Tensor) -> bool:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("layout", Layout)
-def test_each_layout_is_what_its_name_says_and_keeps_the_values(
+def test_layout_matches_its_name_and_keeps_values(
     layout: Layout, shape: tuple[int, ...], dtype: torch.dtype
 ) -> None:
     tensor = torch.arange(torch.Size(shape).numel(), dtype=dtype).reshape(shape)
-    made = laid_out(tensor, layout)
-    arena = Arena({"x": made})
+    laid = laid_out(tensor, layout)
+    arena = Arena({"x": laid})
     opened = open_arguments(arena.descriptor, arena.size_bytes, arena.arguments)["x"]
-    assert torch.equal(made, tensor)
+    assert torch.equal(laid, tensor)
     assert torch.equal(opened, tensor)
-    assert opened.stride() == made.stride()
+    assert opened.stride() == laid.stride()
     assert unused_is_poison(opened)
-    if not shape or not made.numel():
-        assert made.is_contiguous()
+    if not shape or not laid.numel():
+        assert laid.is_contiguous()
     else:
         assert (opened.storage_offset() > 0) is (layout in ("offset", "unaligned"))
         assert (opened.data_ptr() % 16 == 0) is (layout != "unaligned")
-        plural = len(shape) > 1
-        strided = {"transposed": plural, "padded rows": plural, "every second element": True}
-        assert made.is_contiguous() is not (strided.get(layout, False) and made.numel() > 1)
+        has_rows = len(shape) > 1
+        strided = {"transposed": has_rows, "padded rows": has_rows, "every second element": True}
+        assert laid.is_contiguous() is not (strided.get(layout, False) and laid.numel() > 1)
     del opened
     arena.close()
 
 
-@pytest.mark.parametrize("shape", [(7,), (1, 5), (6, 4), (2, 3, 4), (3,)])
-def test_special_values_are_one_of_each_and_a_row_of_minus_infinity(shape: tuple[int, ...]) -> None:
-    for seed in range(20):
-        x = torch.zeros(shape)
-        inject_special({"x": x, "n": 3}, ("x", "n"), torch.Generator().manual_seed(seed))
-        low = x.reshape(-1, shape[-1]) == -torch.inf
-        whole = low.all(dim=1)
-        assert (int(x.isnan().sum()), int((x == torch.inf).sum()), int(low[~whole].sum())) == (1, 1, 1)
-        assert int(whole.sum()) == (len(shape) > 1 and len(low) > 3)
-
-
-def test_memory_that_is_kept_takes_other_values_under_the_same_tensors_alone() -> None:
+def test_refill_keeps_tensors_and_needs_same_shape_and_dtype() -> None:
     first, second = torch.arange(6.0).reshape(2, 3), torch.arange(6.0, 12.0).reshape(2, 3)
     arena = Arena({"x": first})
     opened = open_arguments(arena.descriptor, arena.size_bytes, arena.arguments)["x"]
@@ -87,13 +75,13 @@ def test_memory_that_is_kept_takes_other_values_under_the_same_tensors_alone() -
     arena.close()
 
 
-def tensor_of(given: Given) -> torch.Tensor:
-    x = given.inputs["x"]
+def tensor_of(case_inputs: Given) -> torch.Tensor:
+    x = case_inputs.inputs["x"]
     assert isinstance(x, torch.Tensor)
     return x
 
 
-def test_oracles_run_once_a_place_and_what_is_kept_is_bounded(tmp_path: Path) -> None:
+def test_oracle_runs_once_for_each_input_and_vault_is_bounded(tmp_path: Path) -> None:
     counting = PROBLEM.replace("def oracle(x):", "calls = []\n\n\ndef oracle(x):\n    calls.append(1)")
     task = write_doubled(tmp_path, problem=counting)
     problem, case, vault = Problem(task), JudgedCase(task.cases[0]), Vault()
@@ -102,7 +90,7 @@ def test_oracles_run_once_a_place_and_what_is_kept_is_bounded(tmp_path: Path) ->
             _ = vault.given(problem, case, 1, number).expected
     assert len(problem._oracle.__globals__["calls"]) == 4
     draws = [tensor_of(vault.given(problem, case, seed, number)) for seed, number in ((1, 0), (1, 1), (2, 0))]
-    assert not any(torch.equal(one, other) for number, one in enumerate(draws) for other in draws[:number])
+    assert not any(torch.equal(x, earlier) for number, x in enumerate(draws) for earlier in draws[:number])
     exam = JudgedCase(msgspec.structs.replace(case.case, exam=True))
     assert not torch.equal(problem.given(exam, 1, 0)["x"], draws[0])
     size_bytes = vault.given(problem, case, 1, 0).size_bytes
@@ -115,18 +103,18 @@ def test_oracles_run_once_a_place_and_what_is_kept_is_bounded(tmp_path: Path) ->
     assert small.given(problem, case, 1, 3) is newest
 
 
-def test_what_was_drawn_for_one_candidate_is_forgotten_and_the_tasks_cases_are_kept(tmp_path: Path) -> None:
+def test_vault_forgets_hidden_inputs_and_keeps_open_inputs(tmp_path: Path) -> None:
     task = write_doubled(tmp_path)
     problem, vault = Problem(task), Vault()
-    own = vault.given(problem, JudgedCase(task.cases[0]), 1, 0)
+    open_inputs = vault.given(problem, JudgedCase(task.cases[0]), 1, 0)
     hidden = JudgedCase(task.cases[0], hidden=True)
-    drawn = vault.given(problem, hidden, 1, 1)
+    hidden_inputs = vault.given(problem, hidden, 1, 1)
     vault.forget_drawn()
-    assert vault.given(problem, JudgedCase(task.cases[0]), 1, 0) is own
-    assert vault.given(problem, hidden, 1, 1) is not drawn
+    assert vault.given(problem, JudgedCase(task.cases[0]), 1, 0) is open_inputs
+    assert vault.given(problem, hidden, 1, 1) is not hidden_inputs
 
 
-def test_two_judges_leave_a_small_gpu_to_its_guests_and_a_large_one_keeps_whole_cases() -> None:
-    small = 24 << 30
-    assert 2 * (place.vault_bytes_of(small) + place.kept_bytes(small)) < small / 3
+def test_vault_size_depends_on_gpu_memory() -> None:
+    small_gpu = 24 << 30
+    assert 2 * (place.vault_bytes_of(small_gpu) + place.kept_bytes(small_gpu)) < small_gpu / 3
     assert place.vault_bytes_of(140 << 30) > 8 << 30

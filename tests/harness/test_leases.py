@@ -1,4 +1,4 @@
-"""Leases of GPUs between real processes: who waits for whom, who is starved, what a dead holder leaves behind."""
+"""Protects GPU leases between real processes: order of waiters, dead holders, other users, and broken lock files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @asynccontextmanager
 async def engine(kind: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Another process that holds the GPU's lease; it gives it back when its input ends."""
+    """A second process that holds the GPU's lease until its standard input ends."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", OTHER_ENGINE, kind, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -60,7 +60,7 @@ async def engine(kind: str) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 class Waiting:
-    """A lease that is asked for; `started` once it waits, with whom it waits for."""
+    """A pending request for a lease; `started` is set once it waits, `on` then holds the current holders."""
 
     def __init__(self, device: Device, *, exclusive: bool) -> None:
         self.started = asyncio.Event()
@@ -71,89 +71,87 @@ class Waiting:
         self.on = on
         self.started.set()
 
-    async def got(self) -> Lease:
+    async def lease(self) -> Lease:
         async with asyncio.timeout(30):
-            held = await self.task
-        assert held is not None
-        return held
+            granted = await self.task
+        assert granted is not None
+        return granted
 
-    async def call_off(self) -> None:
+    async def cancel(self) -> None:
         self.task.cancel()
         await asyncio.wait([self.task])
 
 
-async def waits(device: Device = GPU, *, exclusive: bool) -> Waiting:
-    found = Waiting(device, exclusive=exclusive)
+async def wait_for_lease(device: Device = GPU, *, exclusive: bool) -> Waiting:
+    waiting = Waiting(device, exclusive=exclusive)
     async with asyncio.timeout(30):
-        await found.started.wait()
-    return found
-
-
-def was_made(folder: Path) -> bool:
-    return folder.exists()
+        await waiting.started.wait()
+    return waiting
 
 
 def descriptors(folder: Path) -> list[str]:
-    """Files of the folder that this process has open."""
+    """Open files of this process in the folder."""
     links = list(Path("/proc/self/fd").iterdir())
     return [str(link.readlink()) for link in links if link.is_symlink() and folder in link.readlink().parents]
 
 
 @pytest.mark.asyncio
-async def test_two_engines_run_on_a_gpu_at_once_and_one_times_on_it_alone() -> None:
+async def test_shared_leases_coexist_and_exclusive_lease_blocks() -> None:
     async with engine("shared"), lease(GPU):
-        assert [one.exclusive for one in holders(GPU)] == [False, False]
-    async with engine("exclusive") as other:
-        asking = await waits(exclusive=False)
+        assert [holder.exclusive for holder in holders(GPU)] == [False, False]
+    async with engine("exclusive") as process:
+        asking = await wait_for_lease(exclusive=False)
         (holder,) = asking.on
-        assert (holder.pid, holder.exclusive) == (other.pid, True)
+        assert (holder.pid, holder.exclusive) == (process.pid, True)
         assert "session 20261121-100000-geak-00aa" in str(holder)
-        assert other.stdin is not None
-        other.stdin.close()
-        (await asking.got()).release()
+        assert process.stdin is not None
+        process.stdin.close()
+        (await asking.lease()).release()
 
 
 @pytest.mark.asyncio
-async def test_a_killed_engine_holds_nothing_and_is_not_named() -> None:
-    async with engine("exclusive") as other:
-        asking = await waits(exclusive=True)
-        other.kill()
-        held = await asking.got()
-        assert [one.pid for one in holders(GPU)] == [os.getpid()]
-        held.release()
+async def test_killed_engine_loses_its_lease() -> None:
+    async with engine("exclusive") as process:
+        asking = await wait_for_lease(exclusive=True)
+        process.kill()
+        granted = await asking.lease()
+        assert [holder.pid for holder in holders(GPU)] == [os.getpid()]
+        granted.release()
     assert holders(GPU) == ()
 
 
 @pytest.mark.asyncio
-async def test_who_waits_to_time_goes_before_those_who_come_later_to_run() -> None:
+async def test_exclusive_waiter_goes_before_later_shared_waiter() -> None:
     first = await take(GPU)
     assert first is not None
-    timing = await waits(exclusive=True)
-    later = await waits(exclusive=False)  # would be let in at once beside the first
+    timing = await wait_for_lease(exclusive=True)
+    later = await wait_for_lease(
+        exclusive=False
+    )  # without the exclusive waiter, this request would succeed at once
     first.release()
-    alone = await timing.got()
+    alone = await timing.lease()
     assert alone.exclusive
     assert not later.task.done()
     alone.release()
-    (await later.got()).release()
+    (await later.lease()).release()
 
 
 @pytest.mark.asyncio
-async def test_partitions_of_a_package_wait_for_each_other_and_other_gpus_do_not() -> None:
+async def test_partitions_of_a_package_share_a_lease() -> None:
     async with lease(GPU, exclusive=True):
         async with lease(OTHER, exclusive=True):
             assert len(holders(OTHER)) == 1
-        asking = await waits(PARTITION, exclusive=True)
-    (await asking.got()).release()
+        asking = await wait_for_lease(PARTITION, exclusive=True)
+    (await asking.lease()).release()
 
 
 @pytest.mark.asyncio
-async def test_a_wait_that_is_called_off_leaves_nothing_open(folder: Path) -> None:
+async def test_cancelled_wait_leaves_no_open_file(folder: Path) -> None:
     async with lease(GPU, exclusive=True):
         before = sorted(descriptors(folder))
         for exclusive in (False, True):
-            asking = await waits(exclusive=exclusive)
-            await asking.call_off()
+            asking = await wait_for_lease(exclusive=exclusive)
+            await asking.cancel()
         assert sorted(descriptors(folder)) == before
     assert descriptors(folder) == []
     async with asyncio.timeout(30), lease(GPU, exclusive=True):
@@ -161,15 +159,15 @@ async def test_a_wait_that_is_called_off_leaves_nothing_open(folder: Path) -> No
 
 
 @pytest.mark.asyncio
-async def test_the_interpreter_needs_no_lease(folder: Path) -> None:
-    async with lease(Device(name="cpu", kind="cpu"), exclusive=True) as held:
-        assert held is None
-    assert not was_made(folder)
+async def test_cpu_needs_no_lease(folder: Path) -> None:
+    async with lease(Device(name="cpu", kind="cpu"), exclusive=True) as granted:
+        assert granted is None
+    assert not folder.exists()  # noqa: ASYNC240 -- a quick look
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 @pytest.mark.asyncio
-async def test_another_user_meets_the_same_lease(folder: Path, tmp_path: Path) -> None:
+async def test_lease_binds_a_different_user(folder: Path, tmp_path: Path) -> None:
     for parent in (tmp_path, *tmp_path.parents):
         if (
             parent != Path(parent.anchor)
@@ -187,24 +185,22 @@ async def test_another_user_meets_the_same_lease(folder: Path, tmp_path: Path) -
         "except PermissionError: print('kept')\n"
     )
     async with lease(GPU):
-        asked = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", code, str(folder / "gpu-0000-0a-00"), stdout=subprocess.PIPE
         )
-        said, _ = await asked.communicate()
-    assert said == b"held\nkept\n"
+        printed, _ = await process.communicate()
+    assert printed == b"held\nkept\n"
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
-async def test_what_is_no_file_in_a_locks_place_is_refused_by_name(
-    folder: Path, what: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+async def test_lock_that_is_no_file_is_refused_by_name(folder: Path, kind: str, tmp_path: Path) -> None:
     lease_folder()
     lock = folder / "gpu-0000-0a-00"
-    if what == "link":
+    if kind == "link":
         (tmp_path / "precious").write_text("kept")
         lock.symlink_to(tmp_path / "precious")
-    elif what == "folder":
+    elif kind == "folder":
         lock.mkdir()
     else:
         os.mkfifo(lock)
@@ -213,7 +209,7 @@ async def test_what_is_no_file_in_a_locks_place_is_refused_by_name(
     assert descriptors(folder) == []
 
 
-def test_a_folder_that_cannot_be_shared_is_refused_and_says_what_to_do(
+def test_unsharable_lease_folder_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder.mkdir()
@@ -229,11 +225,11 @@ def test_a_folder_that_cannot_be_shared_is_refused_and_says_what_to_do(
         lease_folder()
 
 
-async def test_an_engine_is_not_told_that_it_waits_for_itself() -> None:
-    """Timers of the evaluation before are still ending when the next one asks."""
+async def test_engine_waits_for_its_own_timers_without_an_event() -> None:
+    """Timers of the previous evaluation are still ending when the next evaluation asks for the lease."""
     gpu = Device(name="0", kind="cuda", target="sm_90", address=GPU.address, package=GPU.package)
-    told: list[object] = []
-    pool = DevicePool(session="mine", on_device=told.append)
+    events: list[object] = []
+    pool = DevicePool(session="mine", on_device=events.append)
     slot = Slot(gpu, pool.compiling)
     ended = asyncio.Event()
 
@@ -245,5 +241,5 @@ async def test_an_engine_is_not_told_that_it_waits_for_itself() -> None:
         pool.release_after(slot, end())
     assert not ended.is_set()
     async with pool.using(slot):
-        assert ended.is_set(), "never beside the timers of before"
-    assert told == []
+        assert ended.is_set(), "the slot is used only after the earlier timers ended"
+    assert events == []

@@ -1,4 +1,4 @@
-"""Functions of the device library, as interpreted kernels call them."""
+"""Protects results of the device library's functions in interpreted kernels, on AMD and NVIDIA."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from .driving import drive
+from tests.support.drivers import drive
 
 pytestmark = pytest.mark.judge
 INF, NAN = math.inf, math.nan
@@ -37,7 +37,7 @@ BOTH = {
 }
 """Functions of float32 and float64 with their results, on AMD and NVIDIA."""
 
-NVIDIA_ALONE = {
+NVIDIA_ONLY = {
     ("exp10", "float32", "float32", 2.0): 100.0,
     ("cbrt", "float64", "float64", -27.0): -3.0,
     ("remainder", "float32", "float32", 5.0, 3.0): -1.0,
@@ -66,12 +66,12 @@ PREDICATES = {("isnan", NAN): 1, ("isinf", -INF): 1, ("signbit", -1.0): 1, ("isn
 
 
 def call(target: str, calls: list[list[object]]) -> list[object]:
-    results: list[object] = drive("libdevice_functions.py", target, json.dumps(calls))
+    results: list[object] = drive("call_libdevice.py", target, json.dumps(calls))
     return results
 
 
-def of_both(dtype: str) -> list[list[object]]:
-    return [[name, dtype, dtype, *given] for name, *given in BOTH]
+def calls_of_both(dtype: str) -> list[list[object]]:
+    return [[name, dtype, dtype, *arguments] for name, *arguments in BOTH]
 
 
 REFUSED: dict[str, list[tuple[list[object], str]]] = {
@@ -93,16 +93,18 @@ REFUSED: dict[str, list[tuple[list[object], str]]] = {
 
 
 @pytest.mark.parametrize("target", ["gfx942", "sm_90"])
-def test_functions_give_what_devices_do(target: str) -> None:
-    """A function without an answer is unsupported by name, and a type that the library lacks is an error as on a device."""
-    single, double = of_both("float32"), of_both("float64")
+def test_library_functions_return_device_results(target: str) -> None:
+    """A function that the interpreter lacks is unsupported by name; a type that the library lacks is an error."""
+    single, double = calls_of_both("float32"), calls_of_both("float64")
     predicates: list[list[object]] = [[name, "float32", "int32", x] for name, x in PREDICATES]
-    own: list[list[object]] = [list(key) for key in NVIDIA_ALONE] if target == "sm_90" else []
-    refused = [given for given, _ in REFUSED[target]]
-    results = iter(call(target, [*single, *double, *predicates, *own, *refused]))
+    nvidia: list[list[object]] = [list(key) for key in NVIDIA_ONLY] if target == "sm_90" else []
+    refused = [arguments for arguments, _ in REFUSED[target]]
+    results = iter(call(target, [*single, *double, *predicates, *nvidia, *refused]))
     assert [next(results) for _ in single] == pytest.approx(list(BOTH.values()), rel=1e-6)
     assert [next(results) for _ in double] == pytest.approx(list(BOTH.values()), rel=1e-14)
     assert [next(results) for _ in predicates] == list(PREDICATES.values())
-    assert [next(results) for _ in own] == pytest.approx(list(NVIDIA_ALONE.values())[: len(own)], rel=1e-6)
+    assert [next(results) for _ in nvidia] == pytest.approx(
+        list(NVIDIA_ONLY.values())[: len(nvidia)], rel=1e-6
+    )
     for _, message in REFUSED[target]:
         assert str(next(results)).startswith(message)

@@ -1,4 +1,4 @@
-"""Replaced members of a library are named, and what the library does itself is not."""
+"""Protects the check for patched libraries: a replaced member is named, the library's own changes are not."""
 
 from __future__ import annotations
 
@@ -64,43 +64,42 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
         del sys.modules[name]
 
 
-def function(module: Any) -> None:
+def replace_function(module: Any) -> None:
     module.plain = module.inner
 
 
-def method(module: Any) -> None:
+def replace_method(module: Any) -> None:
     module.Stage.make = lambda self: 2  # noqa: ARG005
 
 
-def getter(module: Any) -> None:
+def replace_property(module: Any) -> None:
     module.Stage.name = property(lambda self: "other")  # noqa: ARG005
 
 
-def static(module: Any) -> None:
+def replace_static_method(module: Any) -> None:
     module.Stage.check = staticmethod(lambda: False)
 
 
-def inherited(module: Any) -> None:
+def override_inherited_method(module: Any) -> None:
     module.Later.make = lambda self: 2  # noqa: ARG005
 
 
-def wrapper_of_its_own(module: Any) -> None:
-    before = module.plain
-    module.plain = functools.wraps(before)(lambda *_: "relaxed")
+def wrap_function(module: Any) -> None:
+    module.plain = functools.wraps(module.plain)(lambda *_: "relaxed")
 
 
-def removed(module: Any) -> None:
+def remove_function(module: Any) -> None:
     del module.plain
 
 
 CHANGES = {
-    function: "some_compiler.stages.plain",
-    method: "some_compiler.stages.Stage.make",
-    getter: "some_compiler.stages.Stage.name",
-    static: "some_compiler.stages.Stage.check",
-    inherited: "some_compiler.stages.Later.make",
-    wrapper_of_its_own: "some_compiler.stages.plain",
-    removed: "some_compiler.stages.plain",
+    replace_function: "some_compiler.stages.plain",
+    replace_method: "some_compiler.stages.Stage.make",
+    replace_property: "some_compiler.stages.Stage.name",
+    replace_static_method: "some_compiler.stages.Stage.check",
+    override_inherited_method: "some_compiler.stages.Later.make",
+    wrap_function: "some_compiler.stages.plain",
+    remove_function: "some_compiler.stages.plain",
 }
 
 
@@ -108,25 +107,25 @@ def members() -> Members:
     return Members(owners_in("some_compiler"))
 
 
-def test_calls_and_new_names_are_no_change(package: ModuleType) -> None:
-    known = members()
+def test_calls_and_new_names_are_not_replaced_members(package: ModuleType) -> None:
+    snapshot = members()
     assert package.plain() == package.inner() == "strict"
     assert package.Stage().name == "stage"
     package.later = print
-    assert not list(known.replaced())
+    assert not list(snapshot.replaced())
 
 
-def test_what_a_library_wraps_itself_is_no_change(package: ModuleType) -> None:
-    known = members()
+def test_wrapper_of_the_library_is_not_a_replaced_member(package: ModuleType) -> None:
+    snapshot = members()
     package.plain = package.wrapped(package.plain)
-    assert not list(known.replaced())
+    assert not list(snapshot.replaced())
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_replaced_member_is_named(package: ModuleType, change: Any) -> None:
-    known = members()
+def test_replaced_member_is_named(package: ModuleType, change: Any) -> None:
+    snapshot = members()
     change(package)
-    assert CHANGES[change] in list(known.replaced())
+    assert CHANGES[change] in list(snapshot.replaced())
 
 
 WORKERS = ("harness.worker.kit.gpu", "harness.worker.timer.timer")
@@ -143,7 +142,7 @@ assert taken.differences() == ("triton.testing.do_bench",), taken.differences()
 
 
 @pytest.mark.parametrize("worker", WORKERS)
-def test_processes_that_have_a_gpu_can_be_looked_at_without_one(worker: str) -> None:
+def test_snapshot_of_gpu_worker_works_without_a_gpu(worker: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOOK, worker], capture_output=True, text=True, check=False, timeout=120
     )

@@ -1,4 +1,4 @@
-"""Occupancy against the tables that vendors and LLVM publish; grids against compute units and dies."""
+"""Protects occupancy (against published tables of vendors and LLVM) and the fit of grids to compute units and dies."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CDNA3, CDNA4, HOPPER, ADA = (target(name) for name in ("gfx942", "gfx950", "sm_9
 )  # fmt: skip
 def test_waves_by_registers_on_cdna3(vgprs: int, waves: int) -> None:
     """Source: LLVM's AMDGPU occupancy for 512 unified registers in granules of 8."""
-    found = occupancy(CDNA3, waves_a_workgroup=4, registers=vgprs, local_bytes=0)
-    assert found.waves == waves
-    assert found.limit == ("waves" if waves == 8 else "vgprs")
+    result = occupancy(CDNA3, waves_a_workgroup=4, registers=vgprs, local_bytes=0)
+    assert result.waves == waves
+    assert result.limit == ("waves" if waves == 8 else "vgprs")
 
 
 def test_lds_limits_whole_workgroups() -> None:
@@ -43,7 +43,7 @@ def test_warp_and_block_limits_on_nvidia() -> None:
     assert occupancy(HOPPER, waves_a_workgroup=4, registers=32, local_bytes=100 * 1024)[:2] == (8.0, "shared")
 
 
-def test_a_grid_in_whole_rounds_has_no_tail() -> None:
+def test_grid_of_whole_rounds_has_no_tail() -> None:
     """An MI300X has 304 compute units on 8 dies."""
     fit = grid_fit(CDNA3, "c", (304, 2, 1), 2)
     assert fit is not None
@@ -51,7 +51,7 @@ def test_a_grid_in_whole_rounds_has_no_tail() -> None:
     assert (fit.die_most, fit.die_least, fit.dies) == (76, 76, 8)
 
 
-def test_one_workgroup_too_many_leaves_the_device_idle_for_a_round() -> None:
+def test_one_extra_workgroup_idles_the_device_for_a_round() -> None:
     fit = grid_fit(CDNA3, "c", (305, 1, 1), 1)
     assert fit is not None
     assert (fit.rounds, fit.idle_units) == (2, 303)
@@ -59,8 +59,8 @@ def test_one_workgroup_too_many_leaves_the_device_idle_for_a_round() -> None:
     assert (fit.die_most, fit.die_least) == (39, 38)
 
 
-def test_the_tiles_of_a_large_matmul_on_an_mi300x() -> None:
-    """4096 x 4096 in tiles of 128: 1024 workgroups, 128 a die, 38 compute units there: 3 rounds and 14 left over."""
+def test_grid_fit_of_large_matmul_on_mi300x() -> None:
+    """4096 x 4096 in tiles of 128 gives 1024 workgroups: 128 for a die's 38 compute units, 3 rounds and 14 more."""
     fit = grid_fit(CDNA3, "square", (32, 32, 1), 1)
     assert fit is not None
     assert (fit.workgroups, fit.rounds, fit.die_most) == (1024, 4, 128)

@@ -1,4 +1,4 @@
-"""Launch keywords: another vendor's are `unsupported`, misspelled ones an error that names the right one."""
+"""Protects launch keywords: a different vendor's keyword is unsupported, a misspelled keyword is an error with a hint."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ CALL = "n, BLOCK=block)"
         ("num_warps", 4, "hip", False),
     ],
 )
-def test_options_of_one_vendor(name: str, value: object, backend: str, refused: bool) -> None:  # noqa: FBT001
+def test_option_of_one_vendor_is_refused_for_the_other(
+    name: str, value: object, backend: str, *, refused: bool
+) -> None:
     assert bool(refusal(name, value, backend)) is refused
 
 
-def test_a_misspelled_keyword_is_told_with_the_nearest() -> None:
+def test_misspelled_keyword_error_names_the_nearest() -> None:
     assert "did you mean `num_warps`" in unknown("num_warp", "hip", ())
     assert "did you mean `BLOCK`" in unknown("BLOK", "cuda", ("BLOCK", "n"))
     assert "did you mean" not in unknown("zzz", "cuda", ("BLOCK", "n"))
@@ -42,19 +44,19 @@ def test_a_misspelled_keyword_is_told_with_the_nearest() -> None:
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
-    ("keyword", "on", "verdict", "told"),
+    ("keyword", "target", "verdict", "message"),
     [
         ("waves_per_eu=2", "sm_90", Verdict.UNSUPPORTED, "`waves_per_eu` exists only for the other vendor"),
         ("num_ctas=2", "gfx942", Verdict.UNSUPPORTED, "have no clusters"),
         ("num_warp=4", "gfx942", Verdict.COMPILE_ERROR, "did you mean `num_warps`?"),
     ],
 )
-async def test_a_launch_with_such_a_keyword(
-    pool: DevicePool, keyword: str, on: str, verdict: Verdict, told: str
+async def test_launch_with_bad_keyword_gets_its_verdict(
+    pool: DevicePool, keyword: str, target: str, verdict: Verdict, message: str
 ) -> None:
     source = baseline_source(load_task("vector_add"))
     assert CALL in source
-    found = await judge(pool, source.replace(CALL, f"n, {keyword}, BLOCK=block)"), targets=(on,))
-    assert found.verdict is verdict
-    assert found.error is not None
-    assert told in found.error.message
+    evaluation = await judge(pool, source.replace(CALL, f"n, {keyword}, BLOCK=block)"), targets=(target,))
+    assert evaluation.verdict is verdict
+    assert evaluation.error is not None
+    assert message in evaluation.error.message

@@ -1,4 +1,4 @@
-"""A player's memory, and when it is made ready. What a driver does is for a GPU."""
+"""Protects the memory of a tape's player: fresh for each play, and prepared ahead. The driver is fake."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def output(buffer: int) -> TapedOutput:
 
 @pytest.fixture
 def player(monkeypatch: pytest.MonkeyPatch) -> Player:
-    """Of a tape that fills one of two buffers, and returns both, in memory of the host's."""
+    """A player in host memory, for a tape that fills one of two buffers and returns both."""
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
-    monkeypatch.setattr(ctypes, "CDLL", lambda _name: _Driver())
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: _FakeDriver())
     monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
     tape = Tape(
         kernels=(),
@@ -37,12 +37,12 @@ def player(monkeypatch: pytest.MonkeyPatch) -> Player:
     return Player(tape)
 
 
-class _Driver:
+class _FakeDriver:
     def __getattr__(self, name: str) -> Any:
         return None
 
 
-def test_no_play_finds_what_the_one_before_it_left(player: Player) -> None:
+def test_play_never_sees_memory_of_earlier_play(player: Player) -> None:
     for _ in range(3):
         filled, untouched = player(INPUTS)
         assert bool((filled == 3.0).all())
@@ -51,13 +51,13 @@ def test_no_play_finds_what_the_one_before_it_left(player: Player) -> None:
         del filled, untouched
 
 
-def test_memory_is_made_ready_ahead_and_for_one_play(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepared_memory_serves_one_play(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     player.ready()
-    made: list[int] = []
+    calls: list[int] = []
     ready = player.ready
-    monkeypatch.setattr(player, "ready", lambda: made.append(1) or ready())
+    monkeypatch.setattr(player, "ready", lambda: calls.append(1) or ready())
     first = player(INPUTS)
-    assert not made
+    assert not calls
     second = player(INPUTS)
-    assert made
+    assert calls
     assert first[1].data_ptr() != second[1].data_ptr()

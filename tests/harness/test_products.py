@@ -1,39 +1,40 @@
-"""The table of products: sources, figures that must bear on each other, and what is recognised as what."""
+"""Protects the table of GPU products: sources of figures, consistent figures, and recognition of devices."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-
 from benchmarks.product_sheet import sheet
+
 from harness.hardware.product import GIB, Product, numbers
-from harness.hardware.recognition import PRODUCTS, find_product, identify, recognise
+from harness.hardware.product_tables import PRODUCTS, find_product
+from harness.hardware.recognition import identify, recognise
 from harness.hardware.targets import hardware, target, targets
 
 AMD, NVIDIA = 0x1002, 0x10DE
 
 
-@pytest.mark.parametrize("one", PRODUCTS, ids=lambda one: one.name)
-def test_every_number_has_a_source_and_no_source_is_idle(one: Product) -> None:
-    unsaid = (None, 0, 1.0, {}, ())
-    said = {field for field in numbers() if getattr(one, field) not in unsaid}
-    assert said <= {field for field, source in one.sources.items() if source}
-    assert set(one.sources) <= set(numbers())
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
+def test_every_figure_has_a_source(product: Product) -> None:
+    defaults = (None, 0, 1.0, {}, ())
+    filled = {field for field in numbers() if getattr(product, field) not in defaults}
+    assert filled <= {field for field, source in product.sources.items() if source}
+    assert set(product.sources) <= set(numbers())
 
 
-def test_no_pci_identity_is_of_two_products() -> None:
-    ids = [(one.vendor_id, device) for one in PRODUCTS for device in one.device_ids]
+def test_pci_identity_belongs_to_one_product() -> None:
+    ids = [(product.vendor_id, device) for product in PRODUCTS for device in product.device_ids]
     assert len(set(ids)) == len(ids)
 
 
-def test_the_reference_device_of_each_target_is_a_product() -> None:
-    for each in targets():
-        facts = hardware(each)
-        same = find_product(facts.name)
-        assert same.target == each.name
-        assert facts.memory_bytes_per_s == same.memory_bytes_per_s
-        assert facts.matrix_flops == same.matrix_flops
+def test_reference_device_of_each_target_is_a_product() -> None:
+    for known_target in targets():
+        facts = hardware(known_target)
+        product = find_product(facts.name)
+        assert product.target == known_target.name
+        assert facts.memory_bytes_per_s == product.memory_bytes_per_s
+        assert facts.matrix_flops == product.matrix_flops
     assert hardware(target("gfx942")).name == "MI300X"
 
 
@@ -57,12 +58,12 @@ def test_the_reference_device_of_each_target_is_a_product() -> None:
         (None, None, "NVIDIA GeForce RTX 4090", 128, 25_393_692_672, "RTX 4090"),
     ],
 )
-def test_devices_are_recognised_by_all_that_is_told(
+def test_device_is_recognised_by_ids_name_units_and_memory(
     vendor: int | None, device: int | None, name: str, units: int, memory: int, expected: str
 ) -> None:
-    found = identify(vendor, device, name, units, memory)
-    assert found is not None
-    assert found.name == expected
+    product = identify(vendor, device, name, units, memory)
+    assert product is not None
+    assert product.name == expected
 
 
 @pytest.mark.parametrize(
@@ -79,44 +80,44 @@ def test_devices_are_recognised_by_all_that_is_told(
         (AMD, 0x74A1, "AMD Instinct MI300X", 38, 24 * GIB, "is partitioned, and its mode is not known"),
     ],
 )
-def test_what_does_not_fit_is_no_product_and_says_why(
+def test_contradictory_device_is_no_product_with_a_reason(
     vendor: int | None, device: int | None, name: str, units: int | None, memory: int | None, why: str
 ) -> None:
-    found = recognise(vendor, device, name, units, memory)
-    assert found.product is None
-    assert why in found.why
+    result = recognise(vendor, device, name, units, memory)
+    assert result.product is None
+    assert why in result.why
 
 
-def test_a_whole_package_in_its_default_mode_is_the_product_itself() -> None:
-    found = identify(AMD, 0x74A1, "AMD Instinct MI300X", 304, 192 * GIB, "SPX/NPS1")
-    assert found == find_product("MI300X")
+def test_unpartitioned_package_is_the_product() -> None:
+    product = identify(AMD, 0x74A1, "AMD Instinct MI300X", 304, 192 * GIB, "SPX/NPS1")
+    assert product == find_product("MI300X")
 
 
-def test_a_partition_has_its_dies_its_quarter_of_memory_and_its_links() -> None:
-    """CPX/NPS4: eight devices; two of them share a quarter of the memory, which one reaches alone under a lease."""
-    found = identify(AMD, 0x74A1, "AMD Instinct MI300X", 38, 24 * GIB, "CPX/NPS4")
-    assert found is not None
-    assert (found.name, found.partition) == ("MI300X CPX/NPS4", "CPX/NPS4")
-    assert (found.compute_units, found.dies, found.package_devices) == (38, 1, 8)
-    assert found.memory_bytes == 24 * GIB
-    assert found.memory_bytes_per_s == pytest.approx(5.3e12 / 4)
-    assert (found.l2_bytes, found.last_level_bytes) == (4 << 20, 64 << 20)
-    assert found.matrix_flops["float16"] == pytest.approx(1307.4e12 / 8)
-    assert (found.achievable_flops, found.achievable_bytes_per_s) == ({}, None)
+def test_partition_has_its_share_of_dies_and_memory() -> None:
+    """CPX/NPS4 gives eight devices. Two devices share a quarter of the memory; under a lease one device has all of it."""
+    product = identify(AMD, 0x74A1, "AMD Instinct MI300X", 38, 24 * GIB, "CPX/NPS4")
+    assert product is not None
+    assert (product.name, product.partition) == ("MI300X CPX/NPS4", "CPX/NPS4")
+    assert (product.compute_units, product.dies, product.package_devices) == (38, 1, 8)
+    assert product.memory_bytes == 24 * GIB
+    assert product.memory_bytes_per_s == pytest.approx(5.3e12 / 4)
+    assert (product.l2_bytes, product.last_level_bytes) == (4 << 20, 64 << 20)
+    assert product.matrix_flops["float16"] == pytest.approx(1307.4e12 / 8)
+    assert (product.achievable_flops, product.achievable_bytes_per_s) == ({}, None)
 
 
-def test_a_mig_slice_has_the_share_of_its_units_and_its_memory() -> None:
-    found = identify(NVIDIA, 0x2335, "NVIDIA H200 MIG 1g.18gb", 16, int(16.5 * GIB))
-    assert found is not None
-    assert found.name == "H200 SXM MIG 1g.18gb"
-    assert found.memory_bytes_per_s == pytest.approx(4.8e12 / 8)
-    assert found.matrix_flops["float16"] == pytest.approx(989.4e12 * 16 / 132)
+def test_mig_slice_has_its_share_of_units_and_memory() -> None:
+    product = identify(NVIDIA, 0x2335, "NVIDIA H200 MIG 1g.18gb", 16, int(16.5 * GIB))
+    assert product is not None
+    assert product.name == "H200 SXM MIG 1g.18gb"
+    assert product.memory_bytes_per_s == pytest.approx(4.8e12 / 8)
+    assert product.matrix_flops["float16"] == pytest.approx(989.4e12 * 16 / 132)
     half = identify(NVIDIA, 0x20B0, "NVIDIA A100-SXM4-40GB MIG 3g.20gb", 42, int(19.5 * GIB))
     assert half is not None
     assert half.memory_bytes_per_s == pytest.approx(1.555e12 / 2)
 
 
-def test_the_page_of_the_documentation_is_the_table() -> None:
+def test_hardware_page_is_generated_from_the_table() -> None:
     page = Path(__file__).parents[2] / "docs" / "hardware.md"
     assert page.read_text(encoding="utf-8") == sheet(), (
         "write it anew: python -m benchmarks.product_sheet > docs/hardware.md"

@@ -1,4 +1,4 @@
-"""Quantization tasks: the work itself is asked for, not a result that is close enough without it."""
+"""Protects quantization tasks: a kernel that skips the quantization is wrong even if its result is close."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness import DevicePool, Verdict
 from suites import Task, baseline_source, load_task
 from suites.check import check_suite
 from suites.folder import read_task
 from suites.registry import add_suite
+from tests.support.judging import judge_task
 
 pytestmark = pytest.mark.judge
 ROUND = "steps = tl.floor(x / divisor + 0.5)"
@@ -20,7 +21,7 @@ LOOSE = "[quantization]\ncosine_min = 0.95\nrelative_l1_max = 0.05\nrmse_max = 0
 
 
 def unquantized(source: str) -> str:
-    """Multiplies `x` itself by the weights, in float16; keeps the look of a quantizing kernel."""
+    """The source changed so that it multiplies `x` by the weights in float16, without quantization."""
     for old, new in (
         ("clamped.to(tl.int8)", "x.to(tl.float16)"),
         ("dtype=torch.int8", "dtype=torch.float16"),
@@ -37,57 +38,54 @@ def unquantized(source: str) -> str:
 
 
 def loosened(folder: Path, *, probe: bool) -> Task:
-    """matmul_w8a8 with metrics that an unquantized product meets; with the probe, or without. Values are mild: one that outweighs
-    its row would tell as well.
+    """matmul_w8a8 with metrics that an unquantized product meets, with or without the probe.
+
+    The task has no outliers, because an outlier in a row would also find the missing quantization.
     """
-    made = folder / "matmul_w8a8"
-    shutil.copytree(load_task("matmul_w8a8").folder, made)
-    text = (made / "task.toml").read_text().replace(', "degenerate-rows"]', "]")
+    copy = folder / "matmul_w8a8"
+    shutil.copytree(load_task("matmul_w8a8").folder, copy)
+    text = (copy / "task.toml").read_text().replace(', "degenerate-rows"]', "]")
     text = text.replace('distribution = "outlier"', "")
     start, end = text.index("[quantization]"), text.index("[[cases]]")
-    kept = "probe = { ulps = 0.6 }\n" if probe else ""
-    (made / "task.toml").write_text(text[:start] + LOOSE + kept + "\n" + text[end:])
-    return read_task(made, suite="mine")
-
-
-async def judged(pool: DevicePool, task: Task, source: str) -> Evaluation:
-    return await evaluate(source, task, pool=pool, targets=[target("gfx942")], seed=1)
+    probe_line = "probe = { ulps = 0.6 }\n" if probe else ""
+    (copy / "task.toml").write_text(text[:start] + LOOSE + probe_line + "\n" + text[end:])
+    return read_task(copy, suite="mine")
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_an_unquantized_product_is_wrong_by_the_metrics(pool: DevicePool) -> None:
+async def test_unquantized_product_is_wrong_by_metrics(pool: DevicePool) -> None:
     task = load_task("matmul_w8a8")
-    found = await judged(pool, task, unquantized(baseline_source(task)))
-    assert found.verdict is Verdict.WRONG
-    assert found.error is not None
-    assert found.error.mismatch is not None
-    assert found.error.mismatch.metrics["rmse"] > 3e-3
+    evaluation = await judge_task(pool, unquantized(baseline_source(task)), task)
+    assert evaluation.verdict is Verdict.WRONG
+    assert evaluation.error is not None
+    assert evaluation.error.mismatch is not None
+    assert evaluation.error.mismatch.metrics["rmse"] > 3e-3
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_where_the_metrics_are_loose_the_probe_tells(pool: DevicePool, tmp_path: Path) -> None:
+async def test_probe_finds_unquantized_product_that_metrics_accept(pool: DevicePool, tmp_path: Path) -> None:
     source = baseline_source(load_task("matmul_w8a8"))
-    blind = loosened(tmp_path / "blind", probe=False)
-    passed = await judged(pool, blind, unquantized(source))
-    assert (passed.verdict, passed.error) == (Verdict.CORRECT, None)
-    seeing = loosened(tmp_path / "seeing", probe=True)
-    found = await judged(pool, seeing, unquantized(source))
-    assert (found.verdict, found.error and found.error.mismatch is not None) == (Verdict.WRONG, True)
-    assert found.error is not None
-    assert "quantization probe" in found.error.message
-    truncated = await judged(pool, seeing, source.replace(ROUND, "steps = x / divisor"))
+    without_probe = loosened(tmp_path / "without", probe=False)
+    accepted = await judge_task(pool, unquantized(source), without_probe)
+    assert (accepted.verdict, accepted.error) == (Verdict.CORRECT, None)
+    with_probe = loosened(tmp_path / "with", probe=True)
+    refused = await judge_task(pool, unquantized(source), with_probe)
+    assert (refused.verdict, refused.error and refused.error.mismatch is not None) == (Verdict.WRONG, True)
+    assert refused.error is not None
+    assert "quantization probe" in refused.error.message
+    truncated = await judge_task(pool, source.replace(ROUND, "steps = x / divisor"), with_probe)
     assert truncated.verdict is Verdict.WRONG
-    right = await judged(pool, seeing, source)
-    assert right.verdict is Verdict.CORRECT
-    assert max(one.used for one in right.margins if "probe" in one.case) < 0.9
+    correct = await judge_task(pool, source, with_probe)
+    assert correct.verdict is Verdict.CORRECT
+    assert max(margin.used for margin in correct.margins if "probe" in margin.case) < 0.9
 
 
-def test_a_probe_needs_its_inputs(tmp_path: Path) -> None:
+def test_task_with_probe_needs_probe_inputs(tmp_path: Path) -> None:
     suite = tmp_path / "suite"
     task = loosened(suite, probe=True)
     problem = task.folder / "problem.py"
     problem.write_text(problem.read_text().replace("def probe_inputs", "def other_inputs"))
     registry = tmp_path / "suites.toml"
     add_suite("mine", suite, registry)
-    (found,) = check_suite("mine", registry=registry)
-    assert "probe_inputs" in str(found)
+    (problem_report,) = check_suite("mine", registry=registry)
+    assert "probe_inputs" in str(problem_report)

@@ -1,4 +1,4 @@
-"""What lanes and programs do to each other, by addresses alone: what is told and what is let pass."""
+"""Protects the race check, on addresses without a kernel: races between lanes and warps are found, safe orders pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACROSS, DOWN = ROWS * SIDE + COLUMNS, COLUMNS * SIDE + ROWS
 
 
 class Kernel:
-    """A launch on one tensor of 4,096 floats."""
+    """A simulated launch on one tensor of 4,096 floats."""
 
     def __init__(self, *, one_warp: bool = False) -> None:
         self.tensor = torch.zeros(4096)
@@ -54,19 +54,21 @@ class Kernel:
 @pytest.mark.parametrize(
     ("loaded", "stored", "raced"),
     [
-        pytest.param(LANES, LANES, False, id="by the same lane"),
-        pytest.param(LANES, SWAPPED, True, id="by another warp"),
-        pytest.param(LANES, LANES ^ 1, False, id="by a neighbour"),
-        pytest.param(LANES, LANES + 2048, False, id="elsewhere"),
-        pytest.param(ACROSS, DOWN, False, id="the other way through memory"),
-        pytest.param(ACROSS, ACROSS[::-1], True, id="in two dimensions by another warp"),
-        pytest.param(np.array(700), LANES, True, id="one value by a block"),
-        pytest.param(np.array(700), LANES[:64] + 690, False, id="one value by one warp"),
-        pytest.param(LANES, np.array(700), False, id="a block by one value"),
-        pytest.param(np.array(7), np.array(7), False, id="one value by one"),
+        pytest.param(LANES, LANES, False, id="same lane"),
+        pytest.param(LANES, SWAPPED, True, id="different warp"),
+        pytest.param(LANES, LANES ^ 1, False, id="neighbour lane"),
+        pytest.param(LANES, LANES + 2048, False, id="different addresses"),
+        pytest.param(ACROSS, DOWN, False, id="transposed"),
+        pytest.param(ACROSS, ACROSS[::-1], True, id="two dimensions, different warp"),
+        pytest.param(np.array(700), LANES, True, id="scalar load, block store"),
+        pytest.param(np.array(700), LANES[:64] + 690, False, id="scalar load, one-warp store"),
+        pytest.param(LANES, np.array(700), False, id="block load, scalar store"),
+        pytest.param(np.array(7), np.array(7), False, id="scalar load and store"),
     ],
 )
-def test_a_store_over_what_was_loaded(loaded: np.ndarray, stored: np.ndarray, *, raced: bool) -> None:
+def test_store_to_loaded_address_races_only_between_warps(
+    loaded: np.ndarray, stored: np.ndarray, *, raced: bool
+) -> None:
     kernel = Kernel()
     kernel.load(loaded)
     kernel.store(stored)
@@ -74,9 +76,9 @@ def test_a_store_over_what_was_loaded(loaded: np.ndarray, stored: np.ndarray, *,
 
 
 @pytest.mark.parametrize(
-    "between", [lambda races: races.meet(), lambda races: races.barrier()], ids=["a sum", "a barrier"]
+    "between", [lambda races: races.meet(), lambda races: races.barrier()], ids=["reduction", "barrier"]
 )
-def test_lanes_that_met_have_loaded(between: Callable[[Races], None]) -> None:
+def test_store_after_reduction_or_barrier_does_not_race(between: Callable[[Races], None]) -> None:
     kernel = Kernel()
     kernel.load(LANES)
     between(kernel.programs)
@@ -84,14 +86,14 @@ def test_lanes_that_met_have_loaded(between: Callable[[Races], None]) -> None:
     assert not kernel.raced
 
 
-def test_one_warp_goes_together() -> None:
+def test_lanes_of_one_warp_do_not_race() -> None:
     kernel = Kernel(one_warp=True)
     kernel.load(LANES)
     kernel.store(SWAPPED)
     assert not kernel.raced
 
 
-def test_a_store_that_changes_nothing_overtakes_nobody() -> None:
+def test_store_of_unchanged_values_does_not_race() -> None:
     kernel = Kernel()
     kernel.load(LANES)
     kernel.programs.changing = lambda _: np.zeros(LANES.size, dtype=bool)
@@ -99,7 +101,7 @@ def test_a_store_that_changes_nothing_overtakes_nobody() -> None:
     assert not kernel.raced
 
 
-def test_bytes_of_a_wide_store_are_known_to_narrow_loads() -> None:
+def test_wide_store_races_with_narrow_loads() -> None:
     kernel = Kernel()
     kernel.store(LANES, item_bytes=8)
     kernel.load(LANES * 2 + 1)
@@ -109,7 +111,7 @@ def test_bytes_of_a_wide_store_are_known_to_narrow_loads() -> None:
 
 
 @pytest.mark.parametrize("barrier", [True, False])
-def test_an_atomic_hands_over_what_lanes_added_before_a_barrier(*, barrier: bool) -> None:
+def test_releasing_atomic_covers_stores_only_after_a_barrier(*, barrier: bool) -> None:
     kernel = Kernel()
     for _ in range(2):
         kernel.program()
@@ -124,7 +126,7 @@ def test_an_atomic_hands_over_what_lanes_added_before_a_barrier(*, barrier: bool
 
 
 @pytest.mark.parametrize(("one_warp", "raced"), [(False, True), (True, False)])
-def test_one_value_is_stored_by_one_lane_and_loaded_by_every_warp(*, one_warp: bool, raced: bool) -> None:
+def test_scalar_store_and_scalar_load_race_between_warps(*, one_warp: bool, raced: bool) -> None:
     kernel = Kernel(one_warp=one_warp)
     kernel.store(np.array(7))
     kernel.load(np.array(8))

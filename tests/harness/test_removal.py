@@ -1,4 +1,4 @@
-"""Folders of candidates go, whatever was put into them."""
+"""Protects the removal of a candidate's folder: deep nesting, links, pipes, and no leaked descriptors."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 from harness.linux.folder_removal import remove
 
 DEEP = 3000
-"""Folders: more than Python calls itself, and than a path may name."""
+"""Nested folders, beyond Python's recursion limit and the limit of a path's length."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    found = tmp_path / "wavedeck-guest-1"
-    found.mkdir()
-    yield found
-    remove(found)
+    scratch = tmp_path / "wavedeck-guest-1"
+    scratch.mkdir()
+    yield scratch
+    remove(scratch)
 
 
 def descriptors() -> int:
@@ -27,7 +27,7 @@ def descriptors() -> int:
 
 
 def nest(folder: Path, count: int) -> None:
-    """As many folders in each other, a file in the last."""
+    """Makes `count` nested folders with a file in the innermost folder."""
     at = os.open(folder, os.O_RDONLY)
     for _ in range(count):
         os.mkdir("deeper", dir_fd=at)
@@ -38,7 +38,7 @@ def nest(folder: Path, count: int) -> None:
     os.close(at)
 
 
-def test_folders_in_folders_go_however_many(folder: Path) -> None:
+def test_deeply_nested_folders_are_removed(folder: Path) -> None:
     nest(folder, DEEP)
     nest(folder / "deeper", 0)
     (folder / "deeper" / "beside").mkdir()
@@ -48,7 +48,7 @@ def test_folders_in_folders_go_however_many(folder: Path) -> None:
     assert descriptors() == before
 
 
-def test_links_go_and_what_they_point_to_stays(folder: Path, tmp_path: Path) -> None:
+def test_links_are_removed_but_not_their_targets(folder: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir(mode=0o755)
     (kept / "file").touch()

@@ -1,4 +1,7 @@
-"""Calls recorded in one process and run again in another by their kernels alone; `tests/adversarial` has the cheats that do not."""
+"""Protects the replay of honest calls: recorded in one process, run again in a second process from their kernels.
+
+`tests/adversarial` holds cheats that do not replay.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,18 @@ from typing import Any
 import pytest
 
 from harness.wire.records import Function, Launch, Record, trials
-from tests.harness.driving import HERE, drive
+from tests.support.drivers import DRIVERS, drive
 
 pytestmark = pytest.mark.judge
 
 
 def honest_names() -> list[str]:
-    tree = ast.parse((HERE / "replay_honest.py").read_text(encoding="utf-8"))
+    tree = ast.parse((DRIVERS / "replayed_kernels.py").read_text(encoding="utf-8"))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     return [
         node.name
         for node in functions
-        if [one.arg for one in node.args.args] == ["x"] and not node.decorator_list
+        if [argument.arg for argument in node.args.args] == ["x"] and not node.decorator_list
     ]
 
 
@@ -28,21 +31,21 @@ HONEST = honest_names()
 
 @pytest.fixture(scope="module")
 def honest() -> dict[str, Any]:
-    return dict(drive("replaying.py", *HONEST))
+    return dict(drive("replay_calls.py", *HONEST))
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_an_honest_call_replays_on_other_values(honest: dict[str, Any], name: str) -> None:
-    found = honest[name]
-    assert found["error"] == ""
-    assert found["why"] == [""] * 4
-    assert found["right"] == [True] * 4
-    assert all(one.get("right") for one in found["replays"]), found["replays"]
-    assert all(set(one["origins"]) == {"stored"} for one in found["replays"]), found["replays"]
-    assert name == "in_place" or all(one["touched"] == [] for one in found["replays"])
+def test_honest_call_replays_on_different_values(honest: dict[str, Any], name: str) -> None:
+    results = honest[name]
+    assert results["error"] == ""
+    assert results["why"] == [""] * 4
+    assert results["right"] == [True] * 4
+    assert all(replay.get("right") for replay in results["replays"]), results["replays"]
+    assert all(set(replay["origins"]) == {"stored"} for replay in results["replays"]), results["replays"]
+    assert name == "in_place" or all(replay["touched"] == [] for replay in results["replays"])
 
 
-def test_a_trial_run_is_left_out_of_the_counts_only_where_the_same_launch_follows() -> None:
+def test_autotune_trial_is_not_counted_if_its_launch_follows() -> None:
     kernel = Function(name="kernel", line=1)
 
     def launch(programs: int, *, trial: bool = False) -> Launch:

@@ -1,4 +1,4 @@
-"""Reading assembly: targets as different Triton versions write them, widths, and binaries that do not fit."""
+"""Protects the reading of assembly and binaries: target lines of Triton versions, load widths, and mismatches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ASSEMBLY = """
 
 
 def elf(sections: list[tuple[str, int, bytes]], *, flags: int = 0, abi: int = 0) -> bytes:
-    """A 64-bit little-endian ELF file of these sections, as an assembler would lay it out."""
+    """A 64-bit little-endian ELF file with these sections."""
     names = b"\0" + b"".join(name.encode() + b"\0" for name, _, _ in sections) + b".names\0"
     body, headers = b"", [struct.pack("<IIQQQQIIQQ", *[0] * 10)]
     for name, kind, payload in [*sections, (".names", 3, names)]:
@@ -49,9 +49,9 @@ def elf(sections: list[tuple[str, int, bytes]], *, flags: int = 0, abi: int = 0)
 
 def code_object(target: str) -> bytes:
     payload = msgspec.msgpack.encode({"amdhsa.kernels": [KERNEL], "amdhsa.target": target})
-    other = struct.pack("<III", 4, 4, 3) + b"GNU\0" + bytes(4)
+    gnu_note = struct.pack("<III", 4, 4, 3) + b"GNU\0" + bytes(4)
     note = struct.pack("<III", 7, len(payload), 32) + b"AMDGPU\0\0" + payload + bytes(-len(payload) % 4)
-    return elf([(".text", 1, b"\0" * 16), (".note", 7, other + note)])
+    return elf([(".text", 1, b"\0" * 16), (".note", 7, gnu_note + note)])
 
 
 def cubin(sm: int, registers: int) -> bytes:
@@ -65,30 +65,36 @@ def cubin(sm: int, registers: int) -> bytes:
     "target",
     ["amdgcn-amd-amdhsa--gfx942", "amdgcn-amd-amdhsa-unknown-gfx942", "amdgpu9.42-amd-amdhsa-unknown-gfx942"],
 )
-def test_the_target_line_of_every_triton_version(target: str) -> None:
-    found = from_hip(ASSEMBLY.format(target=target), code_object("amdgcn-amd-amdhsa--gfx942"))
-    assert found.binary == "gfx942"
+def test_target_line_of_every_triton_version_is_read(target: str) -> None:
+    resources = from_hip(ASSEMBLY.format(target=target), code_object("amdgcn-amd-amdhsa--gfx942"))
+    assert resources.binary == "gfx942"
 
 
-def test_a_code_object_is_read_whole() -> None:
-    found = from_hip(
+def test_amd_code_object_gives_all_figures() -> None:
+    resources = from_hip(
         ASSEMBLY.format(target="amdgcn-amd-amdhsa--gfx942"), code_object("amdgcn-amd-amdhsa--gfx942")
     )
-    assert found.load_widths == {"128": 2, "64": 1, "16": 2, "8": 1}
-    assert (found.local_loads, found.tile_loads) == (1, None)
-    assert found.matrix_instructions == 2
-    assert (found.vgprs, found.agprs, found.sgprs, found.vgpr_spills, found.sgpr_spills) == (
+    assert resources.load_widths == {"128": 2, "64": 1, "16": 2, "8": 1}
+    assert (resources.local_loads, resources.tile_loads) == (1, None)
+    assert resources.matrix_instructions == 2
+    assert (
+        resources.vgprs,
+        resources.agprs,
+        resources.sgprs,
+        resources.vgpr_spills,
+        resources.sgpr_spills,
+    ) == (
         140,
         12,
         40,
         3,
         1,
     )
-    assert (found.scratch_bytes, found.threads) == (16, 256)
+    assert (resources.scratch_bytes, resources.threads) == (16, 256)
     assert read_registers(code_object("gfx942")) == (140, 3)
 
 
-def test_assembly_and_binary_of_two_targets_are_refused() -> None:
+def test_assembly_and_binary_of_different_targets_are_refused() -> None:
     with pytest.raises(BinaryUnreadable, match="the assembly is for gfx942, the binary for gfx90a"):
         from_hip(
             ASSEMBLY.format(target="amdgcn-amd-amdhsa--gfx942"), code_object("amdgcn-amd-amdhsa--gfx90a")
@@ -97,7 +103,7 @@ def test_assembly_and_binary_of_two_targets_are_refused() -> None:
         from_cuda(".target sm_90a\n", cubin(80, 32), "")
 
 
-def test_a_cubin_is_read_from_binary_ptx_and_log() -> None:
+def test_cubin_figures_come_from_binary_ptx_and_log() -> None:
     ptx = """.version 8.7
 .target sm_90a
 	@%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
@@ -107,22 +113,22 @@ def test_a_cubin_is_read_from_binary_ptx_and_log() -> None:
 	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r8}, {%r9}, {%r10}, {%r11};
 """
     log = "ptxas info : 24 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads"
-    found = from_cuda(ptx, cubin(90, 168), log)
-    assert found.binary == "sm_90"
-    assert (found.registers, found.spill_bytes, found.matrix_instructions) == (168, 20, 2)
-    assert found.load_widths == {"128": 2, "16": 1}
+    resources = from_cuda(ptx, cubin(90, 168), log)
+    assert resources.binary == "sm_90"
+    assert (resources.registers, resources.spill_bytes, resources.matrix_instructions) == (168, 20, 2)
+    assert resources.load_widths == {"128": 2, "16": 1}
     assert from_cuda(ptx, cubin(90, 168), "").spill_bytes is None
 
 
-def test_loads_past_the_registers_are_counted_apart() -> None:
-    """As Triton writes them: buffer loads to LDS on gfx950, copies of tiles on sm_90, a load of the device's scope."""
+def test_loads_to_shared_memory_are_counted_separately() -> None:
+    """Lines that Triton writes: buffer loads to LDS on gfx950, tile copies on sm_90, a load with device scope."""
     assembly = """
 	.amdgcn_target "amdgcn-amd-amdhsa--gfx950"
 	buffer_load_dwordx4 v1, s[4:7], 0 offen lds
 	buffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen ; lds is where it goes later
 """
-    found = from_hip(assembly, code_object("amdgcn-amd-amdhsa--gfx950"))
-    assert (found.load_widths, found.local_loads) == ({"128": 2}, 1)
+    resources = from_hip(assembly, code_object("amdgcn-amd-amdhsa--gfx950"))
+    assert (resources.load_widths, resources.local_loads) == ({"128": 2}, 1)
     ptx = """.target sm_90a
 	@%p4 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];
 	cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];
@@ -130,11 +136,11 @@ def test_loads_past_the_registers_are_counted_apart() -> None:
 	ld.relaxed.gpu.global.b32 %r7, [ %rd2 + 0 ];
 	ld.shared.v4.b32 {%r8, %r9, %r10, %r11}, [ %r5 ];
 """
-    found = from_cuda(ptx, cubin(90, 32), "")
-    assert (found.load_widths, found.local_loads, found.tile_loads) == ({"128": 1, "32": 1}, 1, 1)
+    resources = from_cuda(ptx, cubin(90, 32), "")
+    assert (resources.load_widths, resources.local_loads, resources.tile_loads) == ({"128": 1, "32": 1}, 1, 1)
 
 
 @pytest.mark.parametrize("binary", [b"", b"\x7fELF", b"MZ" * 64, elf([(".text", 1, b"")])])
-def test_what_is_no_code_object_says_so(binary: bytes) -> None:
+def test_invalid_code_object_raises(binary: bytes) -> None:
     with pytest.raises(BinaryUnreadable):
         amdgpu_note(binary)

@@ -1,4 +1,4 @@
-"""Rungs' estimates: what the clock spends on one, what is said of its samples, and what stays out of it."""
+"""Protects rough estimates of a tuning rung: few samples, output checks, and no latency in the result."""
 
 from __future__ import annotations
 
@@ -13,55 +13,60 @@ from harness.wire.effort import ROUGH
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.messages import OutputData, Returned
 from harness.wire.timing_messages import BASELINE, CANDIDATE, Batch, Fetch, Measured, Record
-
-from .fake_timers import FakeTimer, bench
-from .timings import GPU, MEASURE, times
+from tests.support.fake_timers import FakeTimer, bench
+from tests.support.process_times import GPU, MEASURE, times
 
 ROUGHLY = msgspec.structs.replace(MEASURE, effort=ROUGH[0])
 
 
-def test_a_rung_takes_few_samples_and_neither_watch_nor_tape() -> None:
-    found = bench("fp32")
-    measured = found.measure(effort=ROUGH[0])
-    assert found.asked[0] == "timers baseline,candidate x1 instead"
-    assert found.asked.count("lease") == 1
-    assert not found.met(CANDIDATE, Batch)
-    assert not found.met(CANDIDATE, Record)
-    assert {one.side for one in measured.times} == {BASELINE, CANDIDATE}
-    assert found.met(CANDIDATE, Fetch), "outputs are looked at all the same"
+def test_rung_takes_few_samples_without_batches_or_tapes() -> None:
+    on_bench = bench("fp32")
+    measured = on_bench.measure(effort=ROUGH[0])
+    assert on_bench.engine_calls[0] == "timers baseline,candidate x1 instead"
+    assert on_bench.engine_calls.count("lease") == 1
+    assert not on_bench.requests(CANDIDATE, Batch)
+    assert not on_bench.requests(CANDIDATE, Record)
+    assert {process.side for process in measured.times} == {BASELINE, CANDIDATE}
+    assert on_bench.requests(CANDIDATE, Fetch), "outputs are compared in a rung, too"
     assert measured.confirmed_outputs > 0
 
 
-def test_a_variant_that_is_wrong_in_a_call_is_wrong_in_a_rung() -> None:
+def test_wrong_variant_is_wrong_in_a_rung() -> None:
     def wrong(timer: FakeTimer, request: object) -> Returned | None:
         if not isinstance(request, Fetch):
             return None
         returned = cast(Returned, timer.usual(request))
         outputs = tuple(
-            OutputData(**{**msgspec.structs.asdict(one), "data": bytes(len(one.data or b""))})
-            for one in returned.outputs
+            OutputData(**{**msgspec.structs.asdict(output), "data": bytes(len(output.data or b""))})
+            for output in returned.outputs
         )
         return msgspec.structs.replace(returned, outputs=outputs)
 
-    found = bench("fp32", behaviours={CANDIDATE: wrong})
-    measured = found.measure(effort=ROUGH[0])
+    on_bench = bench("fp32", behaviours={CANDIDATE: wrong})
+    measured = on_bench.measure(effort=ROUGH[0])
     assert measured.verdict == "wrong"
     timing = conclude_roughly(GPU, ROUGHLY, measured, Counter())
     assert (timing.verdict, timing.rough) == (Verdict.WRONG, ())
 
 
-def test_an_estimate_is_the_ratio_of_medians_over_pairs_and_no_latency() -> None:
-    found = Measured(times=times(pairs=2, baseline=1.0, candidate=0.8), floor=None)
-    timing = conclude_roughly(GPU, ROUGHLY, found, Counter())
+def test_estimate_is_ratio_of_medians_and_no_latency() -> None:
+    measured = Measured(times=times(pairs=2, baseline=1.0, candidate=0.8), floor=None)
+    timing = conclude_roughly(GPU, ROUGHLY, measured, Counter())
     assert timing.latency == ()
-    (one,) = timing.rough
-    assert (one.case, one.device, one.pairs, one.samples, one.against) == ("fp32", "0", 2, 20, "triton")
-    assert one.ratio == pytest.approx(1.25)
+    (estimate,) = timing.rough
+    assert (estimate.case, estimate.device, estimate.pairs, estimate.samples, estimate.against) == (
+        "fp32",
+        "0",
+        2,
+        20,
+        "triton",
+    )
+    assert estimate.ratio == pytest.approx(1.25)
     assert "no latency" in timing.detail
     assert timing.ok
 
 
-def test_why_nothing_was_estimated_is_said() -> None:
+def test_missing_estimate_has_a_reason() -> None:
     timing = conclude_roughly(GPU, ROUGHLY, Measured((), None, problem="out of memory"), Counter())
     assert (timing.detail, timing.ok) == ("not estimated: out of memory", None)
     nothing = conclude_roughly(GPU, ROUGHLY, Measured((), None), Counter({("fp32", CANDIDATE): 0}))

@@ -1,4 +1,4 @@
-"""`evaluate` with a rough effort: a real interpreter first, then a clock that only says what few samples would."""
+"""Protects `evaluate` with rough effort: the real interpreter judges first, then a fake clock returns estimates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WithoutJudge(Slot):
 
 
 class OneGpu:
-    """A pool with a GPU that is not there, before which the real interpreter judges."""
+    """A pool with one fake GPU; the real interpreter judges before it."""
 
     devices = (GPU,)
 
@@ -50,31 +50,31 @@ class OneGpu:
             interpreter.discard()
 
     async def judge_on(self, _slot: Slot, judging: Any) -> Evaluation:
-        found: Evaluation = await judging()
-        return found
+        evaluation: Evaluation = await judging()
+        return evaluation
 
     def telemetry(self, _device: Device) -> None:
         return None
 
 
-class Clock:
-    """Says of every candidate what it is told to, and keeps what it was asked."""
+class FakeClock:
+    """Returns the same timing for every candidate and records its calls."""
 
     def __init__(self, timing: Timing) -> None:
-        self.timing, self.asked = timing, []  # type: ignore[var-annotated]
+        self.timing, self.calls = timing, []  # type: ignore[var-annotated]
 
-    def __call__(self, *_: object, **__: object) -> Clock:
+    def __call__(self, *_: object, **__: object) -> FakeClock:
         return self
 
     async def measure(self, _channel: object, source: str, **options: Any) -> Timing:
-        self.asked.append((source, options))
+        self.calls.append((source, options))
         return self.timing
 
 
-async def roughly(
+async def evaluate_roughly(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch, source: str, timing: Timing, **changes: Any
-) -> tuple[Evaluation, Clock]:
-    clock = Clock(timing)
+) -> tuple[Evaluation, FakeClock]:
+    clock = FakeClock(timing)
     monkeypatch.setattr("harness.stages.slot_evaluation.Performance", clock)
     gpu = changes.pop("gpu", GPU)
     options: dict[str, Any] = {
@@ -82,49 +82,49 @@ async def roughly(
         "against": Against(Baseline("vector_add#1/1", START)),
         "targets": [target("sm_90")],
     }
-    found = await evaluate(
+    evaluation = await evaluate(
         source,
         TASK,
         pool=OneGpu(pool, gpu),  # type: ignore[arg-type]
         seed=1,
         **(options | changes),
     )
-    return found, clock
+    return evaluation, clock
 
 
-async def test_a_variant_that_the_interpreter_lets_pass_has_estimates_and_no_latency(
+async def test_variant_that_passes_interpreter_has_estimates_and_no_latency(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variant = START.replace("1024", "512")
-    found, clock = await roughly(pool, monkeypatch, variant, Timing((), "estimated", rough=ESTIMATES))
-    assert (found.verdict, found.device, found.rough) == (Verdict.CORRECT, "0", ESTIMATES)
-    assert (found.latency, found.speedup, found.speedup_geomean) == ((), None, None)
-    assert [stage.name for stage in found.stages] == list(STAGES)
-    assert [stage.ok for stage in found.stages] == [True] * 6
-    assert found.stages[-1].detail == "estimated"
-    assert (found.call, found.execution) == (True, True)
-    assert (found.sampled, found.not_sampled) == ((), {}), "nothing is sampled for a rung"
-    ((source, options),) = clock.asked
+    evaluation, clock = await evaluate_roughly(
+        pool, monkeypatch, variant, Timing((), "estimated", rough=ESTIMATES)
+    )
+    assert (evaluation.verdict, evaluation.device, evaluation.rough) == (Verdict.CORRECT, "0", ESTIMATES)
+    assert (evaluation.latency, evaluation.speedup, evaluation.speedup_geomean) == ((), None, None)
+    assert [stage.name for stage in evaluation.stages] == list(STAGES)
+    assert [stage.ok for stage in evaluation.stages] == [True] * 6
+    assert evaluation.stages[-1].detail == "estimated"
+    assert (evaluation.call, evaluation.execution) == (True, True)
+    assert (evaluation.sampled, evaluation.not_sampled) == ((), {}), "nothing is sampled for a rung"
+    ((source, options),) = clock.calls
     assert (source, options["effort"], options["rival"]) == (variant, ROUGH[0], None)
     assert options["against"].baseline.name == "vector_add#1/1"
 
 
-async def test_what_passed_a_rung_is_not_interpreted_in_the_next(
+async def test_variant_that_passed_a_rung_is_not_interpreted_again(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timing = Timing((), "estimated", rough=ESTIMATES)
-    first, _ = await roughly(pool, monkeypatch, START, timing)
-    monkeypatch.setattr("harness.processes.pool.Slot.channel", None)  # no interpreter is to be had
-    again, clock = await roughly(pool, monkeypatch, START, timing, passed=first, effort=ROUGH[1])
-    assert (again.verdict, again.rough, len(clock.asked)) == (Verdict.CORRECT, ESTIMATES, 1)
+    first, _ = await evaluate_roughly(pool, monkeypatch, START, timing)
+    monkeypatch.setattr("harness.processes.pool.Slot.channel", None)  # no interpreter can be used
+    again, clock = await evaluate_roughly(pool, monkeypatch, START, timing, passed=first, effort=ROUGH[1])
+    assert (again.verdict, again.rough, len(clock.calls)) == (Verdict.CORRECT, ESTIMATES, 1)
     assert [stage.ok for stage in again.stages] == [True] * 6
-    assert clock.asked[0][1]["effort"] == ROUGH[1]
+    assert clock.calls[0][1]["effort"] == ROUGH[1]
 
 
-async def test_a_variant_that_is_wrong_never_meets_the_gpu(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, clock = await roughly(
+async def test_wrong_variant_never_reaches_the_gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation, clock = await evaluate_roughly(
         pool, monkeypatch, START.replace("x + y", "x - y"), Timing((), "estimated", rough=ESTIMATES)
     )
-    assert (found.verdict, found.rough, clock.asked) == (Verdict.WRONG, (), [])
+    assert (evaluation.verdict, evaluation.rough, clock.calls) == (Verdict.WRONG, (), [])

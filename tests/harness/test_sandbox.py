@@ -1,4 +1,4 @@
-"""What a guest cannot do, tried from inside one: the candidate's exception is the answer."""
+"""Protects the sandbox of a guest: a candidate tries a forbidden action, and its exception shows the refusal."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ OS = "system = [torch][0].os; "
 
 
 async def error_of(pool: DevicePool, statement: str) -> str:
-    found = await judge(pool, adding(before=statement))
-    assert found.verdict is Verdict.CALL_ERROR, found.error
-    assert found.error is not None
-    return found.error.message
+    evaluation = await judge(pool, adding(before=statement))
+    assert evaluation.verdict is Verdict.CALL_ERROR, evaluation.error
+    assert evaluation.error is not None
+    return evaluation.error.message
 
 
 async def layer_state(pool: DevicePool, name: str) -> str:
-    found = await judge(pool, adding(result="None"))
-    return next(layer.state for layer in found.sandbox if layer.name == name)
+    evaluation = await judge(pool, adding(result="None"))
+    return next(layer.state for layer in evaluation.sandbox if layer.name == name)
 
 
 @pytest.mark.parametrize("file", ["problem.py", "baseline.py", "task.toml"])
-async def test_the_tasks_own_files_cannot_be_read(pool: DevicePool, file: str) -> None:
+async def test_guest_cannot_read_task_files(pool: DevicePool, file: str) -> None:
     if await layer_state(pool, "read-allow-list") != "active":
         pytest.skip("this kernel has no Landlock")
     path = load_task("vector_add").folder / file
     assert "PermissionError" in await error_of(pool, f"{OS}system.open({str(path)!r}, 0)")
 
 
-async def test_home_store_and_neighbours_cannot_be_read(pool: DevicePool, tmp_path: Path) -> None:
+async def test_guest_cannot_read_foreign_files_or_processes(pool: DevicePool, tmp_path: Path) -> None:
     if await layer_state(pool, "read-allow-list") != "active":
         pytest.skip("this kernel has no Landlock")
     secret = tmp_path / "secret"
@@ -45,7 +45,7 @@ async def test_home_store_and_neighbours_cannot_be_read(pool: DevicePool, tmp_pa
     assert "PermissionError" in await error_of(pool, f"{OS}system.listdir('/proc/{os.getpid()}')")
 
 
-async def test_nothing_can_be_written_outside_the_scratch_folder(pool: DevicePool, tmp_path: Path) -> None:
+async def test_guest_cannot_write_outside_scratch_folder(pool: DevicePool, tmp_path: Path) -> None:
     if await layer_state(pool, "read-allow-list") != "active":
         pytest.skip("this kernel has no Landlock")
     target = tmp_path / "planted"
@@ -53,19 +53,19 @@ async def test_nothing_can_be_written_outside_the_scratch_folder(pool: DevicePoo
     assert not target.exists()
 
 
-async def test_no_program_can_be_started(pool: DevicePool) -> None:
+async def test_guest_cannot_start_a_program(pool: DevicePool) -> None:
     if await layer_state(pool, "read-allow-list") != "active":
         pytest.skip("this kernel has no Landlock")
     assert "PermissionError" in await error_of(pool, f"{OS}system.execv('/bin/sh', ['sh', '-c', 'true'])")
 
 
-async def test_engine_and_judge_cannot_be_signalled(pool: DevicePool) -> None:
+async def test_guest_cannot_signal_the_engine(pool: DevicePool) -> None:
     if await layer_state(pool, "signal-scope") != "active":
         pytest.skip("this kernel scopes no signals")
     assert "PermissionError" in await error_of(pool, f"{OS}system.kill({os.getpid()}, 0)")
 
 
-async def test_there_is_no_network(pool: DevicePool) -> None:
+async def test_guest_has_no_network(pool: DevicePool) -> None:
     if await layer_state(pool, "network") != "active":
         pytest.skip("this machine forbids network namespaces")
     connect = "socket = [triton][0].runtime.build.subprocess.selectors.sys.modules['socket']"
@@ -74,20 +74,20 @@ async def test_there_is_no_network(pool: DevicePool) -> None:
     assert "unreachable" in message or "PermissionError" in message
 
 
-async def test_no_key_reaches_the_guest(pool: DevicePool) -> None:
+async def test_guest_environment_has_no_keys(pool: DevicePool) -> None:
     message = await error_of(pool, f"{OS}raise RuntimeError(sorted(system.environ))")
     for name in ("KEY", "TOKEN", "SECRET", "WAVEDECK"):
         assert name not in message
 
 
-async def test_the_scratch_folder_is_the_working_folder_and_goes_away(pool: DevicePool) -> None:
+async def test_scratch_folder_is_working_folder_and_is_removed(pool: DevicePool) -> None:
     message = await error_of(pool, f"{OS}raise RuntimeError(system.getcwd())")
     folder = Path(message.rpartition(" ")[2])
     assert folder.name.startswith("wavedeck-guest-")
-    assert not os.path.exists(folder)  # noqa: PTH110, ASYNC240 -- a look, after all is done
+    assert not os.path.exists(folder)  # noqa: PTH110, ASYNC240 -- a quick look at the end
 
 
-async def test_probe_reports_the_layers_of_a_real_guest() -> None:
+async def test_probe_reports_sandbox_layers() -> None:
     report = await probe()
     assert report.judges
     assert report.forks is True

@@ -1,4 +1,4 @@
-"""What a worker is held to: the time to compile, the tree's processes, its folder, the calls it may make."""
+"""Protects the limits of a worker: compile time, processes, scratch folder, environment and system calls."""
 
 from __future__ import annotations
 
@@ -16,37 +16,39 @@ from harness.wire import limits
 from harness.worker.server import warden
 
 
-async def test_each_config_buys_time_but_not_for_ever() -> None:
+async def test_each_compiled_config_extends_time_up_to_a_limit() -> None:
     patience = _Patience(step_s=0.4, whole_s=1.2)
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    async def get_on() -> None:
+    async def compile_slowly() -> None:
         async with patience.begin():
             while True:
                 await asyncio.sleep(0.1)
                 patience.extend()
 
     with pytest.raises(TimeoutError):
-        await get_on()
+        await compile_slowly()
     assert 1.1 < loop.time() - began < 4
     assert patience.explain().startswith("not compiled within 1.2 s, in which ")
 
 
-async def test_a_compiler_that_gets_nowhere_is_told_as_such() -> None:
+async def test_stuck_compiler_is_reported() -> None:
     patience = _Patience(step_s=0.2, whole_s=60)
 
-    async def get_stuck() -> None:
+    async def hang() -> None:
         async with patience.begin():
             patience.extend()
             await asyncio.sleep(30)
 
     with pytest.raises(TimeoutError):
-        await get_stuck()
+        await hang()
     assert patience.explain().startswith("after 1 configs, nothing was compiled within 0.2 s")
 
 
-def test_a_tree_and_a_folder_may_have_so_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excess_processes_bytes_and_files_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert warden.excess((1, 2), tmp_path) == ""
     assert warden.excess((1,) * (limits.PROCESSES + 1), None) == f"more than {limits.PROCESSES} processes"
     (tmp_path / "below").mkdir()
@@ -59,24 +61,26 @@ def test_a_tree_and_a_folder_may_have_so_much(tmp_path: Path, monkeypatch: pytes
     assert warden.excess((), tmp_path) == "more than 2 files in its folder"
 
 
-def test_switches_stay_behind_by_name_and_keys_leave_no_trace() -> None:
+def test_environment_reports_dropped_switches_but_not_keys() -> None:
     source = {
         "PATH": "/bin", "ROCM_PATH": "/opt/rocm", "HSA_XNACK": "1", "ANTHROPIC_API_KEY": "sk-1",
         "HSA_OVERRIDE_GFX_VERSION": "11.0.0", "AMD_SERIALIZE_KERNEL": "3", "CUDA_LAUNCH_BLOCKING": "1",
-        "HIP_LAUNCH_BLOCKING": "1", "TRITON_ALWAYS_COMPILE": "1", "LD_PRELOAD": "/tmp/mine.so",
+        "HIP_LAUNCH_BLOCKING": "1", "TRITON_ALWAYS_COMPILE": "1", "TRITON_INTERPRET": "1", "LD_PRELOAD": "/tmp/mine.so",
     }  # fmt: skip
-    made = worker_environment(interpret=False, source=source)
-    assert {name: made[name] for name in ("PATH", "ROCM_PATH", "HSA_XNACK")} == {
+    environment = worker_environment(interpret=False, source=source)
+    assert {name: environment[name] for name in ("PATH", "ROCM_PATH", "HSA_XNACK")} == {
         "PATH": "/bin", "ROCM_PATH": "/opt/rocm", "HSA_XNACK": "1",
     }  # fmt: skip
-    assert dropped_names(made) == (
+    assert dropped_names(environment) == (
         "AMD_SERIALIZE_KERNEL", "CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "HSA_OVERRIDE_GFX_VERSION",
-        "LD_PRELOAD", "TRITON_ALWAYS_COMPILE",
+        "LD_PRELOAD", "TRITON_ALWAYS_COMPILE", "TRITON_INTERPRET",
     )  # fmt: skip
-    assert "sk-1" not in str(made)
-    assert "ANTHROPIC" not in str(made)
-    assert unexpected_names(made) == ()
-    assert unexpected_names({**made, "SECRET": ""}) == ("SECRET",)
+    assert not {"ANTHROPIC_API_KEY", "AMD_SERIALIZE_KERNEL", "TRITON_INTERPRET"} & set(environment)
+    assert worker_environment(interpret=True, source={})["TRITON_INTERPRET"] == "1"
+    assert "sk-1" not in str(environment)
+    assert "ANTHROPIC" not in str(environment)
+    assert unexpected_names(environment) == ()
+    assert unexpected_names({**environment, "SECRET": ""}) == ("SECRET",)
 
 
 CALLS = """
@@ -108,7 +112,7 @@ print(json.dumps(wrong))
 """
 
 
-def test_every_call_on_the_list_is_refused_and_threads_are_not() -> None:
+def test_listed_system_calls_are_refused_and_threads_allowed() -> None:
     if seccomp._number("seccomp") is None:
         pytest.skip("no table of system calls for this machine")
     done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What `--devices` means: idle GPUs by leases and drivers, within what Slurm gave. The drivers' answers are fakes."""
+"""Protects the meaning of `--devices`: idle GPUs by leases and load, within Slurm's list. The drivers' answers are fake."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def h200(number: int) -> Found:
 
 @pytest.fixture(autouse=True)
 def node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Four H200, all of which are seen."""
+    """A node with four visible H200."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     for name in ("CUDA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"):
         monkeypatch.delenv(name, raising=False)
-    shows(monkeypatch, range(4), range(4))
+    set_gpus(monkeypatch, range(4), range(4))
 
 
-def shows(monkeypatch: pytest.MonkeyPatch, seen: Sequence[int], reachable: Sequence[int]) -> None:
+def set_gpus(monkeypatch: pytest.MonkeyPatch, seen: Sequence[int], reachable: Sequence[int]) -> None:
     def ask(*, limited: bool = True) -> tuple[Found, ...]:
         return tuple(map(h200, seen if limited else reachable))
 
@@ -48,8 +48,8 @@ def shows(monkeypatch: pytest.MonkeyPatch, seen: Sequence[int], reachable: Seque
     monkeypatch.setattr(devices_module, "_ask_drivers", ask)
 
 
-def telling(**busy: Load) -> loads.LoadProbe:
-    """A probe that finds the GPUs quiet, but for `gpu0=...` and so on."""
+def load_probe(**busy: Load) -> loads.LoadProbe:
+    """A probe that reports idle GPUs, except those named as `gpu0=...`."""
 
     def probe(devices: Sequence[Device]) -> Mapping[str, Load]:
         return {device.name: busy.get(f"gpu{device.name}", QUIET) for device in devices}
@@ -57,41 +57,41 @@ def telling(**busy: Load) -> loads.LoadProbe:
     return probe
 
 
-def names(asked: str, probe: loads.LoadProbe | None = None, **environ: str) -> list[str]:
-    found = select_devices(asked.split(","), probe=probe or telling(), environ=environ)
-    return [device.name for device in found]
+def names(selection: str, probe: loads.LoadProbe | None = None, **environ: str) -> list[str]:
+    devices = select_devices(selection.split(","), probe=probe or load_probe(), environ=environ)
+    return [device.name for device in devices]
 
 
 @pytest.mark.asyncio
-async def test_idle_leaves_out_what_others_use() -> None:
-    busy = telling(
+async def test_idle_skips_gpus_that_others_use() -> None:
+    busy = load_probe(
         gpu0=Load(busy_percent=97.0, memory_used_bytes=0, processes=0),
         gpu1=Load(busy_percent=0.0, memory_used_bytes=80 * GIB, processes=None),
     )
     assert names("idle", busy) == ["2", "3"]
     async with lease(select_devices(["2"], environ={})[0]):
         assert names("idle", busy) == ["3"]
-        (held,) = [one for one in standings(probe=busy, environ={}) if one.device.name == "2"]
-        assert "runs on it since" in held.busy
-    assert names("idle", telling(gpu0=Load(processes=2))) == ["1", "2", "3"]
+        (leased,) = [gpu for gpu in standings(probe=busy, environ={}) if gpu.device.name == "2"]
+        assert "runs on it since" in leased.busy
+    assert names("idle", load_probe(gpu0=Load(processes=2))) == ["1", "2", "3"]
 
 
-def test_no_idle_gpu_is_an_error_that_says_why_and_what_else_there_is() -> None:
-    full = telling(**{f"gpu{number}": Load(busy_percent=50.0) for number in range(4)})
+def test_no_idle_gpu_is_an_error_with_reasons_and_alternatives() -> None:
+    full = load_probe(**{f"gpu{number}": Load(busy_percent=50.0) for number in range(4)})
     with pytest.raises(UnknownDevice, match=r"GPU 0: 50 % busy.*--devices all.*--devices cpu"):
         names("idle", full)
     assert names("all", full) == ["0", "1", "2", "3"]
     assert names("2,0", full) == ["2", "0"]
 
 
-def test_a_machine_without_a_gpu_judges_on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    shows(monkeypatch, (), ())
+def test_machine_without_gpu_selects_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_gpus(monkeypatch, (), ())
     monkeypatch.setattr(devices_module, "_NVIDIA_GPUS", Path("/nonexistent"))
     monkeypatch.setattr(devices_module, "_KFD_NODES", Path("/nonexistent"))
     assert names("idle") == names("all") == names("cpu") == ["cpu"]
 
 
-def test_what_nobody_tells_is_no_reason_and_is_said() -> None:
+def test_unknown_load_counts_as_idle_and_is_named() -> None:
     def silent(devices: Sequence[Device]) -> Mapping[str, Load]:
         return {}
 
@@ -100,7 +100,7 @@ def test_what_nobody_tells_is_no_reason_and_is_said() -> None:
 
 
 @pytest.mark.parametrize("variable", ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS"])
-def test_what_slurm_did_not_give_is_never_used(variable: str) -> None:
+def test_gpu_outside_slurm_list_is_never_used(variable: str) -> None:
     slurm = {variable: "2-3"}
     assert names("idle", **slurm) == names("all", **slurm) == ["2", "3"]
     assert [device.name for device in not_granted(slurm)] == ["0", "1"]
@@ -109,47 +109,47 @@ def test_what_slurm_did_not_give_is_never_used(variable: str) -> None:
     assert names("cpu", **slurm) == ["cpu"]
 
 
-def test_a_step_has_less_than_its_job() -> None:
+def test_slurm_step_list_overrides_job_list() -> None:
     assert names("all", SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1") == ["1"]
 
 
-def test_in_a_control_group_slurms_numbers_are_the_nodes_and_ours_begin_at_0(
+def test_slurm_numbers_in_a_control_group_are_of_the_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shows(monkeypatch, (2, 3), (2, 3))
+    set_gpus(monkeypatch, (2, 3), (2, 3))
     assert names("all", SLURM_JOB_GPUS="2,3") == ["0", "1"]
 
 
-def test_the_callers_list_and_slurms_are_both_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    shows(monkeypatch, (1, 2), range(4))  # CUDA_VISIBLE_DEVICES=1,2 where nothing else limits
-    assert [one.address for one in select_devices(["all"], environ={"SLURM_JOB_GPUS": "2,3"})] == [
+def test_visible_list_and_slurm_list_are_intersected(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_gpus(monkeypatch, (1, 2), range(4))  # CUDA_VISIBLE_DEVICES=1,2 without other limits
+    assert [device.address for device in select_devices(["all"], environ={"SLURM_JOB_GPUS": "2,3"})] == [
         h200(2).address
     ]
 
 
 @pytest.mark.parametrize("value", ["gpu:2", "1,,2", "a-b"])
-def test_a_slurm_list_that_cannot_be_read_is_an_error(value: str) -> None:
+def test_unreadable_slurm_list_is_an_error(value: str) -> None:
     with pytest.raises(UnknownDevice, match="is no list of GPU numbers"):
         names("all", SLURM_JOB_GPUS=value)
 
 
-def test_idle_and_all_stand_alone() -> None:
+def test_idle_cannot_be_combined_with_names() -> None:
     with pytest.raises(UnknownDevice, match="idle stands for several devices"):
         names("idle,0")
     with pytest.raises(UnknownDevice, match="no device '9'"):
         names("9")
 
 
-def test_nvidias_tables_are_read_by_address() -> None:
+def test_nvidia_smi_tables_are_read_by_address() -> None:
     gpus = "00000000:0A:00.0, 37, 1234\n00000000:0B:00.0, [N/A], [N/A]\nno table\n"
-    found = parse_nvidia(gpus, "00000000:0A:00.0, 17\n00000000:0A:00.0, 18\n")
-    assert found["0000:0a:00.0"] == Load(37.0, 1234 << 20, 2)
-    assert found["0000:0b:00.0"] == Load(None, None, 0)
+    loads_by_address = parse_nvidia(gpus, "00000000:0A:00.0, 17\n00000000:0A:00.0, 18\n")
+    assert loads_by_address["0000:0a:00.0"] == Load(37.0, 1234 << 20, 2)
+    assert loads_by_address["0000:0b:00.0"] == Load(None, None, 0)
     assert parse_nvidia(gpus, None)["0000:0a:00.0"].processes is None
     assert parse_nvidia(None, None) == {}
 
 
-def written(root: Path, files: Mapping[str, str]) -> Path:
+def write_files(root: Path, files: Mapping[str, str]) -> Path:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -158,34 +158,34 @@ def written(root: Path, files: Mapping[str, str]) -> Path:
 
 @pytest.fixture
 def amdgpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An MI300X at c1:00.0 as the amdgpu driver shows it, one process on it."""
+    """Driver files of an MI300X at c1:00.0 with one process."""
     monkeypatch.setattr(
         loads,
         "_PCI",
-        written(
+        write_files(
             tmp_path / "pci",
             {"0000:c1:00.0/gpu_busy_percent": "12\n", "0000:c1:00.0/mem_info_vram_used": f"{3 * GIB}\n"},
         ),
     )
     nodes = {"2/gpu_id": "41\n", "2/properties": "simd_count 1216\ndomain 0\nlocation_id 49408\n"}
-    monkeypatch.setattr(loads, "_KFD_NODES", written(tmp_path / "nodes", nodes))
+    monkeypatch.setattr(loads, "_KFD_NODES", write_files(tmp_path / "nodes", nodes))
     processes = {"100/vram_41": "4096\n", "101/vram_41": "0\n", "101/vram_42": "4096\n"}
-    monkeypatch.setattr(loads, "_KFD_PROCESSES", written(tmp_path / "proc", processes))
+    monkeypatch.setattr(loads, "_KFD_PROCESSES", write_files(tmp_path / "proc", processes))
 
 
 @pytest.mark.usefixtures("amdgpu")
-def test_amds_load_comes_from_the_kernel_driver_and_a_partitions_from_its_package() -> None:
+def test_amd_load_comes_from_driver_files_of_the_package() -> None:
     whole = Device(name="0", kind="hip", address="0000:c1:00.0")
     partition = Device(name="1", kind="hip", address="0000:c1:00.1")
     elsewhere = Device(name="2", kind="hip", address="0000:c2:00.0")
-    found = read_loads([whole, partition, elsewhere])
-    assert found["0"] == Load(12.0, 3 * GIB, 1)
-    assert found["1"] == Load(12.0, 3 * GIB, None)
-    assert found["2"] == Load()
+    loads_by_name = read_loads([whole, partition, elsewhere])
+    assert loads_by_name["0"] == Load(12.0, 3 * GIB, 1)
+    assert loads_by_name["1"] == Load(12.0, 3 * GIB, None)
+    assert loads_by_name["2"] == Load()
 
 
 @pytest.mark.parametrize(
-    ("own", "asked", "targets"),
+    ("device_targets", "requested", "targets"),
     [
         ((), (), ["gfx942"]),
         (("sm_90", "sm_90"), (), ["sm_90"]),
@@ -194,13 +194,13 @@ def test_amds_load_comes_from_the_kernel_driver_and_a_partitions_from_its_packag
         ((), ("gfx950",), ["gfx950"]),
     ],
 )
-def test_what_is_compiled_for_is_what_the_devices_are_unless_it_is_asked_for(
-    own: tuple[str, ...], asked: tuple[str, ...], targets: list[str]
+def test_compile_targets_are_of_devices_unless_requested(
+    device_targets: tuple[str, ...], requested: tuple[str, ...], targets: list[str]
 ) -> None:
-    gpus = [Device(name=str(number), kind="gpu", target=name) for number, name in enumerate(own)]
-    assert [one.name for one in targets_for(gpus or [CPU], asked)] == targets
+    gpus = [Device(name=str(number), kind="gpu", target=name) for number, name in enumerate(device_targets)]
+    assert [result.name for result in targets_for(gpus or [CPU], requested)] == targets
 
 
-def test_a_target_that_does_not_exist_is_no_target() -> None:
+def test_unknown_target_error_names_the_nearest() -> None:
     with pytest.raises(UnknownTarget, match="did you mean gfx942"):
         targets_for([CPU], ("gfx924",))

@@ -1,4 +1,4 @@
-"""A GPU that is not there, as NVIDIA and AMD targets would show it; one process each."""
+"""Protects the shim that plays a GPU of a target on the CPU; one process a target."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ def answers(request: pytest.FixtureRequest) -> tuple[str, Any]:
     return request.param, json.loads(done.stdout)
 
 
-def test_it_answers_as_the_target(answers: tuple[str, Any]) -> None:
-    name, said = answers
+def test_shim_answers_as_target(answers: tuple[str, Any]) -> None:
+    name, answer = answers
     if name == "gfx942":
-        assert said["target"] == ["hip", "gfx942"]
-        assert said["name"] == "AMD Instinct MI300X"
-        assert said["arch_name"].startswith("gfx942:")
-        assert (said["capability"], said["warp"], said["versions"]) == ([9, 4], 64, [True, False])
-        assert said["bandwidth_gb_per_s"] == pytest.approx(5300, rel=1e-3)
+        assert answer["target"] == ["hip", "gfx942"]
+        assert answer["name"] == "AMD Instinct MI300X"
+        assert answer["arch_name"].startswith("gfx942:")
+        assert (answer["capability"], answer["warp"], answer["versions"]) == ([9, 4], 64, [True, False])
+        assert answer["bandwidth_gb_per_s"] == pytest.approx(5300, rel=1e-3)
     else:
-        assert said["target"] == ["cuda", 90]
-        assert said["name"] == "NVIDIA H100 SXM5"
-        assert (said["capability"], said["warp"], said["versions"]) == ([9, 0], 32, [False, True])
-        assert said["bandwidth_gb_per_s"] == pytest.approx(3350, rel=1e-3)
-    assert said["active_device"] == "cuda:0"
+        assert answer["target"] == ["cuda", 90]
+        assert answer["name"] == "NVIDIA H100 SXM5"
+        assert (answer["capability"], answer["warp"], answer["versions"]) == ([9, 0], 32, [False, True])
+        assert answer["bandwidth_gb_per_s"] == pytest.approx(3350, rel=1e-3)
+    assert answer["active_device"] == "cuda:0"
 
 
-def test_tensors_compute_on_the_cpu(answers: tuple[str, Any]) -> None:
-    _, said = answers
-    assert (said["sum"], said["dtype"]) == (5.0 + 14 * 2 + 50, "torch.float64")
-    assert said["index_device"] == "cuda:0"
-    assert said["meta_stays"] == "meta"
+def test_shim_tensors_compute_on_cpu(answers: tuple[str, Any]) -> None:
+    _, answer = answers
+    assert (answer["sum"], answer["dtype"]) == (5.0 + 14 * 2 + 50, "torch.float64")
+    assert answer["index_device"] == "cuda:0"
+    assert answer["meta_stays"] == "meta"
 
 
-def test_events_tell_the_time_that_passed(answers: tuple[str, Any]) -> None:
-    _, said = answers
-    assert 10 <= said["elapsed_ms"] < 5000
+def test_shim_events_measure_elapsed_time(answers: tuple[str, Any]) -> None:
+    _, answer = answers
+    assert 10 <= answer["elapsed_ms"] < 5000

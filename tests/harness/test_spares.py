@@ -1,4 +1,4 @@
-"""Guests and timers that wait for their work, without a GPU: they find none, which is told with their first request."""
+"""Protects spare guests and timers, which start ahead and wait for work. Without a GPU, only their first request fails."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ async def server() -> AsyncIterator[ForkServer]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def spares(server: ForkServer) -> AsyncIterator[Spares]:
-    made = Spares(server)
-    yield made
-    made.drop()
+    started = Spares(server)
+    yield started
+    started.drop()
 
 
-async def let_go(*workers: Worker) -> None:
+async def end(*workers: Worker) -> None:
     for worker in workers:
         worker.end.close()
         worker.child.end()
@@ -41,27 +41,27 @@ def has_spoken(worker: Worker) -> bool:
     return bool(select.select([worker.end], [], [], 0)[0])
 
 
-async def test_who_waits_is_ready_and_is_handed_out_once(spares: Spares) -> None:
+async def test_spare_is_ready_and_is_taken_once(spares: Spares) -> None:
     await spares.fill(GPU)
     taken = [await spares.take(TIMER, GPU) for _ in range(COUNTS[TIMER])]
     assert all(has_spoken(worker) for worker in taken)
     assert len({worker.pid for worker in taken}) == COUNTS[TIMER]
     one_more = await spares.take(TIMER, GPU)
     assert one_more.pid not in {worker.pid for worker in taken}
-    await let_go(*taken, one_more)
+    await end(*taken, one_more)
 
 
-async def test_what_was_taken_is_started_again_and_no_more(spares: Spares) -> None:
+async def test_taken_spare_is_replaced(spares: Spares) -> None:
     await spares.fill(GPU)
     first = await spares.take(GUEST, GPU)
     await spares.fill(GPU)
-    others = [await spares.take(GUEST, GPU) for _ in range(COUNTS[GUEST])]
-    assert all(has_spoken(worker) for worker in others)
-    assert first.pid not in {worker.pid for worker in others}
-    await let_go(first, *others)
+    replacements = [await spares.take(GUEST, GPU) for _ in range(COUNTS[GUEST])]
+    assert all(has_spoken(worker) for worker in replacements)
+    assert first.pid not in {worker.pid for worker in replacements}
+    await end(first, *replacements)
 
 
-async def test_one_that_ended_while_it_waited_is_not_handed_out(spares: Spares) -> None:
+async def test_dead_spare_is_not_taken(spares: Spares) -> None:
     await spares.fill(GPU)
     dead = await spares.take(GUEST, GPU)
     spares._waiting[GUEST, GPU.name].insert(0, dead)
@@ -69,10 +69,10 @@ async def test_one_that_ended_while_it_waited_is_not_handed_out(spares: Spares) 
     await dead.child.wait(30)
     taken = await spares.take(GUEST, GPU)
     assert taken.pid != dead.pid
-    await let_go(taken)
+    await end(taken)
 
 
-async def test_dropping_ends_them(spares: Spares) -> None:
+async def test_drop_ends_waiting_spares(spares: Spares) -> None:
     await spares.fill(GPU)
     waiting = [worker for workers in spares._waiting.values() for worker in workers]
     spares.drop(GPU)

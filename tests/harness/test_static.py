@@ -1,4 +1,4 @@
-"""The static stage: what the text shows, what is refused, and what must not be."""
+"""Protects the static stage: statements without honest use are refused, unusual honest code passes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def verdict_of(source: str) -> Verdict | None:
         "triton.knobs.compilation.listener = print",
     ],
 )
-def test_what_has_no_honest_use_is_refused_with_its_line(statement: str) -> None:
+def test_statement_without_honest_use_is_refused_with_line(statement: str) -> None:
     source = adding(before=statement)
     report = inspect_source(source, TASK)
     assert report.verdict is Verdict.REJECTED
@@ -103,18 +103,18 @@ def test_what_has_no_honest_use_is_refused_with_its_line(statement: str) -> None
         "torch._inductor.config.debug = True",
     ],
 )
-def test_what_merely_looks_odd_goes_on(statement: str) -> None:
+def test_unusual_honest_statement_passes(statement: str) -> None:
     report = inspect_source(adding(before=statement), TASK)
     assert report.verdict is None, report.error
 
 
-def test_the_authors_own_trial_at_the_end_never_runs_and_is_not_refused() -> None:
+def test_main_guard_is_not_checked_but_its_else_is() -> None:
     trial = "\nif __name__ == '__main__':\n    import sys\n    sys.exit(0)\n"
     assert verdict_of(adding() + trial) is None
     assert verdict_of(adding() + trial + "else:\n    exec('')\n") is Verdict.REJECTED
 
 
-def test_functions_that_nothing_names_are_not_refused() -> None:
+def test_unused_function_is_not_checked() -> None:
     reference = "\n@torch.compile\ndef reference(x, y):\n    return eval('x + y')\n"
     assert verdict_of(adding(top=reference)) is None
     assert verdict_of(adding(top=reference, before="reference(x, y)")) is Verdict.REJECTED
@@ -123,7 +123,7 @@ def test_functions_that_nothing_names_are_not_refused() -> None:
     assert verdict_of(adding(top=registered)) is Verdict.REJECTED
 
 
-def test_own_names_that_hide_builtins_are_not_refused() -> None:
+def test_own_function_named_as_builtin_passes() -> None:
     assert verdict_of(adding(top="def compile(x):\n    return x\n", before="compile(x)")) is None
 
 
@@ -137,13 +137,13 @@ def test_own_names_that_hide_builtins_are_not_refused() -> None:
         + "\nadd_kernel = triton.jit(_plain)\n",
     ],
 )
-def test_every_way_to_write_a_kernel_is_found(definition: str) -> None:
+def test_every_form_of_kernel_definition_is_found(definition: str) -> None:
     report = inspect_source(adding(kernel=definition), TASK)
     assert report.verdict is None
     assert report.kernels == ("add_kernel",)
 
 
-def test_an_entry_point_may_be_an_alias_or_sit_in_a_branch() -> None:
+def test_entry_point_may_be_an_alias_or_in_a_branch() -> None:
     aliased = adding().replace("def vector_add", "def _add") + "\nvector_add = _add\n"
     assert verdict_of(aliased) is None
     wrong = aliased.replace("(x, y):", "(x):")
@@ -166,23 +166,23 @@ def test_an_entry_point_may_be_an_alias_or_sit_in_a_branch() -> None:
         ("layer_norm(x, /, weight, bias, eps=1e-5)", "cannot be passed by name"),
     ],
 )
-def test_signatures_differ_only_where_a_caller_would_notice(signature: str, problem: str) -> None:
+def test_signature_difference_is_reported_if_callers_are_affected(signature: str, problem: str) -> None:
     definition = ast.parse(f"def {signature}: ...").body[0]
     assert isinstance(definition, ast.FunctionDef)
-    said = difference(NORM.entry_points[0].signature, of_definition(definition))
-    assert (said == "") == (problem == "")
-    assert problem in said
+    message = difference(NORM.entry_points[0].signature, of_definition(definition))
+    assert (message == "") == (problem == "")
+    assert problem in message
 
 
 @pytest.mark.parametrize("source", ["\0", "(" * 5000, "x = " + "-" * 200_000 + "1", "\ud800 = 1", "é" * 10])
-def test_text_that_python_cannot_read_is_a_call_error_not_an_accident(source: str) -> None:
+def test_unparsable_source_is_a_call_error(source: str) -> None:
     report = inspect_source(source, TASK)
     assert report.verdict is Verdict.CALL_ERROR
     assert report.error is not None
     assert "\n" not in report.error.message
 
 
-def test_odd_things_become_notes() -> None:
+def test_unusual_imports_and_broad_except_are_noted() -> None:
     source = adding(top="import numpy\nimport socket\n", before="try: pass\n    except Exception: pass")
     notes = " | ".join(inspect_source(source, TASK).notes)
     assert "numpy is imported" in notes

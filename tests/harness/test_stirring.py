@@ -1,4 +1,4 @@
-"""Inputs of timed calls: others in each call, and as they were in the end."""
+"""Protects the stirring of timed inputs: inputs change in each call, and the last values are the original values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPES = {
 
 
 def laid_out() -> tuple[torch.Tensor, dict[str, Any]]:
-    """One buffer and the arguments in it, as a timer holds them."""
+    """One buffer and the arguments in it, in a timer's layout."""
     memory = torch.zeros(1 << 17, dtype=torch.uint8)
     memory[:] = torch.randint(0, 120, (1 << 17,), dtype=torch.uint8)
     arguments: dict[str, Any] = {"eps": 1e-5}
@@ -36,25 +36,25 @@ def laid_out() -> tuple[torch.Tensor, dict[str, Any]]:
     return memory, arguments
 
 
-def test_every_row_is_another_in_each_call_and_all_is_put_back() -> None:
+def test_every_row_changes_in_each_call_and_is_restored() -> None:
     memory, arguments = laid_out()
     before = memory.clone()
-    known = {name: arguments[name].clone() for name in ("x", "many", "vector", "narrow")}
+    originals = {name: arguments[name].clone() for name in ("x", "many", "vector", "narrow")}
     stirrer = Stirrer([arguments])
     seen = set()
     for _ in range(20):
         stirrer.stir(0)
-        assert bool((arguments["x"] != known["x"]).any(dim=1).all())
-        assert bool((arguments["many"] != known["many"]).any(dim=1).sum() > 2000)
-        assert int((arguments["vector"] != known["vector"]).sum()) == 1
-        assert int((arguments["narrow"] != known["narrow"]).sum()) == 1
+        assert bool((arguments["x"] != originals["x"]).any(dim=1).all())
+        assert bool((arguments["many"] != originals["many"]).any(dim=1).sum() > 2000)
+        assert int((arguments["vector"] != originals["vector"]).sum()) == 1
+        assert int((arguments["narrow"] != originals["narrow"]).sum()) == 1
         seen.add(memory.numpy().tobytes())
     assert len(seen) > 10
     stirrer.settle()
     assert torch.equal(memory, before)
 
 
-def test_whole_numbers_and_what_lies_between_inputs_stay() -> None:
+def test_integers_and_guard_zones_are_not_stirred() -> None:
     memory, arguments = laid_out()
     weight, zones = arguments["weight"].clone(), memory[:256].clone()
     Stirrer([arguments]).stir(0)

@@ -1,4 +1,4 @@
-"""Oracle strength: weak tasks are named with what passes and where; the starter suite is not weak."""
+"""Protects the check of oracle strength: a weak task is reported with the wrong answer that passes; starter tasks are strong."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def double(x):
 """
 
 
-def made(folder: Path, *, task: str = TASK, problem: str = PROBLEM, baseline: str = BASELINE) -> Task:
+def write_task(folder: Path, *, task: str = TASK, problem: str = PROBLEM, baseline: str = BASELINE) -> Task:
     return read_task(write_folder(folder, task=task, problem=problem, baseline=baseline), suite="mine")
 
 
@@ -43,19 +43,19 @@ def weaknesses(task: Task) -> tuple[Weakness, ...]:
 
 
 def accepted(task: Task) -> set[str]:
-    return {one.control for one in weaknesses(task)}
+    return {weakness.control for weakness in weaknesses(task)}
 
 
-@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda one: one.name)
-def test_starter_oracles_tell_every_wrong_answer(task: Task) -> None:
+@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
+def test_starter_oracle_refuses_every_wrong_answer(task: Task) -> None:
     strength = Strength(Problem(task), task, seed=3)
     assert strength.weaknesses(task.cases) == ()
     assert strength.tried >= 30
 
 
-def test_an_answer_near_zero_is_weak(tmp_path: Path) -> None:
-    """Robust-kbench's range filter: here zeros are accepted, and every other small answer too."""
-    task = made(
+def test_loose_tolerance_accepts_zeros(tmp_path: Path) -> None:
+    """robust-kbench's range filter: the task accepts zeros and every other small answer."""
+    task = write_task(
         tmp_path,
         task=TASK.replace("atol = 0.0", "atol = 0.5"),
         problem=PROBLEM.replace("2 * x.double()", "x.double() / 1e3"),
@@ -63,64 +63,68 @@ def test_an_answer_near_zero_is_weak(tmp_path: Path) -> None:
     assert {"zeros", "the mean of the answer", "the answer to other inputs", "input x"} <= accepted(task)
 
 
-def test_an_answer_that_averages_out_is_weak(tmp_path: Path) -> None:
-    """The mean of a softmax is one over its length, whatever the input."""
+def test_oracle_with_constant_mean_accepts_wrong_answers(tmp_path: Path) -> None:
+    """The mean of a softmax is one over its length for every input."""
     problem = PROBLEM.replace("2 * x.double()", "torch.softmax(x.double(), 0).mean().expand(x.shape).clone()")
-    found = accepted(made(tmp_path, problem=problem))
+    controls = accepted(write_task(tmp_path, problem=problem))
     assert {
         "the mean of the answer",
         "the answer shifted by one along axis 0",
         "the answer to other inputs",
         "input x",
-    } <= found
-    assert "zeros" not in found
+    } <= controls
+    assert "zeros" not in controls
 
 
-def test_an_identity_accepts_a_copy_of_its_input(tmp_path: Path) -> None:
-    found = weaknesses(made(tmp_path, problem=PROBLEM.replace("2 * x.double()", "x.double()")))
-    assert {(one.case, one.control) for one in found} == {
+def test_identity_task_accepts_copy_of_input(tmp_path: Path) -> None:
+    weak = weaknesses(write_task(tmp_path, problem=PROBLEM.replace("2 * x.double()", "x.double()")))
+    assert {(weakness.case, weakness.control) for weakness in weak} == {
         ("plain", "a copy of x"),
         ("outlier", "a copy of x"),
     }
-    assert found[0].problem == "accepted as `out`: a copy of x"
+    assert weak[0].problem == "accepted as `out`: a copy of x"
 
 
-def test_an_input_that_makes_no_difference_is_named(tmp_path: Path) -> None:
+def test_unused_input_is_named(tmp_path: Path) -> None:
     task = TASK.replace("double(x)", "double(x, bias)")
     problem = PROBLEM.replace("def oracle(x)", "def oracle(x, bias)").replace(
         ".to(dtype)}", '.to(dtype), "bias": torch.randn(7, generator=generator)}'
     )
-    assert accepted(made(tmp_path, task=task, problem=problem)) == {"input bias"}
+    assert accepted(write_task(tmp_path, task=task, problem=problem)) == {"input bias"}
 
 
-def test_a_tolerance_below_one_rounding_refuses_the_truth_itself(tmp_path: Path) -> None:
+def test_tolerance_below_one_rounding_refuses_the_oracle(tmp_path: Path) -> None:
     problem = PROBLEM.replace("2 * x.double()", "x.double() / 3")
-    tight = weaknesses(made(tmp_path, task=TASK.replace("1e-6", "1e-8"), problem=problem))
-    assert {one.control for one in tight} == {"truth"}
+    tight = weaknesses(write_task(tmp_path, task=TASK.replace("1e-6", "1e-8"), problem=problem))
+    assert {weakness.control for weakness in tight} == {"truth"}
     assert "below one rounding" in tight[0].problem
-    narrow = weaknesses(made(tmp_path / "b", problem=problem.replace("x.double() / 3", "x / 3")))
+    narrow = weaknesses(write_task(tmp_path / "b", problem=problem.replace("x.double() / 3", "x / 3")))
     assert narrow[0].problem == "the oracle answers in float32, not in float64"
 
 
-def test_a_task_with_nothing_to_compare_is_bad(tmp_path: Path) -> None:
+def test_task_without_output_elements_is_bad(tmp_path: Path) -> None:
     problem = PROBLEM.replace("2 * x.double()", "x.double()[:0]")
     with pytest.raises(BadProblem, match="no case of mine/double has an output with an element"):
-        weaknesses(made(tmp_path, problem=problem))
+        weaknesses(write_task(tmp_path, problem=problem))
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_the_judge_weighs_a_task_with_its_baseline(pool: DevicePool, tmp_path: Path) -> None:
-    report = await weighed(pool, made(tmp_path / "right"))
+async def test_oracle_report_includes_the_baseline(pool: DevicePool, tmp_path: Path) -> None:
+    report = await oracle_report(pool, write_task(tmp_path / "right"))
     assert (report.baseline, report.sound, report.weaknesses) == (Verdict.CORRECT, True, ())
     assert report.closest is not None
     assert report.closest.used == 0.0
-    wrong = await weighed(pool, made(tmp_path / "wrong", baseline=BASELINE.replace("x * 2", "x * 3")))
+    wrong = await oracle_report(
+        pool, write_task(tmp_path / "wrong", baseline=BASELINE.replace("x * 2", "x * 3"))
+    )
     assert (wrong.baseline, wrong.sound) == (Verdict.WRONG, False)
     assert "expected" in wrong.baseline_error
-    broken = await weighed(pool, made(tmp_path / "broken", problem=PROBLEM.replace("2 * x", "2 * y")))
+    broken = await oracle_report(
+        pool, write_task(tmp_path / "broken", problem=PROBLEM.replace("2 * x", "2 * y"))
+    )
     assert "name 'y' is not defined" in broken.problem
     assert not broken.sound
 
 
-async def weighed(pool: DevicePool, task: Task) -> OracleReport:
+async def oracle_report(pool: DevicePool, task: Task) -> OracleReport:
     return await weigh_oracle(task, pool=pool, targets=[target("gfx942")])

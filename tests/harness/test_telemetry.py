@@ -1,4 +1,4 @@
-"""What a GPU tells of itself: parsers on the libraries' shapes, a real sampler process over a device that plays its part."""
+"""Protects telemetry: disturbed samples, processes of others, the vendor libraries' formats, and the sampler process."""
 
 import json
 import os
@@ -23,72 +23,74 @@ def series(*clocks: int, others: int | None = 0) -> list[Point]:
     return [Point(at_s=0.02 * number, clock_mhz=clock, others=others) for number, clock in enumerate(clocks)]
 
 
-def test_a_sample_taken_while_the_clock_had_dropped_is_left_out() -> None:
-    told = series(1980, 1980, 1965, 1980, 1200, 1980, 1980, 1950)
-    assert steady(told, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
+def test_sample_during_clock_drop_is_disturbed() -> None:
+    points = series(1980, 1980, 1965, 1980, 1200, 1980, 1980, 1950)
+    assert steady(points, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
 
 
-def test_a_sample_beside_somebody_else_is_left_out() -> None:
-    told = [*series(1980, 1980), Point(0.04, 1980, 2), *(Point(at, 1980, 0) for at in (0.06, 0.08))]
-    assert steady(told, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == ("", DISTURBED_OTHERS, "")
+def test_sample_beside_a_new_process_is_disturbed() -> None:
+    points = [*series(1980, 1980), Point(0.04, 1980, 2), *(Point(at, 1980, 0) for at in (0.06, 0.08))]
+    assert steady(points, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == ("", DISTURBED_OTHERS, "")
 
 
-def test_who_is_there_all_the_time_and_waits_disturbs_nothing() -> None:
+def test_process_that_only_waits_disturbs_nothing() -> None:
     waiting = series(*[1980] * 6, others=2)
     assert steady(waiting, [(0.001, 0.01), (0.03, 0.05)]) == ("", "")
     third = [*waiting, Point(at_s=0.12, clock_mhz=1980, others=3)]
     assert steady(third, [(0.001, 0.01), (0.11, 0.13)]) == ("", DISTURBED_OTHERS)
 
 
-def test_what_is_not_told_leaves_nothing_out() -> None:
+def test_unknown_points_disturb_nothing() -> None:
     unseen = [Point(0.0), Point(0.02)]
     assert steady(unseen, [(0.0, 0.02)]) == steady([], [(0.0, 0.02)]) == ("",)
-    assert steady(series(1980, 900), [(5.0, 6.0)]) == ("",), "no point is near enough to speak for it"
+    assert steady(series(1980, 900), [(5.0, 6.0)]) == ("",), "no point is near enough to judge the sample"
 
 
-def test_a_window_has_the_lowest_busy_clock_the_most_heat_and_what_the_counter_grew_by() -> None:
-    told = [
+def test_window_has_lowest_busy_clock_highest_heat_and_energy() -> None:
+    readings = [
         Reading(0.0, clock_mhz=345, idle=True, hotspot_c=40.0, power_w=90.0, energy_j=1000.0, reasons=()),
         Reading(1.0, clock_mhz=1980, hotspot_c=61.0, power_w=500.0, energy_j=1300.0, reasons=()),
         Reading(2.0, clock_mhz=1755, hotspot_c=58.0, power_w=700.0, energy_j=1900.0, reasons=("power cap",)),
     ]
-    window = summary("nvml", told, [Point(each.at_s, each.clock_mhz, None) for each in told])
+    window = summary("nvml", readings, [Point(reading.at_s, reading.clock_mhz, None) for reading in readings])
     assert (window.clock_mhz, window.clock_usual_mhz) == (1755, 1868)
     assert (window.seconds, window.hotspot_c, window.power_w, window.energy_j) == (2.0, 61.0, 430.0, 900.0)
-    assert window.throttled == {"power cap": 0.5}, "an idle device is not held back"
-    assert (window.memory_c, window.other_processes) == (None, None), "what is not told is no 0"
+    assert window.throttled == {"power cap": 0.5}, "an idle device is not throttled"
+    assert (window.memory_c, window.other_processes) == (None, None), "an unknown value is not 0"
 
 
-# Who else is there
+# Other processes on the device.
 
 
 def tree(parents: dict[int, int]) -> Family:
     return Family((10,), parents.get)
 
 
-def test_children_of_ours_are_ours_and_strangers_are_counted() -> None:
+def test_only_processes_outside_the_family_are_counted() -> None:
     family = tree({10: 1, 11: 10, 12: 11, 99: 1, 1: 0})
-    there = [Occupant(12), Occupant(99)]
-    assert others(there, family, None, host=True) == 1
+    occupants = [Occupant(12), Occupant(99)]
+    assert others(occupants, family, None, host=True) == 1
     assert others([Occupant(12)], family, None, host=True) == 0
     assert others(None, family, None, host=True) is None
 
 
-def test_in_a_namespace_of_its_own_none_to_be_seen_is_not_none() -> None:
+def test_process_count_in_a_pid_namespace_may_be_unknown() -> None:
     family = tree({10: 1, 11: 10, 99: 1, 1: 0})
     assert others([], family, 0, host=False) is None
     assert others([Occupant(11, 1 << 30)], family, 1 << 30, host=False) is None
     assert others([Occupant(11), Occupant(99)], family, None, host=False) == 1, (
-        "ours shows that numbers are right"
+        "our process is listed, so the numbers are valid here"
     )
-    assert others([Occupant(4000)], family, None, host=False) is None, "it may be ours, by another number"
+    assert others([Occupant(4000)], family, None, host=False) is None, (
+        "the process may be ours under a different number"
+    )
 
 
-# NVML: the shapes that nvidia-ml-py answers with
+# NVML: answers in the format of nvidia-ml-py.
 
 
 class NvmlFailed(Exception):
-    """As the library raises."""
+    """The library's error."""
 
 
 def unsupported(*_: object) -> object:
@@ -97,7 +99,7 @@ def unsupported(*_: object) -> object:
 
 def nvml(**changed: object) -> SimpleNamespace:
     field = SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=71))
-    told: dict[str, object] = {
+    members: dict[str, object] = {
         "NVMLError": NvmlFailed,
         "NVML_CLOCK_SM": 1,
         "NVML_TEMPERATURE_GPU": 0,
@@ -120,22 +122,22 @@ def nvml(**changed: object) -> SimpleNamespace:
         "nvmlDeviceGetMigMode": unsupported,
         "nvmlDeviceGetComputeRunningProcesses": lambda *_: [SimpleNamespace(pid=77, usedGpuMemory=None)],
     }
-    return SimpleNamespace(**(told | changed))
+    return SimpleNamespace(**(members | changed))
 
 
-def test_nvml_is_read_in_our_units() -> None:
+def test_nvml_values_are_converted_to_our_units() -> None:
     source = Nvml(ADDRESS, nvml())
-    found = source.read()
-    assert (found.clock_mhz, found.hotspot_c, found.memory_c) == (1755, 64, 71.0)
-    assert (found.power_w, found.energy_j, found.idle) == (689.5, 123456.789, False)
-    assert found.reasons == ("power cap", "heat")
+    reading = source.read()
+    assert (reading.clock_mhz, reading.hotspot_c, reading.memory_c) == (1755, 64, 71.0)
+    assert (reading.power_w, reading.energy_j, reading.idle) == (689.5, 123456.789, False)
+    assert reading.reasons == ("power cap", "heat")
     assert source.occupants() == (Occupant(77, None),)
     state = source.state()
     assert (state.product, state.driver, state.partition) == ("NVIDIA H200", "570.86.15", "")
     assert (state.power_cap_w, state.busy_percent, state.memory_total_bytes) == (700.0, 97.0, 141 << 30)
 
 
-def test_what_nvml_does_not_support_is_not_told() -> None:
+def test_unsupported_nvml_values_are_none() -> None:
     source = Nvml(
         ADDRESS,
         nvml(
@@ -145,16 +147,16 @@ def test_what_nvml_does_not_support_is_not_told() -> None:
             nvmlDeviceGetCurrentClocksThrottleReasons=lambda *_: 0x01,
         ),
     )
-    found = source.read()
-    assert (found.energy_j, source.occupants()) == (None, None)
-    assert found.idle, "older drivers know the reasons by their former name"
+    reading = source.read()
+    assert (reading.energy_j, source.occupants()) == (None, None)
+    assert reading.idle, "older drivers have only the old name of the function"
 
 
-# amdsmi: the dictionaries of amdsmi_interface.py
+# amdsmi: dictionaries of amdsmi_interface.py.
 
 
 class AmdFailed(Exception):
-    """As the library raises."""
+    """The library's error."""
 
 
 METRICS = {
@@ -176,7 +178,7 @@ METRICS = {
 
 
 def amdsmi(**changed: object) -> SimpleNamespace:
-    told: dict[str, object] = {
+    members: dict[str, object] = {
         "AmdSmiException": AmdFailed,
         "amdsmi_init": lambda: None,
         "amdsmi_get_processor_handles": lambda: ["other", "gpu"],
@@ -202,37 +204,37 @@ def amdsmi(**changed: object) -> SimpleNamespace:
         "amdsmi_get_gpu_driver_info": lambda *_: {"driver_name": "amdgpu", "driver_version": "6.12.12"},
         "amdsmi_get_power_cap_info": lambda *_: {"power_cap": 750_000_000},
     }
-    return SimpleNamespace(**(told | changed))
+    return SimpleNamespace(**(members | changed))
 
 
-def test_amdsmi_is_read_in_our_units_and_the_slowest_die_is_the_clock() -> None:
+def test_amdsmi_values_are_converted_and_slowest_die_is_the_clock() -> None:
     source = AmdSmi(ADDRESS, amdsmi())
-    found = source.read()
-    assert (found.clock_mhz, found.hotspot_c, found.memory_c, found.power_w) == (1377, 58, 47, 742)
-    assert found.energy_j == pytest.approx(30.6)
-    assert found.counters == {"processor hot": 0, "power cap": 4_000, "heat": 12}
-    assert (found.ticks, source.occupants()) == (123_456, (Occupant(77, 4096),))
+    reading = source.read()
+    assert (reading.clock_mhz, reading.hotspot_c, reading.memory_c, reading.power_w) == (1377, 58, 47, 742)
+    assert reading.energy_j == pytest.approx(30.6)
+    assert reading.counters == {"processor hot": 0, "power cap": 4_000, "heat": 12}
+    assert (reading.ticks, source.occupants()) == (123_456, (Occupant(77, 4096),))
     state = source.state()
     assert (state.product, state.driver, state.partition) == ("AMD Instinct MI300X", "6.12.12", "SPX/NPS1")
     assert (state.power_cap_w, state.memory_used_bytes) == (750.0, 283 << 20)
 
 
-def test_a_guest_system_that_may_not_ask_is_told_nothing() -> None:
+def test_amdsmi_without_permission_gives_none() -> None:
     def refused(*_: object) -> object:
         raise AmdFailed("AMDSMI_STATUS_NOT_SUPPORTED")
 
-    asked = [name for name in vars(amdsmi()) if name.startswith("amdsmi_get_") and "handles" not in name]
-    blind = {name: refused for name in asked if name != "amdsmi_get_gpu_device_bdf"}
+    queries = [name for name in vars(amdsmi()) if name.startswith("amdsmi_get_") and "handles" not in name]
+    blind = {name: refused for name in queries if name != "amdsmi_get_gpu_device_bdf"}
     source = AmdSmi(ADDRESS, amdsmi(**blind))
-    found = source.read()
-    assert (found.clock_mhz, found.power_w, found.energy_j, found.counters) == (None, None, None, {})
+    reading = source.read()
+    assert (reading.clock_mhz, reading.power_w, reading.energy_j, reading.counters) == (None, None, None, {})
     assert source.state().partition == ""
 
 
-# sysfs of amdgpu
+# Files of the amdgpu driver.
 
 
-def test_the_driver_alone_tells_what_it_shows(tmp_path: Path) -> None:
+def test_amdgpu_driver_files_are_read(tmp_path: Path) -> None:
     gpu = tmp_path / ADDRESS
     hwmon = gpu / "hwmon" / "hwmon4"
     hwmon.mkdir(parents=True)
@@ -257,8 +259,13 @@ def test_the_driver_alone_tells_what_it_shows(tmp_path: Path) -> None:
         for name, text in texts.items():
             (folder / name).write_text(text + "\n")
     source = Sysfs(ADDRESS, tmp_path)
-    found = source.read()
-    assert (found.clock_mhz, found.hotspot_c, found.memory_c, found.power_w) == (1254, 56.0, 44.0, 312.0)
+    reading = source.read()
+    assert (reading.clock_mhz, reading.hotspot_c, reading.memory_c, reading.power_w) == (
+        1254,
+        56.0,
+        44.0,
+        312.0,
+    )
     state = source.state()
     assert (state.partition, state.power_cap_w, state.busy_percent) == ("CPX/NPS4", 750.0, 37.0)
     assert starred("0: 500Mhz\n1: 2100Mhz\n") is None, "no level is marked"
@@ -266,51 +273,51 @@ def test_the_driver_alone_tells_what_it_shows(tmp_path: Path) -> None:
         Sysfs("0000:05:00.0", tmp_path)
 
 
-# The sampler, a process of its own
+# The sampler process.
 
 
 def telemetry(*readings: dict[str, object]) -> Telemetry:
-    command = (sys.executable, "-m", "tests.harness.telling", json.dumps(readings))
+    command = (sys.executable, "-m", "tests.support.scripted_sampler", json.dumps(readings))
     return Telemetry(ADDRESS, "cuda", command=command)
 
 
-async def test_a_window_is_watched_from_its_first_mark_to_its_last() -> None:
+async def test_window_covers_readings_from_begin_to_end() -> None:
     first, last = {"clock_mhz": 1980, "pids": [os.getpid()]}, {"clock_mhz": 1500, "pids": [os.getpid(), 1]}
-    async with telemetry(first, last) as told:
-        assert (await told.state()).product == "A GPU"
-        await told.begin([os.getpid()])
-        assert (await told.state()).clock_mhz == 1980, "the state can be asked meanwhile"
-        watched = await told.end()
+    async with telemetry(first, last) as watch:
+        assert (await watch.state()).product == "A GPU"
+        await watch.begin([os.getpid()])
+        assert (await watch.state()).clock_mhz == 1980, "the state can be read during a window"
+        watched = await watch.end()
         assert (watched.window.source, watched.window.clock_mhz) == ("nvml", 1500)
         assert len(watched.points) >= 2
         times = [point.at_s for point in watched.points]
         assert times == sorted(times)
-        await told.begin([os.getpid()])
-        assert (await told.end()).window.other_processes == 1
+        await watch.begin([os.getpid()])
+        assert (await watch.end()).window.other_processes == 1
 
 
-async def test_a_sampler_that_dies_is_started_again_once_and_its_window_is_lost() -> None:
-    async with telemetry({"clock_mhz": 1980}, {"die": True}) as told:
-        await told.begin()
-        watched = await told.end()
+async def test_dead_sampler_is_restarted_once_and_loses_its_window() -> None:
+    async with telemetry({"clock_mhz": 1980}, {"die": True}) as watch:
+        await watch.begin()
+        watched = await watch.end()
         assert watched.window.source == ""
-        assert (await told.state()).product == "A GPU", "the second one answers"
+        assert (await watch.state()).product == "A GPU", "the second sampler answers"
 
 
-async def test_after_the_second_loss_nothing_is_told_and_it_is_said_why() -> None:
-    async with telemetry({"die": True}) as told:
-        await told.begin()
-        watched = await told.end()
+async def test_sampler_that_dies_twice_is_given_up_with_a_note() -> None:
+    async with telemetry({"die": True}) as watch:
+        await watch.begin()
+        watched = await watch.end()
         assert (watched.window.source, watched.points) == ("", ())
-        assert (await told.state()).product == ""
-        assert told.source == ""
-        assert told.note == "what watches the device ended twice"
+        assert (await watch.state()).product == ""
+        assert watch.source == ""
+        assert watch.note == "what watches the device ended twice"
 
 
-async def test_without_a_driver_the_real_sampler_says_what_to_do() -> None:
-    async with Telemetry("0000:ff:1f.7", "hip") as told:
-        assert await told.state() == (await told.state())
-        assert told.source == ""
-        assert "amdsmi" in told.note
-        await told.begin()
-        assert "amdsmi" in (await told.end()).note
+async def test_real_sampler_without_driver_says_what_to_install() -> None:
+    async with Telemetry("0000:ff:1f.7", "hip") as watch:
+        assert await watch.state() == (await watch.state())
+        assert watch.source == ""
+        assert "amdsmi" in watch.note
+        await watch.begin()
+        assert "amdsmi" in (await watch.end()).note

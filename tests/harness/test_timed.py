@@ -1,4 +1,4 @@
-"""What the clock's times are made into, over constructed times."""
+"""Protects the conclusions from the clock's times: ratios, outcomes, confirmation, notes and mean speedups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from harness.cases.seeds import derive
-from harness.hardware.recognition import find_product
+from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.node.telemetry import Point, Watched
 from harness.stages import slot_evaluation
@@ -31,21 +31,20 @@ from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.latency import Latency, Outcome
 from harness.wire.timing_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
+from tests.support.process_times import GPU, MEASURE, QUIET, TASK, process, times
 
-from .timings import GPU, MEASURE, QUIET, TASK, process, times
 
-
-def told(
-    *found: ProcessTimes,
+def conclude(
+    *processes: ProcessTimes,
     product: str = "",
     left_out: Mapping[tuple[str, str], int] | None = None,
     **changes: Any,
 ) -> Timing:
-    measured = msgspec.structs.replace(Measured(times=found, floor=None), **changes)
-    known = find_product(product) if product else None
-    sides = {one.side for one in found if one.side != TAPE} | {BASELINE, CANDIDATE}
+    measured = msgspec.structs.replace(Measured(times=processes, floor=None), **changes)
+    gpu_product = find_product(product) if product else None
+    sides = {times.side for times in processes if times.side != TAPE} | {BASELINE, CANDIDATE}
     measure = msgspec.structs.replace(MEASURE, sources=dict.fromkeys(sorted(sides), "x"))
-    return conclude_timing(GPU, known, measure, measured, QUIET, Counter(left_out or {}))
+    return conclude_timing(GPU, gpu_product, measure, measured, QUIET, Counter(left_out or {}))
 
 
 @pytest.mark.parametrize(
@@ -57,38 +56,43 @@ def told(
         (1.004, Outcome.NOT_RESOLVED),
     ],
 )
-def test_a_case_has_its_ratio_and_what_may_be_said_of_it(candidate: float, outcome: Outcome) -> None:
-    (one,) = told(*times(baseline=1.0, candidate=candidate)).latency
-    assert one.outcome is outcome
-    assert one.speedup == pytest.approx(1 / candidate)
-    assert one.ci is not None
-    assert one.ci[0] <= 1 / candidate <= one.ci[1]
-    assert (one.baseline_ms, one.candidate_ms, one.pairs) == (1.0, candidate, 3)
-    assert one.candidate is not None
-    assert (one.candidate.samples, one.candidate.processes, one.candidate.peak_bytes) == (30, 3, 300)
-    assert (one.against, one.cache) == ("triton", "cold")
+def test_latency_has_ratio_interval_and_outcome(candidate: float, outcome: Outcome) -> None:
+    (latency,) = conclude(*times(baseline=1.0, candidate=candidate)).latency
+    assert latency.outcome is outcome
+    assert latency.speedup == pytest.approx(1 / candidate)
+    assert latency.ci is not None
+    assert latency.ci[0] <= 1 / candidate <= latency.ci[1]
+    assert (latency.baseline_ms, latency.candidate_ms, latency.pairs) == (1.0, candidate, 3)
+    assert latency.candidate is not None
+    assert (latency.candidate.samples, latency.candidate.processes, latency.candidate.peak_bytes) == (
+        30,
+        3,
+        300,
+    )
+    assert (latency.against, latency.cache) == ("triton", "cold")
 
 
-@pytest.mark.parametrize(("short", "other"), [("baseline", "candidate"), ("candidate", "baseline")])
-def test_below_five_floors_of_either_side_there_is_no_ratio(short: str, other: str) -> None:
+@pytest.mark.parametrize(("short", "long"), [("baseline", "candidate"), ("candidate", "baseline")])
+def test_time_below_five_floors_is_too_short(short: str, long: str) -> None:
     floor = Floor(empty_ms=0.002, copies=())
 
-    def of(ms: float) -> Latency:
-        found = [process(side, pair, by) for pair in range(3) for side, by in ((short, ms), (other, 0.02))]
-        return told(*found, floor=floor).latency[0]
+    def latency_at(ms: float) -> Latency:
+        sides = ((short, ms), (long, 0.02))
+        processes = [process(side, pair, side_ms) for pair in range(3) for side, side_ms in sides]
+        return conclude(*processes, floor=floor).latency[0]
 
-    below = of(0.0099)
+    below = latency_at(0.0099)
     assert (below.outcome, below.speedup, below.ci) == (Outcome.TOO_SHORT, None, None)
     assert below.floor_ms == 0.002
-    assert of(0.0101).outcome is not Outcome.TOO_SHORT
+    assert latency_at(0.0101).outcome is not Outcome.TOO_SHORT
 
 
-def test_a_rival_is_told_beside_with_a_ratio_of_its_own() -> None:
-    (one,) = told(*times(baseline=1.0, candidate=0.5, rival=0.6)).latency
-    assert one.rival_ms == 0.6
-    assert one.rival_speedup == pytest.approx(1.2)
-    assert one.rival_ci is not None
-    assert one.rival_ci[0] <= 1.2 <= one.rival_ci[1]
+def test_rival_has_its_own_ratio() -> None:
+    (latency,) = conclude(*times(baseline=1.0, candidate=0.5, rival=0.6)).latency
+    assert latency.rival_ms == 0.6
+    assert latency.rival_speedup == pytest.approx(1.2)
+    assert latency.rival_ci is not None
+    assert latency.rival_ci[0] <= 1.2 <= latency.rival_ci[1]
 
 
 @pytest.mark.parametrize(
@@ -103,73 +107,73 @@ def test_a_rival_is_told_beside_with_a_ratio_of_its_own() -> None:
         (1.0, 1.2, 1.05, "graph"),
         (1.0, 1.0, 1.05, "graph"),
         (1.0, 1.05, 1.2, "wall"),
-        (1.0, 5.0, 5.0, "bound"),  # a guest that says a fifth of the truth
+        (1.0, 5.0, 5.0, "bound"),  # a guest reports a fifth of the true time
     ],
 )
-def test_a_candidates_word_is_confirmed_by_times_out_of_its_reach(
+def test_reported_time_is_confirmed_by_wall_or_tape(
     event: float, wall: float | None, tape: float | None, word: str
 ) -> None:
     assert confirm_time(event, wall, tape) == word
 
 
-def test_a_time_that_its_tape_contradicts_is_none() -> None:
+def test_time_that_its_tape_contradicts_is_dropped() -> None:
     first, second, *_ = TASK.open_cases
     both = [*times(first.name, baseline=1.0, candidate=0.5), *times(second.name, baseline=1.0, candidate=0.5)]
-    timing = told(*both, process(TAPE, 3, 0.51), process(TAPE, 3, 1.0, case=second.name))
-    assert [one.case for one in timing.latency] == [first.name]
+    timing = conclude(*both, process(TAPE, 3, 0.51), process(TAPE, 3, 1.0, case=second.name))
+    assert [latency.case for latency in timing.latency] == [first.name]
     assert f"{second.name}: the candidate's launches take 1.0000 ms" in timing.notes[0]
     assert mean_speedups(timing.latency, [second.name]) == (None, None)
 
 
-def test_a_time_that_the_clocks_own_watch_contradicts_is_none_where_no_tape_was_played() -> None:
-    watched = [msgspec.structs.replace(one, wall_ms=1.0) for one in times(baseline=1.0, candidate=0.5)]
-    assert told(*watched).latency == ()
-    assert "1.0000 ms on the clock's own watch" in told(*watched).detail
-    (one,) = told(*watched, process(TAPE, 3, 0.5)).latency
-    assert one.confirmed == "graph"
-    short = [msgspec.structs.replace(one, wall_ms=0.05) for one in times(baseline=0.02, candidate=0.01)]
-    assert told(*short).latency[0].confirmed == "bound"  # the host's time for a launch
+def test_time_that_wall_clock_contradicts_is_dropped_without_a_tape() -> None:
+    watched = [msgspec.structs.replace(side, wall_ms=1.0) for side in times(baseline=1.0, candidate=0.5)]
+    assert conclude(*watched).latency == ()
+    assert "1.0000 ms on the clock's own watch" in conclude(*watched).detail
+    (latency,) = conclude(*watched, process(TAPE, 3, 0.5)).latency
+    assert latency.confirmed == "graph"
+    short = [msgspec.structs.replace(side, wall_ms=0.05) for side in times(baseline=0.02, candidate=0.01)]
+    assert conclude(*short).latency[0].confirmed == "bound"  # the host's time for a launch
 
 
-def test_a_baseline_that_fails_leaves_the_candidate_correct_and_says_why() -> None:
-    timing = told(problem="case fp32: the baseline could not be timed: boom")
+def test_failed_baseline_leaves_candidate_correct_with_reason() -> None:
+    timing = conclude(problem="case fp32: the baseline could not be timed: boom")
     assert (timing.verdict, timing.error, timing.ok) == (Verdict.CORRECT, None, None)
     assert "the baseline could not be timed: boom" in timing.detail
 
 
-def test_what_was_timed_before_a_problem_is_told_with_it() -> None:
-    timing = told(*times(baseline=1.0, candidate=0.5), problem="full")
+def test_times_before_a_problem_are_kept_with_a_note() -> None:
+    timing = conclude(*times(baseline=1.0, candidate=0.5), problem="full")
     assert timing.ok is True
     assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: full",)
 
 
-def test_why_a_case_was_not_timed_is_told_by_its_own_samples() -> None:
+def test_note_counts_disturbed_samples_of_untimed_case() -> None:
     first, second = (case.name for case in TASK.open_cases[:2])
     left_out = {(first, CANDIDATE): 900, (second, BASELINE): 7, (second, CANDIDATE): 5}
     disturbed = "12 samples were disturbed by a drop of the clock or by others on the device"
-    timing = told(*times(first, baseline=1.0, candidate=0.5), left_out=left_out)
+    timing = conclude(*times(first, baseline=1.0, candidate=0.5), left_out=left_out)
     assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: {disturbed}",)
-    timing = told(left_out={(second, BASELINE): 7, (second, CANDIDATE): 5})
+    timing = conclude(left_out={(second, BASELINE): 7, (second, CANDIDATE): 5})
     assert timing.detail == f"not timed: {disturbed}"
 
 
-def test_a_candidate_that_is_refused_has_no_latency() -> None:
+def test_refused_candidate_has_no_latency() -> None:
     error = ErrorReport(kind="mismatch", message="wrong")
-    timing = told(*times(baseline=1.0, candidate=0.5), verdict="wrong", error=error)
+    timing = conclude(*times(baseline=1.0, candidate=0.5), verdict="wrong", error=error)
     assert (timing.latency, timing.verdict, timing.error, timing.ok) == ((), Verdict.WRONG, error, False)
 
 
-def test_efficiency_is_of_the_cases_bytes_at_a_gpus_sizes() -> None:
-    (one,) = told(*times(baseline=1.0, candidate=0.5), product="H200 SXM").latency
+def test_efficiency_uses_bytes_at_gpu_sizes() -> None:
+    (latency,) = conclude(*times(baseline=1.0, candidate=0.5), product="H200 SXM").latency
     elements = next(case for case in TASK.cases if case.name == "fp32").gpu["n"]
-    assert one.efficiency is not None
-    assert one.efficiency.bytes == 3 * 4 * elements
+    assert latency.efficiency is not None
+    assert latency.efficiency.bytes == 3 * 4 * elements
     peak = find_product("H200 SXM").memory_bytes_per_s
-    assert one.efficiency.io_utilisation == pytest.approx(3 * 4 * elements / 0.5e-3 / peak)
-    assert told(*times(baseline=1.0, candidate=0.5)).latency[0].efficiency is None
+    assert latency.efficiency.io_utilisation == pytest.approx(3 * 4 * elements / 0.5e-3 / peak)
+    assert conclude(*times(baseline=1.0, candidate=0.5)).latency[0].efficiency is None
 
 
-def test_mean_speedups_leave_out_cases_without_a_ratio() -> None:
+def test_mean_speedups_skip_cases_without_ratio() -> None:
     def case(speedup: float | None) -> Latency:
         return Latency(
             device="0", case="c", baseline_ms=1, candidate_ms=1, speedup=speedup, ci=None, confirmed="bound"
@@ -182,23 +186,21 @@ def test_mean_speedups_leave_out_cases_without_a_ratio() -> None:
 
 
 @pytest.mark.parametrize("timed_cases", [1, 4, 5])
-async def test_the_speedup_over_some_cases_is_not_the_tasks(
-    monkeypatch: pytest.MonkeyPatch, timed_cases: int
-) -> None:
+async def test_partly_timed_task_has_no_speedup(monkeypatch: pytest.MonkeyPatch, timed_cases: int) -> None:
     names = [case.name for case in TASK.open_cases]
-    found = [one for name in names[:timed_cases] for one in times(name, baseline=1.0, candidate=0.5)]
+    processes = [side for name in names[:timed_cases] for side in times(name, baseline=1.0, candidate=0.5)]
 
     class Measuring:
         def __init__(self, *_: object, **__: object) -> None: ...
 
         async def measure(self, *_: object, **__: object) -> Timing:
-            return told(*found, problem="full" if timed_cases < len(names) else "")
+            return conclude(*processes, problem="full" if timed_cases < len(names) else "")
 
     async def channel() -> None: ...
 
     monkeypatch.setattr(slot_evaluation, "Performance", Measuring)
     sheet = Sheet(TASK, "0", None)
-    one = SimpleNamespace(
+    evaluating_self = SimpleNamespace(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
         _request=SimpleNamespace(
@@ -212,7 +214,7 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
         ),
         _sheet=sheet,
     )
-    assert await SlotEvaluation._time(cast(Any, one)) == (Verdict.CORRECT, None)
+    assert await SlotEvaluation._time(cast(Any, evaluating_self)) == (Verdict.CORRECT, None)
     evaluation = sheet.conclude(Verdict.CORRECT, None)
     assert len(evaluation.latency) == timed_cases
     assert evaluation.not_timed == tuple(names[timed_cases:])
@@ -223,20 +225,20 @@ async def test_the_speedup_over_some_cases_is_not_the_tasks(
         assert (evaluation.speedup, evaluation.in_part) == (pytest.approx(2.0), "")
 
 
-def test_blocks_while_others_used_the_device_are_left_out_and_counted() -> None:
-    one = process(CANDIDATE, 0, 1.0, began_s=10.0)
-    other = process(BASELINE, 0, 1.0, began_s=20.0)
+def test_disturbed_blocks_are_dropped_and_counted() -> None:
+    candidate = process(CANDIDATE, 0, 1.0, began_s=10.0)
+    baseline = process(BASELINE, 0, 1.0, began_s=20.0)
     points = tuple(
         Point(at_s=at / 10, clock_mhz=1900, others=1 if 100 <= at <= 105 else 0) for at in range(90, 230)
     )
-    kept, left_out = drop_disturbed_blocks((one, other), Watched(QUIET, points))
-    assert [len(each.blocks) for each in kept] == [1, 2]
+    kept, left_out = drop_disturbed_blocks((candidate, baseline), Watched(QUIET, points))
+    assert [len(process.blocks) for process in kept] == [1, 2]
     assert left_out == Counter({("fp32", CANDIDATE): 5})
-    crowded = tuple(msgspec.structs.replace(each, others=int(each.at_s >= 9.5)) for each in points)
-    assert drop_disturbed_blocks((one,), Watched(QUIET, crowded))[0] == ()
-    waiting = tuple(msgspec.structs.replace(each, others=2) for each in points)
-    assert drop_disturbed_blocks((one,), Watched(QUIET, waiting))[0] == (one,), (
-        "they hold memory and compute nothing"
+    crowded = tuple(msgspec.structs.replace(point, others=int(point.at_s >= 9.5)) for point in points)
+    assert drop_disturbed_blocks((candidate,), Watched(QUIET, crowded))[0] == ()
+    waiting = tuple(msgspec.structs.replace(point, others=2) for point in points)
+    assert drop_disturbed_blocks((candidate,), Watched(QUIET, waiting))[0] == (candidate,), (
+        "they compute nothing"
     )
 
 
@@ -248,7 +250,7 @@ def test_blocks_while_others_used_the_device_are_left_out_and_counted() -> None:
         (Taped("fp32", why_not="host code"), {"a"}, "none: host code", "evidence"),
     ],
 )
-def test_a_tape_proves_something_only_with_binaries_of_the_source(
+def test_tape_is_proof_only_with_binaries_of_the_source(
     tape: Taped, compiled: set[str], words: str, basis: str
 ) -> None:
     (fact,) = tape_facts(Measured(times=(), floor=None, tapes=(tape,)), compiled)
@@ -256,7 +258,7 @@ def test_a_tape_proves_something_only_with_binaries_of_the_source(
     assert fact.basis == basis
 
 
-def test_an_exam_is_timed_with_values_of_its_own() -> None:
+def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
         request = Request(TASK, TASK, "", (), None, 5, (), exam, None, USUAL, WHOLE)
         return request.timing_seed

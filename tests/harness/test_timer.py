@@ -1,4 +1,4 @@
-"""A timer's answers that need no GPU."""
+"""Protects a timer's answers, on host memory: changed inputs, threads that outlive a call, and shared outputs."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from harness.worker.timer.timer import Timer
 
 @pytest.fixture
 def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
-    """On memory of the host's."""
+    """A timer that uses host memory."""
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     return Timer(tmp_path, Device("0", "cuda", "sm_90"))
 
 
-@pytest.mark.parametrize("spoilt", [False, True])
-def test_a_copy_of_the_inputs_comes_back_as_calls_left_it(timer: Timer, *, spoilt: bool) -> None:
+@pytest.mark.parametrize("changed", [False, True])
+def test_input_copy_is_returned_as_calls_left_it(timer: Timer, *, changed: bool) -> None:
     arena = Arena({"x": torch.arange(1000.0), "rows": torch.arange(7), "n": 7})
     try:
-        laid = torch.frombuffer(bytearray(os.pread(arena.descriptor, arena.size_bytes, 0)), dtype=torch.uint8)
+        copy = torch.frombuffer(bytearray(os.pread(arena.descriptor, arena.size_bytes, 0)), dtype=torch.uint8)
         arena.blank()
         assert arena.changed() == ("x", "rows")
-        timer._memory = [torch.zeros_like(laid), laid]
-        if spoilt:
-            laid[arena.arguments[0].offset_bytes + 3999] += 1
+        timer._memory = [torch.zeros_like(copy), copy]
+        if changed:
+            copy[arena.arguments[0].offset_bytes + 3999] += 1
         answer = timer.answer(BringBack(nonce="1", copy=1, handle=b""), (os.dup(arena.descriptor),))
         assert answer == Done(nonce="1")
-        assert arena.changed() == (("x",) if spoilt else ())
+        assert arena.changed() == (("x",) if changed else ())
         assert arena.broken_guards() == ()
     finally:
         arena.close()
 
 
-class Watch:
-    """A stopwatch without a GPU."""
+class FakeStopwatch:
+    """Calls without measuring; every sample takes 1 ms."""
 
     def sample(
         self, call: Callable[[int], object], count: int, *, cold: bool, ready: Callable[[], object] | None
@@ -59,13 +59,13 @@ class Watch:
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_a_thread_that_outlives_its_call_is_told_of_though_it_ends_before_the_timer(
+def test_thread_that_outlives_its_call_is_reported(
     timer: Timer, monkeypatch: pytest.MonkeyPatch, *, stays: bool
 ) -> None:
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
-    others = gpu.running_threads()
-    monkeypatch.setattr(timer, "_stopwatch", Watch())
+    earlier_threads = gpu.running_threads()
+    monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
     monkeypatch.setattr(timer, "_sets", [{}])
     monkeypatch.setattr(timer, "_run", lambda _: thread.start())
     try:
@@ -73,42 +73,42 @@ def test_a_thread_that_outlives_its_call_is_told_of_though_it_ends_before_the_ti
         if not stays:
             over.set()
             thread.join()
-        left = timer.answer(Farewell(nonce="2"), ())
+        farewell = timer.answer(Farewell(nonce="2"), ())
     finally:
         over.set()
         thread.join()
-    assert isinstance(left, LeftBehind)
-    assert left.threads == others + 1
-    finding = call_checks.of_farewell(left)
+    assert isinstance(farewell, LeftBehind)
+    assert farewell.threads == earlier_threads + 1
+    finding = call_checks.of_farewell(farewell)
     assert finding is not None
     assert finding.kind == "left_behind"
 
 
-def test_a_candidate_that_leaves_nothing_running_is_let_go(timer: Timer) -> None:
-    others = gpu.running_threads()
-    left = timer.answer(Farewell(nonce="1"), ())
-    assert isinstance(left, LeftBehind)
-    assert left.threads == others
+def test_candidate_without_leftovers_has_no_extra_threads(timer: Timer) -> None:
+    earlier_threads = gpu.running_threads()
+    farewell = timer.answer(Farewell(nonce="1"), ())
+    assert isinstance(farewell, LeftBehind)
+    assert farewell.threads == earlier_threads
 
 
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        (lambda _number, _kept: torch.ones(8), ""),
-        (lambda number, kept: kept[number % 2], "the output of another call"),
-        (lambda number, kept: kept[0][number : number + 4], "the output of another call"),
+        (lambda _number, _reused: torch.ones(8), ""),
+        (lambda number, reused: reused[number % 2], "the output of another call"),
+        (lambda number, reused: reused[0][number : number + 4], "the output of another call"),
     ],
-    ids=["new", "two by turns", "overlapping"],
+    ids=["new", "two in turn", "overlapping"],
 )
-def test_outputs_of_calls_that_lie_in_one_place_are_told_of(
+def test_output_in_memory_of_earlier_call_is_reported(
     timer: Timer, monkeypatch: pytest.MonkeyPatch, returned: Callable[[int, Any], torch.Tensor], words: str
 ) -> None:
-    kept = torch.zeros(8), torch.zeros(8)
+    reused = torch.zeros(8), torch.zeros(8)
     numbers = itertools.count()
-    monkeypatch.setattr(timer, "_stopwatch", Watch())
+    monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
     monkeypatch.setattr(timer, "_sets", [{}])
     monkeypatch.setattr(timer, "_memory", [torch.zeros(1)])
-    monkeypatch.setattr(timer, "_run", lambda _: returned(next(numbers), kept))
+    monkeypatch.setattr(timer, "_run", lambda _: returned(next(numbers), reused))
     timer.answer(Renew(nonce="1", handle=b""), ())
     timer.answer(Sample(nonce="2", count=LEAST_IN_BLOCK, cold=True), ())
     fetched = timer.answer(Fetch(nonce="3", back=LEAST_IN_BLOCK - 1, parts=((0, 4),)), ())

@@ -1,4 +1,4 @@
-"""Counting and fencing of accesses, on addresses of real tensors and without a kernel."""
+"""Protects counting and bounds checks of accesses, on addresses of real tensors without a kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def addresses(tensor: torch.Tensor, indices: list[int]) -> np.ndarray:
 
 
 @given(st.lists(st.integers(-20, 120), min_size=1, max_size=64), st.data())
-def test_exactly_the_lanes_inside_are_kept_and_counted(indices: list[int], data: st.DataObject) -> None:
+def test_only_lanes_inside_the_tensor_are_executed_and_counted(
+    indices: list[int], data: st.DataObject
+) -> None:
     x = torch.zeros(100)
     mask = np.array([data.draw(st.booleans()) for _ in indices])
     seen = Observation()
@@ -39,7 +41,7 @@ def test_exactly_the_lanes_inside_are_kept_and_counted(indices: list[int], data:
     assert seen.unique_write_bytes == 0
 
 
-def test_a_pointer_may_not_reach_another_tensor() -> None:
+def test_pointer_must_stay_in_its_tensor() -> None:
     x, y = torch.zeros(8), torch.zeros(8)
     seen = Observation()
     seen.admit({"x": x, "y": y})
@@ -50,7 +52,7 @@ def test_a_pointer_may_not_reach_another_tensor() -> None:
     assert "`x_ptr`" in seen.missed_stores[0]
 
 
-def test_views_share_what_their_storage_may_do() -> None:
+def test_views_may_access_their_whole_storage() -> None:
     whole = torch.zeros(10, 10)
     seen = Observation()
     seen.admit({"whole": whole})
@@ -60,7 +62,7 @@ def test_views_share_what_their_storage_may_do() -> None:
     assert not seen.wrote(whole[:5])
 
 
-def test_an_address_without_origin_finds_live_tensors() -> None:
+def test_address_without_origin_is_checked_against_live_tensors() -> None:
     made = torch.zeros(16)
     seen = Observation()
     assert seen.touch("load", addresses(made, [0, 15]), None, 4, None) is None
@@ -68,7 +70,7 @@ def test_an_address_without_origin_finds_live_tensors() -> None:
     assert "outside every tensor" in seen.missed_loads[0]
 
 
-def test_freed_memory_is_never_taken_for_a_newer_tensor() -> None:
+def test_unique_bytes_count_freed_tensors_separately() -> None:
     seen = Observation()
     for _ in range(4):
         temporary = torch.zeros(1 << 16)
@@ -77,7 +79,7 @@ def test_freed_memory_is_never_taken_for_a_newer_tensor() -> None:
     assert seen.unique_write_bytes == 16
 
 
-def test_reports_are_few() -> None:
+def test_number_of_reports_is_limited() -> None:
     x = torch.zeros(8)
     seen = Observation()
     for name in range(50):
@@ -85,7 +87,7 @@ def test_reports_are_few() -> None:
     assert len(seen.missed_loads) == 8
 
 
-def test_a_read_of_what_nobody_wrote_names_tensor_and_index() -> None:
+def test_read_of_uninitialised_memory_names_tensor_and_index() -> None:
     made = torch.empty(16)
     seen = Observation()
     seen.fresh(made)
@@ -104,7 +106,7 @@ def test_a_read_of_what_nobody_wrote_names_tensor_and_index() -> None:
     )
 
 
-def test_what_the_host_fills_is_written() -> None:
+def test_memory_that_host_filled_is_initialised() -> None:
     made = torch.empty(4, 8)
     seen = Observation()
     seen.fresh(made)
@@ -116,7 +118,7 @@ def test_what_the_host_fills_is_written() -> None:
     assert len(seen.uninitialised) == 1
 
 
-def test_a_miss_says_how_far_and_why() -> None:
+def test_out_of_bounds_report_gives_range_and_cause() -> None:
     x = torch.zeros(8)
     seen = Observation()
     seen.masked = False

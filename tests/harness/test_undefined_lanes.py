@@ -1,4 +1,4 @@
-"""Masked loads without `other`: their lanes may hold anything, which is an error where they reach an output."""
+"""Protects the check of masked loads without `other`: undefined lanes are an error only if they reach an output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def judge(pool: DevicePool, between: str) -> Evaluation:
     )
 
 
-async def test_undefined_lanes_that_reach_an_output_name_the_load(pool: DevicePool) -> None:
+async def test_undefined_lanes_in_an_output_name_the_load(pool: DevicePool) -> None:
     evaluation = await judge(pool, "")
     assert evaluation.verdict is Verdict.WRONG
     assert evaluation.error is not None
@@ -54,6 +54,6 @@ async def test_undefined_lanes_that_reach_an_output_name_the_load(pool: DevicePo
     assert "autotune" not in evaluation.error.message
 
 
-async def test_undefined_lanes_that_reach_no_output_are_no_fault(pool: DevicePool) -> None:
+async def test_selected_away_undefined_lanes_are_correct(pool: DevicePool) -> None:
     evaluation = await judge(pool, "x = tl.where(mask, x, -float('inf'))")
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error

@@ -1,9 +1,10 @@
-"""Right kernels of our own, one file for each feature that a judge once refused falsely; every one must be judged correct.
+"""Protects honest kernels from false refusals: the judge must find every kernel of `kernels/` correct.
 
-A file in `kernels/` is a candidate as a library's author or a model writes it. Its docstring names the feature; `TASK` names a starter
-task or a task of `tasks/`, where the starter tasks cannot show the feature. The baselines of `tasks/` are judged with them.
+Each file in `kernels/` is a candidate in the style of a library or a model. Its docstring names one feature that the judge once
+refused falsely. `TASK` names a starter task, or a task of `tasks/` if no starter task can show the feature. The baselines of
+`tasks/` are judged, too.
 
-Without `WAVEDECK_SOAK=1` only `SAMPLE` is judged, one kernel for each frequent cause. `pytest -m gpu` judges all on a GPU.
+Without `WAVEDECK_SOAK=1`, only the kernels of `SAMPLE` are judged. `pytest -m gpu` judges all kernels on a GPU.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ BASELINES = sorted(FOLDER.glob("tasks/*/baseline.py"))
 SAMPLE = {
     "add_into_flat_views",
     "aliased_builtins",
-    "autotunes_past_an_assertion",
+    "autotune_skips_static_assert",
     "constant_on_the_left",
     "device_guard_class",
-    "hidden_from_the_compiler",
+    "compiler_disable_decorator",
     "libdevice_tanh_by_name",
     "loops_bounded_by_memory",
     "string_annotations",
     "tl_math_sine",
 }
-"""Judged by `make test`; the others wait for `make soak`."""
+"""Kernels that `make test` judges, one for each frequent cause; `make soak` judges all kernels."""
 ROWS = 6
 
 
@@ -49,7 +50,7 @@ def name_of(file: Path) -> str:
 
 
 def task_of(file: Path) -> Task:
-    """The kernel's task with few open cases: all of a task of `tasks/`, and the first of a starter task, with few rows."""
+    """The kernel's task with few cases: all cases of a task of `tasks/`, or a starter task's first case with few rows."""
     name = file.parent.name if file in BASELINES else declared_task(file)
     if (FOLDER / "tasks" / name).is_dir():
         return read_task(FOLDER / "tasks" / name, suite="honest")
@@ -73,7 +74,7 @@ Evaluations = dict[Path, Evaluation]
 async def judge_selected(
     pool: DevicePool, request: pytest.FixtureRequest, test: str, tasks: dict[Path, Task]
 ) -> Evaluations:
-    """Evaluations of the files that `test` will ask for, judged side by side in one pool."""
+    """Judges all files that the test `test` needs in parallel, in one pool."""
     files = [
         item.callspec.params["file"]
         for item in request.session.items
@@ -123,7 +124,7 @@ async def test_kernel_is_correct_on_a_gpu(gpu_evaluations: Evaluations, file: Pa
     assert_correct(gpu_evaluations[file])
 
 
-async def test_sample_names_kernels_and_each_task_has_one() -> None:
+async def test_sample_and_tasks_have_kernels() -> None:
     assert {file.stem for file in KERNELS} >= SAMPLE
     names = {file.parent.name for file in BASELINES}
     assert names <= {declared_task(file) for file in KERNELS}

@@ -148,5 +148,5 @@ def test_intervals_hold_what_was_seen_and_turn_with_their_sides(trials: int, dat
 def test_no_trials_give_no_interval() -> None:
     assert metrics.wilson_interval(0, 0) is None
     assert metrics.difference_interval((0, 0), (1, 2)) is None
-    with pytest.raises(ValueError, match="no share"):
+    with pytest.raises(ValueError, match="is not a share"):
         metrics.wilson_interval(3, 2)

@@ -153,7 +153,7 @@ async def test_decisions_that_make_no_sense(home: Home) -> None:
         with pytest.raises(NotDecidable, match="not judged yet"):
             await recorder.decide(ev.DecisionMade(attempt="softmax#1/1", accepted=True))
         await story.play(recorder, events[-1:])
-        with pytest.raises(NotDecidable, match="nothing to undo"):
+        with pytest.raises(NotDecidable, match="no decision about"):
             await recorder.decide(ev.DecisionUndone(attempt="softmax#1/1"))
         with pytest.raises(NoSuchAttempt, match="softmax#1/1"):
             await recorder.decide(ev.DecisionMade(attempt="softmax#1/7", accepted=True))

@@ -93,9 +93,14 @@ def test_what_cannot_become_a_recording(
         ("recording.toml", "schema = 1", "schema = 2", "update it"),
         ("recording.toml", "schema = 1", "schema = one", r"recording\.toml cannot be read"),
         ("recording.toml", 'model = "recorded:starter"', "", "model"),
-        ("recording.toml", "chain = 2", "chain = 1", "is no new chain"),
+        ("recording.toml", "chain = 2", "chain = 1", "is repeated or less than 1"),
         ("recording.toml", "chain = 2", "chain = 3", r"3\.jsonl cannot be read: No such file"),
-        (f"chains/{TASK}/1.jsonl", '"role":"reflector"', '"role":"critic"', r"1\.jsonl line 2 is no reply"),
+        (
+            f"chains/{TASK}/1.jsonl",
+            '"role":"reflector"',
+            '"role":"critic"',
+            r"1\.jsonl line 2 is not a reply",
+        ),
         (
             f"chains/{TASK}/1.jsonl",
             '"role":"reflector"',

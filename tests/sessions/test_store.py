@@ -139,7 +139,7 @@ def test_what_is_not_there_is_named(finished_home: Home, tmp_path: Path) -> None
             store.session_events("nothing")
         with pytest.raises(NoSuchAttempt, match="softmax#1/9"):
             store.attempt_commit(SESSION, "softmax#1/9")
-        with pytest.raises(StoreBroken, match="lacks the object"):
+        with pytest.raises(StoreBroken, match="has no object"):
             store.attempt_files("0" * 40)
         with pytest.raises(StoreBroken, match="reading only"):
             store.commit("x/y", {}, parents=[], message="m", wall=0.0)

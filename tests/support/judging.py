@@ -1,4 +1,4 @@
-"""One pool of judges for a whole test session, and shorthand for judging with it."""
+"""One pool of judges for a whole test session, and short calls that judge with it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ from collections.abc import AsyncIterator, Callable
 import pytest_asyncio
 
 from harness import DevicePool, Evaluation, StageEntered, StageLeft, evaluate, target
-from suites import load_task
+from suites import Task, load_task
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def pool() -> AsyncIterator[DevicePool]:
     async with DevicePool(slots=2) as started:
         yield started
+
+
+async def judge_task(
+    pool: DevicePool,
+    source: str,
+    task: Task,
+    *,
+    targets: tuple[str, ...] = ("gfx942",),
+    seed: int = 1,
+    exam: bool = False,
+) -> Evaluation:
+    return await evaluate(
+        source, task, pool=pool, targets=[target(name) for name in targets], seed=seed, exam=exam
+    )
 
 
 async def judge(

@@ -179,7 +179,7 @@ def test_a_finished_session_becomes_a_recording(shell: Shell, home: Home) -> Non
     assert (home.recordings / "mine" / "recording.toml").is_file()
     again = shell("record", stored.FIRST, "mine")
     assert again.code == ExitCode.USAGE
-    assert "there is a recording mine already" in one_line(again)
+    assert "recording mine already exists" in one_line(again)
     assert "resume it to its end first" in one_line(
         shell("record", stored.stopped(home, stored.SECOND), "other")
     )

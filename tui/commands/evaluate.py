@@ -13,7 +13,7 @@ import click
 
 from harness import WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
 from harness.node.selection import select_devices, targets_for
-from harness.processes.quarantine import DeviceTold, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.spread import evaluate_everywhere
 from harness.stages.timing.baselines import (
     KINDS,
@@ -153,7 +153,7 @@ def baseline_of(task: Task, against: str) -> Baseline | None:
     return kernel_baseline(task, against, read_candidate(against))
 
 
-def tell(told: DeviceTold) -> None:
+def tell(told: DeviceEvent) -> None:
     """Why it takes longer, to the person who waits."""
     match told:
         case LeaseAwaited():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.hardware.product import FLOAT8, Product
-from harness.hardware.recognition import PRODUCTS
+from harness.hardware.product_tables import PRODUCTS
 from harness.wire.latency import Efficiency
 from suites.costs import task_cost
 from suites.dtypes import on_target

@@ -1,4 +1,4 @@
-"""The judge's process: trusted, long-lived, one candidate after the other; it alone writes verdicts."""
+"""The judge's process: trusted, long-lived, judges one candidate after the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .wrong_answers import Strength
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Judges until the engine hangs up."""
+    """Serve requests until the engine closes the channel."""
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
     place.take(spawn.device)
@@ -50,10 +50,10 @@ def main(channel: Channel, spawn: Spawn) -> None:
         except ChannelClosed:
             return
         request = JUDGE_REQUESTS.decode(frame.payload)
-        judge.part()
+        judge.close_clock()
         match request:
             case Proceed() | Leased() | Timer():
-                continue  # for a trial that is over
+                continue  # meant for a trial that is over
             case Weigh():
                 judge.weigh(request)
             case Specify():
@@ -64,17 +64,17 @@ def main(channel: Channel, spawn: Spawn) -> None:
                 judge.judge(request, frame.descriptors)
         gc.collect()
         place.give_back(all_of_it=True)
-        if judge.problems > loaded:  # modules that a problem brought along stay; not looked through again
+        if judge.problems > loaded:  # exclude the modules of a new problem from later collections
             loaded = judge.problems
             gc.freeze()
 
 
 _Key = tuple[Path, int, tuple[tuple[str, str], ...]]
-"""A task's `problem.py`, when it was written, and the dtypes of its cases, which differ by target."""
+"""Path and date of a task's `problem.py`, and the dtypes of its cases, which differ by target."""
 
 
 class Judge:
-    """Tells the engine what happens, and keeps loaded problems."""
+    """Serves the engine's requests, and keeps loaded problems and their inputs."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -83,22 +83,22 @@ class Judge:
         self._problems: dict[_Key, Problem] = {}
         self._strengths: dict[_Key, Fact] = {}
         self._clock: Clock | None = None
-        """That timed last, with its timers, which the engine ends."""
+        """The clock that timed last, with its timers."""
 
     @property
     def problems(self) -> int:
-        """How many are loaded."""
+        """Number of loaded problems."""
         return len(self._problems)
 
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
-        """One trial, from the first call to the verdict."""
+        """Judge one candidate."""
         link = GuestLink(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
         verifier = None
         if begin.verifier_pid is not None:
             verifier = VerifierLink(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
         try:
             judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
-            # Found out at the interpreter's sizes, where it costs little.
+            # Tested at the interpreter's sizes, where it is cheap.
             if judged.verdict == Verdict.CORRECT and not place.is_gpu():
                 judged = msgspec.structs.replace(judged, facts=(*judged.facts, self._strength(begin.task)))
             self._line.tell(judged)
@@ -111,23 +111,23 @@ class Judge:
                 verifier.close()
 
     def measure(self, measure: Measure) -> None:
-        """Times a candidate that was judged correct."""
+        """Time a candidate that was judged correct."""
         line = EngineLine(self._channel)
         problem = self._problem(measure.task)
         self._clock = Clock(line, measure, problem, self.vault, measure_floor=floor.measure)
         try:
             line.tell(self._clock.run())
         except ChannelClosed:
-            return  # who asked is gone
+            return  # the engine is gone
 
-    def part(self) -> None:
-        """Lets the timers of the clock before go."""
+    def close_clock(self) -> None:
+        """Close the timers of the last timing."""
         if self._clock is not None:
             self._clock.close()
             self._clock = None
 
     def weigh(self, weigh: Weigh) -> None:
-        """How strong a task's oracle is, over all its cases."""
+        """Report which wrong answers a task's oracle accepts, over all its cases."""
         try:
             strength = Strength(self._problem(weigh.task), weigh.task, weigh.seed)
             found = strength.weaknesses(weigh.task.cases)
@@ -136,7 +136,7 @@ class Judge:
             self._line.tell(Weighed(tried=0, weaknesses=(), problem=str(error)))
 
     def specify(self, specify: Specify) -> None:
-        """The arguments of a task's open cases at `gpu` sizes."""
+        """Report the argument specifications of a task's open cases at `gpu` sizes."""
         try:
             cases = self._problem(specify.task).specifications(specify.task.open_cases)
             self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(cases))))
@@ -144,16 +144,16 @@ class Judge:
             self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(())), problem=str(error)))
 
     def _strength(self, task: Task) -> Fact:
-        """What *correct* is worth on this task, found out once; by the open cases, as evaluations are read by agents."""
+        """Return how strong the task's oracle is on its open cases; computed once."""
         key = _key(task)
         if key not in self._strengths:
             strength = Strength(self._problem(task), task, seed=0)
             found = strength.weaknesses(task.open_cases)
-            told = f"{strength.tried} wrong answers tried on it, all told"
+            words = f"{strength.tried} wrong answers tried on it, all told"
             if found:
                 problems = "; ".join(f"case {one.case}: {one.problem}" for one in found[:3])
-                told = f"weak: {problems}" + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")
-            self._strengths[key] = Fact("oracle", told, Basis.PROOF)
+                words = f"weak: {problems}" + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")
+            self._strengths[key] = Fact("oracle", words, Basis.PROOF)
         return self._strengths[key]
 
     def _problem(self, task: Task) -> Problem:
@@ -170,7 +170,7 @@ def _key(task: Task) -> _Key:
 
 
 def infra(message: str) -> Judged:
-    """The verdict when the fault is not the candidate's."""
+    """Return the verdict for a failure that is not the candidate's."""
     return Judged(
         verdict=Verdict.INFRA_ERROR,
         error=ErrorReport(kind="infra", message=message),

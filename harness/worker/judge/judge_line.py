@@ -1,4 +1,4 @@
-"""The judge's line to the engine: stages as they begin and end, and the word to go on."""
+"""The judge's line to the engine: reports stages, and waits for permission to continue."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class JudgeLine:
         self._channel = channel
 
     def tell(self, report: JudgeReport) -> None:
-        """To the engine."""
+        """Send a report."""
         self._channel.send(ENCODER.encode(report))
 
     def enter(self, stage: str) -> None:
-        """A stage begins."""
+        """Report that a stage begins."""
         self.tell(Entered(stage=stage, at_s=time.monotonic()))
 
     def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
-        """A stage is over."""
+        """Report that a stage is over."""
         self.tell(Left(stage=stage, at_s=time.monotonic(), ok=ok, detail=detail))
 
     def alive(self) -> None:
-        """Work goes on."""
+        """Report that work continues."""
         self.tell(Alive())
 
     def wait_for_go(self) -> bool:
-        """Whether the engine wants the trial to go on; `False` when it hung up."""
+        """Wait for the engine; True if the trial shall continue."""
         try:
             return isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Proceed)
         except ChannelClosed:

@@ -1,4 +1,4 @@
-"""What a replay shows: the error that refuses a candidate, findings, and facts for people."""
+"""What a replay shows: the error that refuses a candidate, and findings."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ReplayOutcome:
     run: Run
     replayed: Replayed | None = None
     own_values: bool = False
-    """The replay had the inputs of the recorded call: Python reads values of tensors, and others might lead it elsewhere."""
+    """The replay had the inputs of the recorded call, because the host code reads values of tensors."""
     in_order: bool = False
-    """Programs ran from the first to the last: some of them wait for others."""
+    """Programs ran from first to last, because some of them wait for others."""
     why_not: str = ""
     seconds: float = 0.0
 
@@ -35,7 +35,7 @@ def of_replay(
     *,
     mismatch: Callable[[], Mismatch | None],
 ) -> ErrorReport | None:
-    """What is wrong with a replay, the error that says most first; `None` when nothing is."""
+    """Return what is wrong with a replay, the most telling error first; `None` if nothing is."""
     lead = f"case {run.case.name}: "
     if len(report.outputs) != len(task.outputs):
         message = f"{lead}{len(report.outputs)} outputs can be replayed, of {len(task.outputs)}"
@@ -60,27 +60,27 @@ def of_replay(
 
 
 def excessive(run: Run, excess: str) -> ErrorReport:
-    """The call did more outside kernels than a record may hold."""
+    """Return the error of a call that did more outside kernels than a record may hold."""
     return ErrorReport(
         kind="not_replayed", message=f"case {run.case.name}: {excess}; the work must be done in kernels"
     )
 
 
 def refused(run: Run, report: NotReplayed) -> ErrorReport:
-    """The record holds what no honest call does."""
+    """Return the error of a record with steps that no honest call makes."""
     message = f"case {run.case.name}: the call cannot be repeated by its kernels alone: {report.message}"
     return ErrorReport(kind=report.error_kind or "not_replayed", message=message, line=report.line)
 
 
 def lost(error: Exception) -> str:
-    """Why there is no replay where the verifier did not answer."""
+    """Return why a replay has no result: the verifier did not answer."""
     if isinstance(error, GuestSlow):
         return f"the launches, run again with their programs in reverse order, do not end within {error.seconds:g} s"
     return "the launches, run again with their programs in reverse order, end the process"
 
 
 def by_order(run: Run, error: ErrorReport) -> ErrorReport:
-    """Right with programs in order, wrong in reverse."""
+    """Return the error of a call that is right with programs in order and wrong in reverse: a race."""
     message = (
         f"case {run.case.name}: a launch gives another answer when its programs run from the last to the first; on a device "
         "they run in any order and at once: use a second launch for work that needs the results of other programs, and let no "
@@ -90,7 +90,7 @@ def by_order(run: Run, error: ErrorReport) -> ErrorReport:
 
 
 def of_outcome(outcome: ReplayOutcome) -> Iterator[Finding]:
-    """Findings of one replay; a call that could not be replayed is one."""
+    """Yield the findings of one replay; a call that could not be replayed is a finding too."""
     case = outcome.run.case.name
     if outcome.replayed is not None:
         yield from outcome.replayed.traffic.findings
@@ -119,7 +119,7 @@ def _wrong_outputs(lead: str, report: Replayed, task: Task, wrong: Mismatch) -> 
 
 
 def _uncovered(name: str, data: ReplayedOutput, task: Task) -> tuple[str, str] | None:
-    """Kind and message where the kernels did not do the work of an output; `None` when they did."""
+    """Return kind and message if the kernels did not do the work of an output."""
     elements = sum(data.origins.values())
     if not elements:
         return None
@@ -145,7 +145,11 @@ def _aliased(run: Run, report: Replayed, task: Task) -> str:
         name = inputs.get(data.storage)
         if name is not None and name not in task.in_place and data.data:
             return f"output `{output.name}` shares memory with input `{name}`; return a new tensor"
-    for (left, one), (right, two) in combinations(zip(task.outputs, report.outputs, strict=True), 2):
-        if one.storage == two.storage and one.first_byte < two.end_byte and two.first_byte < one.end_byte:
+    for (left, first), (right, second) in combinations(zip(task.outputs, report.outputs, strict=True), 2):
+        if (
+            first.storage == second.storage
+            and first.first_byte < second.end_byte
+            and second.first_byte < first.end_byte
+        ):
             return f"outputs `{left.name}` and `{right.name}` share memory; return tensors of their own"
     return ""

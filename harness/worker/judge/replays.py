@@ -1,4 +1,4 @@
-"""The judge's side of replays: recorded calls are run again in the verifier while the guest goes on with the next case."""
+"""Has recorded calls run again in the verifier, while the guest runs the next case."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .replay_findings import ReplayOutcome
 
 @dataclass(slots=True)
 class _Waiting:
-    """A replay that runs in the verifier."""
+    """A replay that is under way in the verifier."""
 
     run: Run
     given: Given
     arena: Arena
     backwards: bool
     doubted: ErrorReport | None
-    """What was wrong where programs ran backwards; the order's fault if nothing is wrong now."""
+    """The error with programs in reverse; a race, if the replay in order is right."""
 
 
 class Replays:
-    """Replays of one candidate's calls, one at a time: of one drawn call, at the exam of every call."""
+    """Replays one candidate's calls, one at a time: one drawn call, or every call in an exam."""
 
     def __init__(
         self, link: VerifierLink | None, begin: Begin, plan: Plan, given: Callable[[Step], Given]
@@ -56,12 +56,12 @@ class Replays:
         return tuple(finding for outcome in self.outcomes for finding in replay_findings.of_outcome(outcome))
 
     def wants(self, step: Step) -> bool:
-        """Whether the call is to be recorded. Where the drawn call is left out, the next one takes its place."""
+        """True if the call must be recorded. If the drawn call is left out, the next call is."""
         wanted = self._link is not None and any(step is planned for planned in self._steps)
         return wanted and (self._begin.exam or not (self.outcomes or self._waiting))
 
     def study(self) -> None:
-        """Tell the verifier of the source, before the first replay."""
+        """Send the source to the verifier, before the first replay."""
         if self._link is None:
             return
         self._link.hello()
@@ -70,7 +70,7 @@ class Replays:
         )
 
     def start(self, run: Run) -> None:
-        """Have a recorded call replayed; the replay before it is waited for first."""
+        """Start the replay of a recorded call, after waiting for the previous replay."""
         if not self.wants(run.step):
             return
         self._collect()
@@ -84,24 +84,24 @@ class Replays:
         elif record.excess:
             self._error = replay_findings.excessive(run, record.excess)
         else:
-            away = derive(self._begin.seed, self._begin.source, run.step.case.name, "replay") % (POOL - 1)
-            place = (run.step.place + 1 + away) % POOL
+            offset = derive(self._begin.seed, self._begin.source, run.step.case.name, "replay") % (POOL - 1)
+            place = (run.step.place + 1 + offset) % POOL
             self._send(run, self._given(dataclasses.replace(run.step, place=place)), backwards=True)
 
     def finish(self) -> ErrorReport | None:
-        """Why the candidate is refused by a replay; `None` where no replay was wrong."""
+        """Wait for the last replay; return the error that refuses the candidate, if any."""
         self._collect()
         return self._error
 
     def traffic(self, run: Run) -> CaseTraffic:
-        """What the kernels did in the call: as replayed, or as the guest says."""
+        """Return the memory traffic of a call: from its replay, else from the guest."""
         for outcome in self.outcomes:
             if outcome.run is run and outcome.replayed is not None:
                 return outcome.replayed.traffic
         return run.returned.traffic
 
     def close(self) -> None:
-        """Let the memory of a running replay go."""
+        """Free the memory of a replay that is under way."""
         if self._waiting is not None:
             self._waiting.arena.close()
             self._waiting = None
@@ -122,12 +122,12 @@ class Replays:
         self._link.send(request, (arena.descriptor,))
 
     def _collect(self) -> None:
-        """Take the answers that are due."""
+        """Wait for the replay that is under way, and for those that it causes."""
         while self._waiting is not None:
             waiting, self._waiting = self._waiting, None
-            asked = time.monotonic()
+            began = time.monotonic()
             try:
-                self._judge(waiting, self._receive(), time.monotonic() - asked)
+                self._judge(waiting, self._receive(), time.monotonic() - began)
             except (GuestSlow, GuestGone, GuestLied) as lost:
                 self._link = None
                 self.outcomes.append(ReplayOutcome(waiting.run, why_not=replay_findings.lost(lost)))
@@ -157,7 +157,7 @@ class Replays:
                 self.outcomes.append(ReplayOutcome(run, why_not=report.message))
 
     def _judge_outputs(self, waiting: _Waiting, report: Replayed, seconds: float) -> None:
-        """Where a replay is wrong backwards it is made once more in order, which tells whose fault that is."""
+        """Judge the outputs of a replay. A wrong replay in reverse is repeated in order, to tell a race from a wrong kernel."""
         run = waiting.run
         error = replay_findings.of_replay(
             run, report, self._task, mismatch=lambda: self._mismatch(waiting, report)
@@ -180,4 +180,4 @@ class Replays:
             compare_output(self._task, output, case, tensor_of(data), expected, sizes=case.case.cpu)
             for output, data, expected in outputs
         )
-        return next((one.mismatch for one in compared if one.mismatch is not None), None)
+        return next((result.mismatch for result in compared if result.mismatch is not None), None)

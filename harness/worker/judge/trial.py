@@ -1,4 +1,4 @@
-"""One candidate before the judge: call, execution, integrity."""
+"""One trial: takes one candidate through the stages call, execution and integrity, to a verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 import torch
 
-from harness.cases.call_plan import Step, make_plan
+from harness.cases.call_plan import Step
 from harness.cases.seeds import POOL
 from harness.wire import findings, limits, signatures
 from harness.wire.case_specs import CaseSpec
@@ -44,7 +44,7 @@ from .trial_facts import trial_facts
 
 
 class Stop(Exception):
-    """The verdict stands."""
+    """Ends the trial with this verdict."""
 
     def __init__(self, verdict: Verdict, error: ErrorReport) -> None:
         super().__init__(error.message)
@@ -68,7 +68,7 @@ class Trial:
         self._link = link
         self._begin = begin
         self._task = begin.task
-        self._plan = make_plan(begin.task, begin.seed, begin.source, exam=begin.exam)
+        self._plan = begin.plan
         self._limits = begin.limits
         self._problem = problem
         self._sandbox: tuple[Layer, ...] = ()
@@ -77,16 +77,16 @@ class Trial:
         self._runs: list[Run] = []
         self._left: LeftBehind | None = None
         self._kept_findings: list[Finding] = []
-        """Findings that are of no one call."""
+        """Findings about several calls together."""
         self._answers = Answers(begin.task, tf32=place.has_tf32())
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
-        """Cases and places of the pool where a neighbour, or one tensor for two inputs, is no input of the task's."""
+        """Case and place of inputs that the task's code does not accept: a neighbour, or one tensor for two inputs."""
         self._replays = Replays(verifier, begin, self._plan, self._given)
         self._caller = Caller(link, begin.task, begin.limits, self._given, self._replays.wants)
 
     def run(self) -> Judged:
-        """The verdict; whatever the guest does, there is one."""
+        """Run the trial; always returns a verdict, whatever the guest does."""
         try:
             try:
                 self._prepare()
@@ -125,23 +125,23 @@ class Trial:
         return self._judged(Verdict.CORRECT, None)
 
     def _call(self) -> Run:
-        """Import and the first case; the guest's own words decide nothing but that it ran."""
+        """Have the guest import the candidate and run the first case."""
         self._line.enter("call")
         names = tuple(entry.name for entry in self._task.entry_points)
-        tried = self._caller.try_sharing()
+        shared = self._caller.try_sharing()
         loaded = self._link.ask(
             lambda nonce: Load(
                 nonce=nonce,
                 source=self._begin.source,
                 entry_points=names,
                 target=self._begin.target,
-                reach=None if tried is None else tried.place,
+                reach=None if shared is None else shared.place,
             ),
             Loaded,
             wall_s=self._limits.call_s,
             cpu_s=self._limits.call_cpu_s,
         )
-        if tried is not None and not loaded.not_reached:
+        if shared is not None and not loaded.not_reached:
             self._caller.share()
         for entry in self._task.entry_points:
             got = loaded.parameters.get(entry.name, ())
@@ -155,7 +155,7 @@ class Trial:
         return run
 
     def _execute(self, first: Run) -> None:
-        """Every case against the oracle; no hidden one of a candidate that is refused whatever comes of it."""
+        """Compare every case with the oracle; skip hidden cases of a candidate that is refused anyway."""
         self._stage = "execution"
         self._line.enter("execution")
         for step in filter(self._is_possible, self._plan.execution):
@@ -170,7 +170,7 @@ class Trial:
             self._runs.append(run)
             if run is first and call_checks.of_call(run, self._task) is None:
                 self._line.tell(FirstCaseRight())
-            run.brought.clear()  # looked at; the run is kept for what else it tells
+            run.shared_outputs.clear()  # compared; only the small parts of the run are needed later
             self._replays.start(run)
         if not self._answers.elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
@@ -179,12 +179,12 @@ class Trial:
         self._line.leave("execution", detail, ok=True)
 
     def _look_back(self) -> None:
-        """Who computed in the cases before says more than what is wrong in this one."""
+        """Refuse by an earlier call, if the kernels did not do its work: that says more than a later wrong value."""
         for run in self._runs:
             self._refuse(call_checks.of_call(run, self._task))
 
     def _check_integrity(self) -> None:
-        """The runs so far, cases once more in an order that no state survives, and what was left behind."""
+        """Check the calls so far, repeat cases in an order that exposes kept state, and check what is left behind."""
         self._stage = "integrity"
         self._line.enter("integrity")
         for run in self._runs:
@@ -209,7 +209,7 @@ class Trial:
         )
 
     def _run(self, step: Step, *, first: bool = False) -> Run:
-        """One call in the guest with inputs of the judge's; `Stop` where the interpreter cannot say."""
+        """Make one call in the guest; `Stop` with `unsupported` if this device cannot judge it."""
         self._line.alive()
         place.give_back()
         self._case = step.case.name
@@ -222,7 +222,7 @@ class Trial:
         return self._vault.given(self._problem, step.case, self._begin.seed, step.place)
 
     def _prepare(self) -> None:
-        """Makes the inputs of every step, before any foreign code runs. Holds on to them: the vault may let them go."""
+        """Make the inputs of every step before foreign code runs, and note which steps the task's code cannot do."""
         for step in (*self._plan.execution, *self._plan.repeats):
             if not self._is_possible(step):
                 continue
@@ -241,11 +241,11 @@ class Trial:
                     raise
 
     def _is_possible(self, step: Step) -> bool:
-        """Whether the task's own code takes the case; what it does not take no candidate can be asked for."""
+        """True if the task's own code accepts the inputs of this step."""
         return step.case.name not in self._left_out and (step.case.name, step.place) not in self._unfit
 
     def _compare(self, run: Run) -> None:
-        """`Stop` when the run is wrong."""
+        """Raise `Stop` if the call is wrong."""
         unfit = self._answers.unfit(run)
         if unfit is not None:
             raise Stop(Verdict.WRONG, unfit)
@@ -257,7 +257,7 @@ class Trial:
             )
 
     def _repeated(self, run: Run) -> None:
-        """`Stop` when a call is wrong whose case was right before."""
+        """Raise `Stop` if a repeated call is wrong."""
         unfit = self._answers.unfit(run)
         if unfit is not None:
             raise Stop(Verdict.WRONG, unfit)
@@ -278,7 +278,7 @@ class Trial:
         raise Stop(Verdict.WRONG, mismatch_wording.mismatch(mismatch, "with other values of the same shapes"))
 
     def _tuned(self, run: Run) -> bool:
-        """Whether the source autotunes, so that this call runs with another config than declared cases do."""
+        """True if the source autotunes and this call runs with a later config than declared cases do."""
         return run.step.config > 0 and "autotune" in self._begin.source
 
     def _config(self, run: Run) -> str:
@@ -294,18 +294,16 @@ class Trial:
         return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
 
     def _specifications_ahead(self) -> msgspec.Raw:
-        """Of the hidden cases that a GPU will run, where one does next."""
-        plan = make_plan(self._task.at_gpu_sizes, self._begin.seed, self._begin.source, exam=self._begin.exam)
-        hidden = [step.case.case for step in plan.execution if step.case.hidden]
-        found: list[CaseSpec] = []
-        for case in hidden:
-            with suppress(BadProblem):  # left out there as well
-                found += self._problem.specifications((case,))
-        return msgspec.Raw(msgspec.msgpack.encode(found))
+        """Specifications of the hidden cases that a GPU judges next."""
+        specs: list[CaseSpec] = []
+        for case in self._begin.further_cases:
+            with suppress(BadProblem):  # the GPU's trial leaves them out too
+                specs += self._problem.specifications((case,))
+        return msgspec.Raw(msgspec.msgpack.encode(specs))
 
     def _findings(self) -> tuple[Finding, ...]:
-        called = (finding for run in self._runs for finding in run.returned.traffic.findings)
-        return findings.each_once((*called, *self._replays.findings, *self._kept_findings))
+        of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
+        return findings.each_once((*of_calls, *self._replays.findings, *self._kept_findings))
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure
@@ -315,8 +313,8 @@ class Trial:
         )
 
     def _judged(self, verdict: Verdict, error: ErrorReport | None) -> Judged:
-        known = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
-        known += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
+        facts = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
+        facts += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
         return Judged(
             verdict=verdict,
             error=error,
@@ -324,7 +322,7 @@ class Trial:
             sandbox=self._sandbox,
             facts=(
                 *trial_facts(self._runs, self._replays.outcomes, self._left),
-                *known,
+                *facts,
             ),
             margins=self._answers.margins,
             findings=self._findings(),
@@ -337,7 +335,7 @@ def _all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:
 
 
 def _sizes(run: Run) -> str:
-    """What tells a hidden case's author where to look; open cases are known by their names."""
+    """Sizes of a hidden case; an open case is known by its name."""
     return run.step.case.sizes if run.step.case.hidden else ""
 
 

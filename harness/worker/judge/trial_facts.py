@@ -14,26 +14,26 @@ from .replay_findings import ReplayOutcome
 def trial_facts(
     runs: Sequence[Run], outcomes: Sequence[ReplayOutcome], left: LeftBehind | None
 ) -> tuple[Fact, ...]:
-    """What is known beside the verdict, for people: what a replay proves stands in place of what the guest said."""
-    known = list(replay_facts(outcomes))
+    """Return the facts of a trial. Where a replay proves a call, its proof replaces the guest's report."""
+    facts = list(replay_facts(outcomes))
     proven = {outcome.run.case.name for outcome in outcomes if outcome.replayed is not None}
     for run in runs:
         if run.case.name in proven:
             continue
         traffic = run.returned.traffic
         launches = f"{traffic.launches} ({', '.join(run.returned.kernels)})"
-        known.append(Fact(f"{run.case.name}: launches", launches, Basis.EVIDENCE))
+        facts.append(Fact(f"{run.case.name}: launches", launches, Basis.EVIDENCE))
         if run.returned.operators:
             counted = ", ".join(f"{operator.name} x{operator.count}" for operator in run.returned.operators)
-            known.append(Fact(f"{run.case.name}: operators", counted, Basis.EVIDENCE))
+            facts.append(Fact(f"{run.case.name}: operators", counted, Basis.EVIDENCE))
     if left is not None:
         value = f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
-        known.append(Fact("left behind", value, Basis.EVIDENCE))
-    return tuple(known)
+        facts.append(Fact("left behind", value, Basis.EVIDENCE))
+    return tuple(facts)
 
 
 def replay_facts(outcomes: Sequence[ReplayOutcome]) -> tuple[Fact, ...]:
-    """What replays prove, and which calls they could not run."""
+    """Return what replays prove, and which calls could not be replayed."""
     missing = tuple(
         Fact(f"{outcome.run.case.name}: replay", f"not replayed: {outcome.why_not}", Basis.EVIDENCE)
         for outcome in outcomes

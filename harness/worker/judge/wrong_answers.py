@@ -1,9 +1,9 @@
 """
-How strong an oracle is: answers that are wrong must be told, and the right one accepted.
+Tests a task's oracle with wrong answers: each must be refused, and the right answer accepted.
 
-No candidate and no guest take part: the answers are made of the oracle's own and compared as a candidate's would be. What
-robust-kbench filters by fixed figures (outputs near zero, of one value, constant along an axis, deaf to an input) is
-asked of the task's own tolerances here: would the judge notice?
+The wrong answers are made from the oracle's own and compared like a candidate's; no guest takes part. They cover what
+robust-kbench filters by fixed limits: outputs near zero, constant outputs, outputs constant along an axis, and outputs
+that ignore an input.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ class Strength:
         self.tried = 0
 
     def weaknesses(self, cases: tuple[Case, ...]) -> tuple[Weakness, ...]:
-        """What is wrong with the oracle in these cases; `BadProblem` where nothing can be judged by it."""
-        found: list[Weakness] = []
+        """Return the weaknesses of the oracle in these cases. Raises `BadProblem` if it can judge nothing."""
+        weaknesses: list[Weakness] = []
         elements = 0
-        # A case with an axis of one element finds mistakes of shape; its answer may be constant or a copy by right.
+        # In a case with an axis of one element, a constant or a copy may be the right answer.
         flat = {case.name for case in cases if min(case.cpu.values(), default=0) <= 1}
-        telling = flat if len(flat) < len(cases) else set()
+        degenerate = flat if len(flat) < len(cases) else set()
         for case in cases:
             inputs = self._problem.inputs(case, self._seed, DRAWN)
             expected = self._problem.oracle(case, inputs)
-            count = sum(one.numel() for one in expected)
+            count = sum(truth.numel() for truth in expected)
             elements += count
             if not count:
                 continue
-            found += self._of_the_truth(case, expected)
-            found += self._of_answers(case, inputs, expected, plain=case.name in telling)
+            weaknesses += self._weak_truths(case, expected)
+            weaknesses += self._accepted_answers(case, inputs, expected, plain=case.name in degenerate)
         if cases and not elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
-        return tuple(found)
+        return tuple(weaknesses)
 
-    def _of_the_truth(self, case: Case, expected: Outputs) -> Iterator[Weakness]:
+    def _weak_truths(self, case: Case, expected: Outputs) -> Iterator[Weakness]:
         for output, truth in zip(self._task.outputs, expected, strict=True):
             dtype = torch_dtype(dtype_of(output, case))
             if truth.is_floating_point() and truth.dtype is not torch.float64 and dtype.is_floating_point:
@@ -65,37 +65,39 @@ class Strength:
                 problem = f"the oracle's own answer, rounded to {dtype_of(output, case)}, is refused: the tolerance is below one rounding"
                 yield Weakness(case.name, output.name, "truth", problem)
 
-    def _of_answers(
+    def _accepted_answers(
         self, case: Case, inputs: Inputs, expected: Outputs, *, plain: bool
     ) -> Iterator[Weakness]:
-        others = self._problem.inputs(case, self._seed, OTHER)
-        other = self._problem.oracle(case, others)
+        other_inputs = self._problem.inputs(case, self._seed, OTHER)
+        other_outputs = self._problem.oracle(case, other_inputs)
         for place, (output, truth) in enumerate(zip(self._task.outputs, expected, strict=True)):
             if not truth.numel():
                 continue
             answers = [("zeros", torch.zeros_like(truth)), ("ones", torch.ones_like(truth))]
             if not plain:
-                answers += _made_of(truth)
+                answers += _altered(truth)
                 answers += _copies(inputs, truth)
-                if other[place].shape == truth.shape:
-                    answers.append(("the answer to other inputs", other[place]))
+                if other_outputs[place].shape == truth.shape:
+                    answers.append(("the answer to other inputs", other_outputs[place]))
             for control, answer in answers:
                 self.tried += 1
                 if self._accepts(case, output, answer, truth):
                     problem = f"accepted as `{output.name}`: {control}"
                     yield Weakness(case.name, output.name, control, problem)
         if not plain:
-            yield from self._deaf_to(case, inputs, others, expected)
+            yield from self._ignored_inputs(case, inputs, other_inputs, expected)
 
-    def _deaf_to(self, case: Case, inputs: Inputs, others: Inputs, expected: Outputs) -> Iterator[Weakness]:
-        """Inputs that do not matter: the answer with other values there is accepted in every output."""
+    def _ignored_inputs(
+        self, case: Case, inputs: Inputs, other_inputs: Inputs, expected: Outputs
+    ) -> Iterator[Weakness]:
+        """Yield inputs that make no difference: with other values, every output is still accepted."""
         for name, value in inputs.items():
             if not isinstance(value, torch.Tensor) or not value.numel():
                 continue
             try:
-                changed = self._problem.oracle(case, {**inputs, name: others[name]})
+                changed = self._problem.oracle(case, {**inputs, name: other_inputs[name]})
             except BadProblem:
-                continue  # inputs that only go together
+                continue  # these inputs only work together
             self.tried += 1
             pairs = zip(self._task.outputs, expected, changed, strict=True)
             if all(self._accepts(case, output, old, new) for output, old, new in pairs):
@@ -109,8 +111,8 @@ class Strength:
         return judged.mismatch is None
 
 
-def _made_of(truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """Wrong answers made of the right one; none that is the right one by its shape."""
+def _altered(truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield wrong answers made from the right one; skip those that its shape makes right."""
     wide = truth.double()
     wide = torch.where(wide.isfinite(), wide, 0.0)
     if truth.numel() > 1:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
-import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from elftools.common.exceptions import ELFError
+from elftools.construct.core import ConstructError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection, Section
 
-ELF_MAGIC = b"\x7fELF"
 NO_CODE = (".debug", ".rel.debug", ".rela.debug", ".nv_debug", ".symtab", ".strtab", ".shstrtab", ".comment")
 """Beginnings of names of sections that no device loads."""
 NT_AMDGPU_METADATA = 32
-SHT_NOTE = 7
-SHT_NOBITS = 8
-NV_INFO = 0x70000000
 EIATTR_REGCOUNT = 0x2F
 EIFMT_SVAL = 4
 
@@ -141,9 +141,10 @@ def amdgpu_note(binary: bytes) -> dict[str, Any]:
 def cubin_registers(binary: bytes) -> int | None:
     """The largest register count that a cubin's attributes name, of its kernels."""
     counts: list[int] = []
-    for name, kind, payload in _sections(binary):
-        if kind != NV_INFO or name != ".nv.info":
+    for section in _sections(binary):
+        if section.name != ".nv.info":
             continue
+        payload = section.data()
         at = 0
         while at + 4 <= len(payload):
             form, attribute, size = (
@@ -183,9 +184,9 @@ def _gfx(text: str) -> str:
 
 def _cubin_target(binary: bytes) -> str:
     """From the ELF header's flags: the SM version lies in the second byte since ABI 8, in the first before."""
-    flags = struct.unpack_from("<I", binary, 48)[0]
-    old, new = flags & 0xFF, (flags >> 8) & 0xFF
-    return f"sm_{new if binary[8] >= 8 else old}"
+    header = ELFFile(io.BytesIO(binary)).header
+    old, new = header["e_flags"] & 0xFF, (header["e_flags"] >> 8) & 0xFF
+    return f"sm_{new if header['e_ident']['EI_ABIVERSION'] >= 8 else old}"
 
 
 def code_digest(binary: bytes) -> str:
@@ -197,13 +198,16 @@ def code_digest(binary: bytes) -> str:
     digest = hashlib.sha256()
     left = 4 * len(binary)
     try:
-        for name, kind, contents in _sections(binary):
-            left -= len(contents) if kind != SHT_NOBITS else 0
-            if left < 0:  # a made-up table could have the same bytes read for hours
+        for section in _sections(binary):
+            if section["sh_type"] == "SHT_NOBITS":
+                continue
+            left -= section["sh_size"]
+            if left < 0:  # a forged table could name the same bytes for hours
                 raise BinaryUnreadable("its sections are far larger than it is")
-            if kind != SHT_NOBITS and not name.startswith(NO_CODE):
-                digest.update(f"{name} {len(contents)}\n".encode() + contents)
-    except (struct.error, IndexError, OverflowError, ValueError) as error:
+            if not section.name.startswith(NO_CODE):
+                contents = section.data()
+                digest.update(f"{section.name} {len(contents)}\n".encode() + contents)
+    except (ELFError, OverflowError, ValueError) as error:
         raise BinaryUnreadable(f"the binary cannot be read: {error}") from error
     return digest.hexdigest()
 
@@ -212,28 +216,17 @@ def _sorted(widths: Counter[str]) -> dict[str, int]:
     return dict(sorted(widths.items(), key=lambda item: -int(item[0])))
 
 
-def _sections(binary: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """Name, type and contents of each section of a 64-bit little-endian ELF file."""
-    if binary[:4] != ELF_MAGIC or len(binary) < 64:
-        raise BinaryUnreadable("the binary is no ELF file")
-    (table,) = struct.unpack_from("<Q", binary, 40)
-    entry, count, names_at = struct.unpack_from("<HHH", binary, 58)
-    headers = [struct.unpack_from("<IIQQQQ", binary, table + index * entry) for index in range(count)]
-    names = binary[headers[names_at][4] : headers[names_at][4] + headers[names_at][5]]
-    for name, kind, _flags, _address, offset, size in headers:
-        yield names[name : names.index(b"\0", name)].decode(), kind, binary[offset : offset + size]
+def _sections(binary: bytes) -> Iterator[Section]:
+    """Sections of an ELF file; `BinaryUnreadable` if it is none."""
+    try:
+        yield from ELFFile(io.BytesIO(binary)).iter_sections()
+    except (ELFError, ConstructError, UnicodeDecodeError) as error:
+        raise BinaryUnreadable(f"the binary is no ELF file: {error}") from error
 
 
-def _notes(binary: bytes) -> Iterator[tuple[str, int, bytes]]:
+def _notes(binary: bytes) -> Iterator[tuple[str, int | str, bytes]]:
     """Owner, type and payload of each note."""
-    for _, kind, payload in _sections(binary):
-        if kind != SHT_NOTE:
-            continue
-        at = 0
-        while at + 12 <= len(payload):
-            name_size, size, note = struct.unpack_from("<III", payload, at)
-            at += 12
-            owner = payload[at : at + name_size].rstrip(b"\0").decode(errors="replace")
-            at += -(-name_size // 4) * 4
-            yield owner, note, payload[at : at + size]
-            at += -(-size // 4) * 4
+    for section in _sections(binary):
+        if isinstance(section, NoteSection):
+            for note in section.iter_notes():
+                yield note["n_name"], note["n_type"], note["n_descdata"]

@@ -1,4 +1,4 @@
-"""Answers beside the oracle's: what of a call is wrong, and how close all of them came to their tolerances."""
+"""Compares the outputs of a trial's calls with the oracle's, and keeps the closest margin of each case."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from .problem import torch_dtype
 
 
 class Answers:
-    """Compares runs, and keeps what the comparisons said."""
+    """Compares calls, and remembers their answers to find stale and unrepeatable ones."""
 
     def __init__(self, task: Task, *, tf32: bool = False) -> None:
         self._task = task
         self._tf32 = tf32
-        """Whether the device's matrix units round float32 to TF32."""
+        """True if the device's matrix units round float32 to TF32."""
         self._margins: dict[tuple[str, str, str], Margin] = {}
         self._seen: dict[tuple[str, bytes], set[int]] = {}
         self._first: dict[tuple[str, int], bytes] = {}
-        """The first right answer to the inputs at a place of a case."""
+        """The first right answer, by case and place of the pool."""
         self.elements = 0
         self.calls = 0
 
     @property
     def margins(self) -> tuple[Margin, ...]:
-        """The closest of each case, output and measure, in the order in which they were first compared."""
+        """The smallest margin of each case, output and measure, in order of first comparison."""
         return tuple(self._margins.values())
 
     def unfit(self, run: Run) -> ErrorReport | None:
-        """Why the run's values need not be looked at: structure first, then memory."""
+        """Return the error of a wrong structure or a store out of bounds: values need no comparison then."""
         problem = call_checks.structure(run.returned, self._task)
         if problem:
             return ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
         return call_checks.out_of_bounds(run, self._task)
 
     def mismatch(self, run: Run) -> Mismatch | None:
-        """The first output that the oracle disagrees with."""
+        """Compare all outputs; return the first mismatch."""
         for number, (output, expected) in enumerate(zip(self._task.outputs, run.given.expected, strict=True)):
             compared = compare_output(
                 self._task,
@@ -64,21 +64,21 @@ class Answers:
         return None
 
     def was_right(self, run: Run) -> bool:
-        """Whether the same inputs were answered rightly before."""
+        """True if an earlier call with the same inputs was right."""
         return (run.case.name, run.step.place) in self._first
 
     def has_other_bits(self, run: Run) -> bool:
-        """Whether the same inputs were answered by other bits before."""
+        """True if an earlier call with the same inputs gave different bits."""
         return self._first.get((run.case.name, run.step.place), run.answer) != run.answer
 
     def is_stale(self, run: Run) -> bool:
-        """Whether the answer is, bit for bit, one that other inputs of the case got before."""
+        """True if an earlier call of the case with different inputs gave exactly these bits."""
         return bool(self._seen.get((run.case.name, run.answer), set()) - {run.step.place})
 
     def _keep(self, margin: Margin) -> None:
         key = (margin.case, margin.output, margin.measure)
-        known = self._margins.get(key)
-        if known is None or margin.used > known.used:
+        closest = self._margins.get(key)
+        if closest is None or margin.used > closest.used:
             self._margins[key] = margin
 
 
@@ -92,7 +92,7 @@ def compare_output(
     sizes: dict[str, int],
     tf32: bool = False,
 ) -> Comparison:
-    """Compares one output of a case, at these sizes, with the oracle's answer."""
+    """Compare one output of a case with the oracle's."""
     tolerance, quantization = judged_by(task, output, case)
     return compare(
         got,
@@ -108,7 +108,10 @@ def compare_output(
 
 
 def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:
-    """What judges an output of a case: its tolerance, or metrics instead; in a quantization's probe, the probe's."""
+    """Return the tolerance of an output, and the quantization metrics that replace it, if any.
+
+    In the probe of a quantization the probe's tolerance counts.
+    """
     quantization = task.quantization
     if case.probe and quantization is not None and quantization.probe is not None:
         return quantization.probe, None

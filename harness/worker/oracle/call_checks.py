@@ -1,4 +1,4 @@
-"""Integrity: what a run shows beside its values, as the first finding a kernel author should mend. Torch-free."""
+"""Checks of one call beside its values: return structure, memory, operators, launches, state. Torch-free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def structure(returned: Returned, task: Task) -> str:
-    """Why what was returned cannot be compared; empty when it can."""
+    """Return why the returned value cannot be compared with the oracle; empty if it can."""
     wanted = len(task.outputs)
     names = ", ".join(output.name for output in task.outputs)
     expected = "one tensor" if wanted == 1 else f"a tuple of {wanted} tensors ({names})"
@@ -22,13 +22,14 @@ def structure(returned: Returned, task: Task) -> str:
         if len(returned.outputs) != wanted:
             return f"returned {len(returned.outputs)} values, expected {expected}"
     else:
-        what = (
+        returned_type = (
             f"a tuple of {len(returned.outputs)}"
             if returned.structure == "tuple"
             else f"a {returned.structure}"
         )
-        what = "None (no return statement?)" if returned.structure == "NoneType" else what
-        return f"returned {what}, expected {expected}"
+        if returned.structure == "NoneType":
+            returned_type = "None (no return statement?)"
+        return f"returned {returned_type}, expected {expected}"
     for output, data in zip(task.outputs, returned.outputs, strict=True):
         if data.problem:
             return f"output `{output.name}` {data.problem}"
@@ -38,7 +39,7 @@ def structure(returned: Returned, task: Task) -> str:
 
 
 def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
-    """Stores outside every tensor, seen by the interpreter or proven by a guard zone, and loads where the task is strict about them."""
+    """Return the error of a store outside every tensor (by the interpreter or a guard zone), or of such a load if the task is strict."""
     error = findings.missed_stores(run.returned.traffic)
     if error is None and run.broken_guards:
         message = f"case {run.case.name}: memory {run.broken_guards[0]} was written"
@@ -49,7 +50,7 @@ def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
 
 
 def of_call(run: Run, task: Task) -> ErrorReport | None:
-    """What is not honest work in one call; `None` when nothing is."""
+    """Return the first sign that the kernels did not do the work of a call; `None` if there is none."""
     returned, lead = run.returned, f"case {run.case.name}: "
     if not returned.kernels and not run.given.empty:
         return ErrorReport(
@@ -114,7 +115,7 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
 
 
 def aliased(lead: str, returned: Returned, task: Task) -> ErrorReport | None:
-    """An output in the memory of something else, but for inputs that the task has changed in place."""
+    """Return the error of an output that shares memory, unless it is an input that the task changes in place."""
     may_be_returned = {f"input `{name}`" for name in task.in_place}
     for output, data in zip(task.outputs, returned.outputs, strict=False):
         if data.aliases and data.aliases not in may_be_returned:
@@ -126,14 +127,14 @@ def aliased(lead: str, returned: Returned, task: Task) -> ErrorReport | None:
 
 
 def changed_input(lead: str, name: str) -> ErrorReport:
-    """An input that the task leaves as it is; `lead`: where."""
+    """Return the error of an input that was changed; `lead` names the place."""
     return ErrorReport(
         kind="input_changed", message=f"{lead}input `{name}` was changed; write to a new tensor"
     )
 
 
 def of_farewell(left: LeftBehind) -> ErrorReport | None:
-    """What stays of a candidate after its last call."""
+    """Return the error of patches, threads or processes that a candidate leaves behind."""
     if left.patched:
         return findings.patched(*left.patched)
     if left.threads or left.children:

@@ -1,4 +1,4 @@
-"""One call of a candidate's entry point, from the judge's side: the one place where inputs go out and outputs come in."""
+"""Calls a candidate's entry point in its guest: the only place where inputs leave the judge and outputs come back."""
 
 from __future__ import annotations
 
@@ -30,45 +30,47 @@ from .vault import Given
 
 @dataclass
 class Run:
-    """One call of the entry point, seen from the judge."""
+    """One call of the entry point, as the judge saw it."""
 
     step: Step
     given: Given
     returned: Returned
     changed_inputs: tuple[str, ...]
-    """Proof: the judge compared the bytes."""
+    """Inputs with bytes that differ after the call: proof."""
     broken_guards: tuple[str, ...]
-    brought: dict[int, torch.Tensor] = field(default_factory=dict)
-    """Bytes of the outputs that came in shared memory, by their places: copies that no guest reaches."""
+    shared_outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+    """Bytes of outputs that came in shared memory, by output number: copies out of the guest's reach."""
 
     @property
     def case(self) -> Case:
-        """The configuration that was run."""
+        """The case of the call."""
         return self.given.case.case
 
     @property
     def inputs(self) -> Inputs:
-        """What the entry point was given, as the judge keeps it."""
+        """The arguments, as the judge keeps them."""
         return self.given.inputs
 
     @cached_property
     def answer(self) -> bytes:
-        """Equal for calls whose outputs are equal bit for bit."""
+        """A digest of all outputs: equal if they are equal bit for bit."""
         whole = hashlib.blake2b()
         for number, output in enumerate(self.returned.outputs):
-            whole.update(digest(self.brought[number]) if number in self.brought else output.data)
+            whole.update(
+                digest(self.shared_outputs[number]) if number in self.shared_outputs else output.data
+            )
         return whole.digest()
 
     def output(self, number: int) -> torch.Tensor:
-        """One output where the judge computes; bytes that do not fill the shape are a lie (`GuestLied`)."""
+        """Return one output on the judge's device. Raises `GuestLied` if its bytes do not fill its shape."""
         data = self.returned.outputs[number]
-        if number not in self.brought:
+        if number not in self.shared_outputs:
             return place.here(tensor_of(data))
-        return self.brought[number].view(torch_dtype(data.dtype)).reshape(data.shape)
+        return self.shared_outputs[number].view(torch_dtype(data.dtype)).reshape(data.shape)
 
 
 def tensor_of(data: OutputData | ReplayedOutput) -> torch.Tensor:
-    """The guest's bytes as a tensor of the judge's; bytes that do not fill the shape are a lie."""
+    """Return the guest's bytes as a tensor. Raises `GuestLied` if they do not fill the shape."""
     size_bytes = size_of(data)
     if len(data.data) != size_bytes:
         raise GuestLied(f"{len(data.data)} bytes for {data.dtype}{list(data.shape)}")
@@ -78,7 +80,7 @@ def tensor_of(data: OutputData | ReplayedOutput) -> torch.Tensor:
 
 
 def size_of(data: OutputData | ReplayedOutput) -> int:
-    """Bytes of an output by its shape; no shape at all is a lie."""
+    """Return the size of an output by its shape and dtype. Raises `GuestLied` for an impossible shape or dtype."""
     if data.dtype not in ITEM_BYTES:
         raise GuestLied(f"no output has the dtype {data.dtype!r}")
     if min(data.shape, default=0) < 0:
@@ -90,7 +92,7 @@ def size_of(data: OutputData | ReplayedOutput) -> int:
 
 
 class Caller:
-    """Calls one guest. Close it when the last call is made: it may hold the memory of one."""
+    """Calls one guest. Close it after the last call: it may hold the memory of a call."""
 
     def __init__(
         self,
@@ -107,24 +109,24 @@ class Caller:
         self._wants_record = wants_record
         self._task = task
         self._signature = parse_signature(task.entry_points[0].signature)
-        self._held: Arena | DeviceArena | None = None
+        self._kept_arena: Arena | DeviceArena | None = None
         self._shares = False
         self._memory: SharedMemory | None = None
-        """What the guest reaches too, inputs first, then outputs; larger with the first case that needs more."""
+        """Memory that the guest reaches too: inputs, then outputs. It is replaced when a case needs more."""
 
     def try_sharing(self) -> SharedMemory | None:
-        """Memory for the guest to try; `None` where there is no device, or no way to share its memory."""
+        """Return device memory for the guest to open; `None` on `cpu` and if memory cannot be shared."""
         if place.is_gpu():
             with suppress(NotShared):
                 self._memory = SharedMemory(1)
         return self._memory
 
     def share(self) -> None:
-        """The guest reaches it."""
+        """Note that the guest can open the memory of `try_sharing`."""
         self._shares = self._memory is not None
 
     def call(self, step: Step, *, first: bool = False) -> Run:
-        """What came of one step; the ways in which a guest can fail to answer are `GuestLink`'s exceptions."""
+        """Make one call of the plan. Raises the exceptions of `GuestLink` if the guest does not answer."""
         given = self._given(step)
         arena, again = self._arena(step, given)
         shared = self._memory if isinstance(arena, DeviceArena) else None
@@ -152,33 +154,37 @@ class Caller:
                 cpu_s=self._limits.call_cpu_s if first else self._limits.case_cpu_s,
                 descriptors=(arena.descriptor,) if isinstance(arena, Arena) else (),
             )
-            brought = {} if shared is None else _brought(returned, shared.bytes, rounded(arena.size_bytes))
-            return Run(step, given, returned, arena.changed(), arena.broken_guards(), brought)
+            outputs = (
+                {} if shared is None else _copy_outputs(returned, shared.bytes, rounded(arena.size_bytes))
+            )
+            return Run(step, given, returned, arena.changed(), arena.broken_guards(), outputs)
         finally:
             if step.hold:
-                self._held = arena
+                self._kept_arena = arena
             else:
                 arena.close()
 
     def close(self) -> None:
-        """Lets go what is held."""
-        if self._held is not None:
-            self._held.close()
-            self._held = None
+        """Free the memory that is held."""
+        if self._kept_arena is not None:
+            self._kept_arena.close()
+            self._kept_arena = None
         if self._memory is not None:
             self._memory.close()
             self._memory = None
 
     def _positional(self, step: Step, given: Given) -> tuple[str, ...]:
-        """What is given by its place: in declared cases what has no default, as callers write it, in those with another parameter all;
-        the other hidden cases name everything, as callers may.
+        """Return the arguments to pass by position.
+
+        Declared cases pass required arguments by position, as callers write it. Hidden cases pass all arguments by name,
+        or, if they set a parameter that has a default, all by position.
         """
         if step.case.scalars:
             return tuple(itertools.takewhile(given.inputs.__contains__, self._signature.parameters))
         return () if step.case.hidden else self._signature.required
 
     def _parameters(self, step: Step, given: Given) -> tuple[str, ...]:
-        """Names of the inputs that are given as parameters; what a task wants changed is none."""
+        """Return the inputs to pass as `torch.nn.Parameter`; never one that the task changes in place."""
         if not step.case.parameters:
             return ()
         return tuple(
@@ -190,16 +196,16 @@ class Caller:
         )
 
     def _arena(self, step: Step, given: Given) -> tuple[Arena | DeviceArena, bool]:
-        """Memory with the inputs in it, and whether it is that of the call before, under the very same tensors."""
-        held, self._held = self._held, None
-        if held is not None:
-            if step.again and held.refilled(given.inputs):
-                return held, True
-            held.close()
+        """Return memory with the inputs, and whether it is the memory of the previous call, with the same tensors."""
+        arena, self._kept_arena = self._kept_arena, None
+        if arena is not None:
+            if step.again and arena.refilled(given.inputs):
+                return arena, True
+            arena.close()
         return self._device_arena(given) or Arena(given.inputs), False
 
     def _device_arena(self, given: Given) -> DeviceArena | None:
-        """`None` where nothing is shared, or there is no room for it."""
+        """Return shared device memory with the inputs; `None` if nothing is shared or the device is full."""
         if not self._shares:
             return None
         answers = sum(
@@ -218,15 +224,15 @@ class Caller:
             return None
 
 
-def _brought(returned: Returned, memory: torch.Tensor, at: int) -> dict[int, torch.Tensor]:
-    """Copies of the outputs that stand in shared memory, from place `at` on."""
-    found = {}
+def _copy_outputs(returned: Returned, memory: torch.Tensor, at: int) -> dict[int, torch.Tensor]:
+    """Copy the outputs that lie in shared memory, all of them at or after byte `at`."""
+    copies = {}
     for number, data in enumerate(returned.outputs):
         if data.at is None:
             continue
         size_bytes = size_of(data)
         if data.at < at or data.at != rounded(data.at) or data.at + size_bytes > memory.numel():
             raise GuestLied(f"no output of {size_bytes} bytes can stand at {data.at}")
-        found[number] = memory[data.at : data.at + size_bytes].clone()
+        copies[number] = memory[data.at : data.at + size_bytes].clone()
     torch.cuda.synchronize()
-    return found
+    return copies

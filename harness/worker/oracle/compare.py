@@ -1,4 +1,4 @@
-"""The one comparison: a candidate's output against the oracle's, on the judge's side."""
+"""The comparison of a candidate's output with the oracle's; the judge has no other."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EXACT = Tolerance()
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One output of one case against the oracle's."""
+    """The result for one output of one case."""
 
     mismatch: Mismatch | None
-    """Where and by how much it is wrong; `None` when it is right."""
+    """Where and by how much the output is wrong; `None` if it is right."""
     margins: tuple[Margin, ...]
-    """How much of each tolerance is used; none where that has no figure: another kind, NaN, Inf, inexact integers."""
+    """Used share of each tolerance; none if there is no such share: wrong dtype or shape, NaN, Inf, integers."""
     elements: int
 
 
@@ -40,16 +40,17 @@ def compare(
     terms: int = 1,
     tf32: bool = False,
 ) -> Comparison:
-    """Whether `got` is right, and how close it came to its tolerance.
+    """Compare `got` with `expected`, and measure how much of the tolerance it uses.
 
-    `expected` is the oracle's (float64 or integer), `dtype` what the output must have; `terms` is the length of the
-    tolerance's reduction, `tf32` whether the device rounds to TF32. NaN must stand where NaN is expected and an infinity
-    where the same infinity is; a finite value beyond the range of `dtype` is expected as infinity, and either will do
-    where the tolerance reaches over that border. With `quantization` its metrics judge the finite values instead of
-    `tolerance`.
+    `expected` is the oracle's output (float64 or integer); `dtype` is the dtype that `got` must have. `terms` is the length
+    of the tolerance's reduction. `tf32` is true if the device rounds to TF32.
+
+    NaN and infinities must be where the oracle has them. A value beyond the range of `dtype` is expected as infinity; if
+    the tolerance reaches across that limit, a finite value is right as well. With `quantization`, its metrics judge the
+    finite values instead of `tolerance`.
     """
     if got.dtype != dtype or got.shape != expected.shape:
-        return Comparison(_of_another_kind(got, expected, case=case, output=output, dtype=dtype), (), 0)
+        return Comparison(_wrong_kind(got, expected, case=case, output=output, dtype=dtype), (), 0)
     if not dtype.is_floating_point:
         return _compare_whole(got, expected, case=case, output=output)
     wide, truth = got.double(), expected.double()
@@ -81,9 +82,9 @@ def compare(
 
 
 def quantization_metrics(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
-    """`cosine`, `relative_l1`, `rmse` and `worst` over finite values (float64) of an output of `dtype`, as `QuantizationTolerance` defines them.
+    """Return `cosine`, `relative_l1`, `rmse` and `worst` over finite values (float64) of an output of `dtype`, as `QuantizationTolerance` defines them.
 
-    An expected output of zeros alone is met by zeros alone.
+    If all expected values are zero, only zeros are right.
     """
     error = got - expected
     if float(expected.abs().sum()) == 0.0:
@@ -101,15 +102,15 @@ def quantization_metrics(got: torch.Tensor, expected: torch.Tensor, dtype: torch
     }
 
 
-def _shares(metrics: dict[str, float], wanted: QuantizationTolerance) -> dict[str, float]:
-    """Share of each metric's tolerance that is used; above 1 is wrong, and so is what is no number."""
+def _shares(metrics: dict[str, float], tolerance: QuantizationTolerance) -> dict[str, float]:
+    """Return the used share of each metric's tolerance; above 1, or NaN, is wrong."""
     used = {
-        "cosine": _share(max(0.0, 1.0 - metrics["cosine"]), 1.0 - wanted.cosine_min),
-        "relative_l1": _share(metrics["relative_l1"], wanted.relative_l1_max),
-        "rmse": _share(metrics["rmse"], wanted.rmse_max),
+        "cosine": _share(max(0.0, 1.0 - metrics["cosine"]), 1.0 - tolerance.cosine_min),
+        "relative_l1": _share(metrics["relative_l1"], tolerance.relative_l1_max),
+        "rmse": _share(metrics["rmse"], tolerance.rmse_max),
     }
-    if wanted.worst_max is not None:
-        used["worst"] = _share(metrics["worst"], wanted.worst_max)
+    if tolerance.worst_max is not None:
+        used["worst"] = _share(metrics["worst"], tolerance.worst_max)
     return used
 
 
@@ -122,7 +123,7 @@ def _share(error: float, allowed: float) -> float:
 
 
 def _compare_whole(got: torch.Tensor, expected: torch.Tensor, *, case: str, output: str) -> Comparison:
-    """Integers and booleans: equal or wrong."""
+    """Compare integers and booleans: equal or wrong."""
     wide, reference = got.to(torch.int64), expected.to(torch.int64)
     mismatch = _report(got, wide, reference, wide != reference, case=case, output=output, metrics={})
     margins = () if mismatch else (Margin(case, output, "exact", 0.0),)
@@ -132,7 +133,7 @@ def _compare_whole(got: torch.Tensor, expected: torch.Tensor, *, case: str, outp
 def _elementwise(
     error: torch.Tensor, bound: torch.Tensor, finite: torch.Tensor, right: torch.Tensor, empty: Margin
 ) -> tuple[Margin, ...]:
-    """The worst element's share of its bound; none where an element is wrong in a way that has no share."""
+    """Return the worst element's share of its bound; nothing if a wrong element has no such share (NaN, Inf)."""
     if bool((~right & ~finite).any()):
         return ()
     share = torch.where(finite & (error > 0), error / bound, 0.0)
@@ -142,16 +143,16 @@ def _elementwise(
     worst = float(share.flatten()[place])
     if not math.isfinite(worst):
         return ()
-    index = tuple(int(one) for one in np.unravel_index(place, share.shape))
+    index = tuple(int(position) for position in np.unravel_index(place, share.shape))
     return (Margin(empty.case, empty.output, empty.measure, worst, index),)
 
 
-def _of_another_kind(
+def _wrong_kind(
     got: torch.Tensor, expected: torch.Tensor, *, case: str, output: str, dtype: torch.dtype
 ) -> Mismatch:
     shape, dtype_got = tuple(got.shape), str(got.dtype).removeprefix("torch.")
     wanted = str(dtype).removeprefix("torch.")
-    wide = got.double()  # 8-bit floats cannot be asked for NaN and Inf
+    wide = got.double()  # torch has no isnan and isinf for 8-bit floats
     return Mismatch(
         case=case,
         output=output,
@@ -182,7 +183,7 @@ def _report(
     output: str,
     metrics: dict[str, float],
 ) -> Mismatch | None:
-    """What is wrong, by the first wrong element; `wide` and `reference` are float64 or int64."""
+    """Describe the mismatch by its first wrong element; `wide` and `reference` are float64 or int64."""
     count = int(wrong.sum())
     if count == 0:
         return None
@@ -190,7 +191,7 @@ def _report(
     finite = wide.isfinite() & reference.isfinite()
     error, size = (wide.double() - reference.double()).abs()[finite], reference.double().abs()[finite]
     relative = error[size > 0] / size[size > 0]
-    expected_text, got_text = _tell_apart(reference[first].item(), wide[first].item())
+    expected_text, got_text = _in_few_digits(reference[first].item(), wide[first].item())
     name = str(got.dtype).removeprefix("torch.")
     return Mismatch(
         case=case,
@@ -213,8 +214,8 @@ def _report(
     )
 
 
-def _tell_apart(expected: float, got: float) -> tuple[str, str]:
-    """Both in as few digits as tell them apart; integers whole."""
+def _in_few_digits(expected: float, got: float) -> tuple[str, str]:
+    """Return both values with as few digits as make them different; integers in full."""
     if isinstance(expected, int):
         return str(expected), str(got)
     texts = ("", "")

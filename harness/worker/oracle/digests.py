@@ -1,4 +1,4 @@
-"""A secret sum over memory on a device: equal for equal bytes, and else only by chance, without moving them to the host."""
+"""A keyed digest of device memory, computed on the device: equal bytes give equal digests, others only by chance."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import torch
 
 _SECRET = secrets.randbits(62)
 _WORDS_AT_ONCE = 1 << 24
-# Of Steele, Lea and Flood's SplitMix64 ("Fast splittable pseudorandom number generators", 2014), as signed 64-bit numbers.
+# Constants of SplitMix64 by Steele, Lea and Flood ("Fast splittable pseudorandom number generators", 2014), as signed 64-bit numbers.
 _GOLDEN, _MIX_1, _MIX_2 = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
 
 
 def digest(memory: torch.Tensor) -> bytes:
-    """Of a flat tensor of bytes: the sum modulo 2**64 of its 8-byte words, each times a secret weight of its place."""
+    """Return the digest of a flat tensor of bytes: the sum mod 2**64 of its 8-byte words, each times a secret weight."""
     words = memory.numel() // 8
     whole = memory[: 8 * words].view(torch.int64)
     total = torch.zeros((), dtype=torch.int64, device=memory.device)
@@ -25,7 +25,7 @@ def digest(memory: torch.Tensor) -> bytes:
 
 
 def _weights(start: int, count: int, device: torch.device) -> torch.Tensor:
-    """Odd, so that no word goes unseen."""
+    """Return the weights of words from `start` on; all odd, so that every word counts."""
     mixed = (torch.arange(start, start + count, dtype=torch.int64, device=device) + _SECRET) * _GOLDEN
     mixed = (mixed ^ (mixed >> 30)) * _MIX_1
     mixed = (mixed ^ (mixed >> 27)) * _MIX_2

@@ -1,4 +1,4 @@
-"""Outliers, the second distribution of values that cases are drawn from, and values that are no number."""
+"""Puts outliers, special values, extremes and degenerate rows into drawn inputs, in place."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from harness.cases.judged_case import RowKind
 PROBABILITY = 0.001
 FACTOR = 50
 TAIL = 64
-"""One outlier lies among the last elements of the last row, so in the last tile."""
+"""One outlier lies within this many elements of the end of the last row, so in the last tile."""
 LARGE = 2.0**30
-"""Beyond what a clamp may hide in, while fourth powers still fit into float32."""
+"""Larger than any clamp hides, while fourth powers still fit into float32."""
 SHARE = 8
-"""Of the largest finite value of a narrower dtype, so that sums of a few still fit."""
+"""A narrow dtype uses its largest finite value divided by this, so that sums of a few values fit."""
 EIGHT = 8
-"""Bits of floats that have no infinities."""
+"""Floats of this many bits have no infinities."""
 RUN = 16
+"""Elements that count as one row of a vector."""
 EQUAL = 2.0**-6
-"""Value of a row whose values are all equal. A power of two, whose sums are exact: no rounding makes a variance of it."""
+"""Value of a row of equal values. Sums of a power of two are exact, so that rounding cannot create a variance."""
 OUTWEIGHING = 2.0**13
-"""Size of the one value that outweighs the others of its row."""
+"""Magnitude of the single value that outweighs the rest of its row."""
 DISTANCE = 150.0
-"""How far from zero a row lies that is far below or above it: beyond 104, where exp vanishes in float32, and beyond 89, where it overflows."""
+"""Mean of a row far below or above zero: beyond 104, where exp vanishes in float32, and beyond 89, where it overflows."""
 SPREAD, WIDEST = 4.0, 8.0
-"""Spread of such a row, and how many times that a value is from the row's mean at most: all values lie beyond 110."""
+"""Standard deviation of such a row, and the most deviations from its mean: all values lie beyond 110."""
 TINY, TINY_NARROW = 2.0**-20, 2.0**-8
-"""Factor of a tiny row; the second is for 16 bits and fewer, which are to keep their digits."""
+"""Factor of a tiny row; the second for dtypes of 16 bits and fewer, which would lose digits."""
 SPECIAL = (math.nan, math.inf, -math.inf)
 
 
@@ -39,8 +40,8 @@ def inject_outliers(
 ) -> None:
     """Multiply 0.1 % of the elements of each named input by 50, in place; never fewer than one of them.
 
-    One of them always lies in the last 64 elements of the last row of the last dimension. Each element is multiplied at most
-    once. An empty tensor stays as it is; a name that is no tensor is a `TypeError`.
+    One of them lies in the last 64 elements of the last row. Each element is multiplied at most once. Empty tensors stay
+    unchanged; a name that is no tensor raises `TypeError`.
     """
     for name in names:
         tensor = inputs[name]
@@ -54,10 +55,10 @@ def inject_outliers(
 def inject_special(
     inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str], generator: torch.Generator
 ) -> None:
-    """Put a NaN and both infinities into each named input that holds floats, in place, in three rows where it has them.
+    """Put a NaN and both infinities into each named floating-point input, in place, each in its own row if there are three.
 
-    Of the first of several dimensions a fourth row becomes -Inf throughout, where it has one. An input with fewer elements gets some of
-    them. Eight-bit floats without infinities get their NaN, or nothing.
+    The first input with several dimensions also gets one row of -Inf, if it has a fourth row. A small input gets some of
+    the values. Eight-bit floats without infinities get their NaN, or nothing.
     """
     whole = False
     for name in names:
@@ -70,7 +71,7 @@ def inject_special(
         room = max(len(rows), columns)
         values = list(SPECIAL)
         if room < len(values):
-            values = [values[one] for one in torch.randperm(len(values), generator=generator)[:room]]
+            values = [values[index] for index in torch.randperm(len(values), generator=generator)[:room]]
         for at, value in enumerate(values):
             row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
             tensor[(*row, places[at % columns])] = value
@@ -80,9 +81,9 @@ def inject_special(
 
 
 def inject_mask(inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str]) -> None:
-    """Make the first half of the last row -Inf, as what is masked at the left, in the first named input that is a matrix of floats, in place.
+    """Set the first half of the last row of the first named floating-point matrix to -Inf, in place: a left mask.
 
-    A matrix of one row stays as it is.
+    A matrix of one row stays unchanged.
     """
     for name in names:
         tensor = inputs[name]
@@ -100,10 +101,10 @@ def inject_extremes(
     *,
     moved: bool,
 ) -> None:
-    """Put a large finite value of each sign and a zero into each named input that holds floats, in place, in rows apart where it has them.
+    """Put large finite values of both signs and a zero into each named floating-point input, in place, in different rows.
 
-    Where values are only `moved`, they are the largest there are, with the smallest one and a negative zero beside them.
-    Inputs of one shape get them in the same places, so that none cancels another, but for the zero: that stands alone.
+    If the task only moves values (`moved`), these are the largest and smallest values of the dtype and a negative zero.
+    Inputs of one shape get them in the same places, so that they do not cancel; each zero has its own place.
     """
     zeros: Counter[tuple[int, ...]] = Counter()
     drawn: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
@@ -139,11 +140,10 @@ def inject_degenerate(
     generator: torch.Generator,
     kinds: Iterable[RowKind] = tuple(RowKind),
 ) -> None:
-    """
-    Make one row of each kind in each named input that holds floats, in place; the other rows stay.
+    """Replace one row of each named floating-point input by each kind of degenerate row, in place.
 
-    The rows are drawn for each shape, so that inputs of one shape have the same kind in the same row. The rows of a vector are
-    its runs of 16 elements; a vector that 16 does not divide stays as it is.
+    The rows are drawn per shape: inputs of one shape have the same kind in the same row. A vector's rows are its runs of 16
+    elements; a vector with a length that 16 does not divide stays unchanged.
     """
     drawn: dict[torch.Size, torch.Tensor] = {}
     for name in names:
@@ -165,7 +165,7 @@ def inject_degenerate(
 
 
 def _degenerate(kind: RowKind, row: torch.Tensor, place: int, *, tiny: float) -> torch.Tensor:
-    """The row of a kind that is made of a plain row; `place` is drawn from its columns."""
+    """Return a row of this kind, made from a plain row; `place` is one of its columns."""
     places = torch.arange(len(row), device=row.device)
     match kind:
         case RowKind.ZEROS:
@@ -185,10 +185,9 @@ def _degenerate(kind: RowKind, row: torch.Tensor, place: int, *, tiny: float) ->
 
 
 def _spread_out(row: torch.Tensor) -> torch.Tensor:
-    """
-    The row with a mean of 0 and a spread of `SPREAD`, signs in turns where its values are all equal.
+    """Return the row with mean 0 and deviation `SPREAD`; alternating signs if all its values are equal.
 
-    With a smaller spread no float32 mean would be good enough so far from zero.
+    With a smaller deviation, no float32 mean is precise enough this far from zero.
     """
     deviation = row - row.mean()
     spread = deviation.square().mean().sqrt()
@@ -197,9 +196,9 @@ def _spread_out(row: torch.Tensor) -> torch.Tensor:
 
 
 def _places(elements: int, columns: int, generator: torch.Generator) -> torch.Tensor:
-    """Distinct places of outliers in the flat tensor, one of them in the tail of the last row."""
+    """Return distinct flat indices for outliers, one of them at the end of the last row."""
     tail = int(torch.randint(min(TAIL, columns), (1,), generator=generator))
     count = max(1, round(elements * PROBABILITY))
-    others = torch.randint(elements, (count - 1,), generator=generator)
-    places: torch.Tensor = torch.unique(torch.cat([others, torch.tensor([elements - 1 - tail])]))
+    drawn = torch.randint(elements, (count - 1,), generator=generator)
+    places: torch.Tensor = torch.unique(torch.cat([drawn, torch.tensor([elements - 1 - tail])]))
     return places

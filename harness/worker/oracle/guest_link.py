@@ -1,4 +1,4 @@
-"""The judge's line to one guest: requests with a nonce and limits, answers believed only when they are whole."""
+"""The judge's line to a guest and to a verifier: requests with a nonce and limits, answers checked."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class GuestGone(Exception):
 
 
 class GuestBroken(Exception):
-    """The guest did not get ready before any foreign code ran, or its own code raised: our fault."""
+    """The guest failed before foreign code ran, or its own code raised: our fault."""
 
 
 class GuestLied(Exception):
-    """What came is no answer to what was asked: somebody else wrote to the guest's channel."""
+    """The message does not answer the request: foreign code wrote to the guest's channel."""
 
 
 class GuestSlow(Exception):
-    """A limit passed; `cpu` tells which."""
+    """The guest ran out of CPU time (`cpu`) or wall time."""
 
     def __init__(self, seconds: float, *, cpu: bool) -> None:
         super().__init__(f"{seconds:g} s of {'CPU' if cpu else 'wall'} time passed")
@@ -60,7 +60,7 @@ class CandidateRaised(Exception):
 
 
 class GuestLink:
-    """One guest. Every way it can fail to answer is one of this module's exceptions."""
+    """The line to one guest. Each way to fail is an exception of this module."""
 
     def __init__(self, channel: Channel, pid: int, answer_bytes: int = limits.ANSWER_BYTES) -> None:
         self._channel = channel
@@ -68,7 +68,7 @@ class GuestLink:
         self._answer_bytes = answer_bytes
 
     def hello(self) -> Hello:
-        """The guest's first words; it speaks by itself."""
+        """Wait for the guest's first message, which comes without a request."""
         try:
             return self._receive(Hello, "", time.monotonic() + limits.GUEST_START_S, None)
         except (ChannelTimeout, GuestGone, GuestLied) as error:
@@ -83,20 +83,20 @@ class GuestLink:
         cpu_s: float,
         descriptors: tuple[int, ...] = (),
     ) -> Report:
-        """The answer to `make(nonce)`, which is of the kind `wanted` and carries the nonce."""
+        """Send `make(nonce)`; return the answer, which must be a `wanted` with the same nonce."""
         nonce = secrets.token_hex(16)
         deadline = time.monotonic() + wall_s
-        held = cpu_limit(self._pid, cpu_s)
+        check_cpu = cpu_limit(self._pid, cpu_s)
         try:
-            self._channel.send(ENCODER.encode(make(nonce)), descriptors, deadline=deadline, poll=held)
-            return self._receive(wanted, nonce, deadline, held)
+            self._channel.send(ENCODER.encode(make(nonce)), descriptors, deadline=deadline, poll=check_cpu)
+            return self._receive(wanted, nonce, deadline, check_cpu)
         except ChannelTimeout as error:
             raise GuestSlow(wall_s, cpu=False) from error
         except ChannelClosed as error:
             raise GuestGone from error
 
     def close(self) -> None:
-        """Hangs up; a guest that waits for a request then ends by itself."""
+        """Close the channel; a waiting guest then ends."""
         self._channel.close()
 
     def _receive(
@@ -115,24 +115,24 @@ class GuestLink:
 
 
 class VerifierLink:
-    """One verifier. Requests do not wait for their answers, which come in order; one at a time is under way."""
+    """The line to one verifier. `send` does not wait; one request at a time is under way."""
 
     def __init__(self, channel: Channel, pid: int) -> None:
         self._channel = channel
         self._pid = pid
 
     def hello(self) -> Hello:
-        """Its first words."""
+        """Wait for the verifier's first message."""
         try:
             report = self.receive(wall_s=limits.GUEST_START_S, cpu_s=limits.GUEST_START_S)
         except (GuestGone, GuestLied, GuestSlow) as error:
             raise GuestBroken(f"a verifier did not get ready: {error}") from error
         if not isinstance(report, Hello):
-            raise GuestBroken("a verifier did not get ready: it answered what nobody asked")
+            raise GuestBroken("a verifier did not get ready: it sent an answer before its greeting")
         return report
 
     def send(self, request: VerifierRequest, descriptors: tuple[int, ...] = ()) -> None:
-        """Asks; returns when the request is under way."""
+        """Send a request, without waiting for its answer."""
         try:
             self._channel.send(
                 ENCODER.encode(request), descriptors, deadline=time.monotonic() + limits.GUEST_START_S
@@ -143,18 +143,18 @@ class VerifierLink:
             raise GuestGone from error
 
     def receive(self, *, wall_s: float, cpu_s: float) -> VerifierReport:
-        """The answer that is due."""
-        deadline, held = time.monotonic() + wall_s, cpu_limit(self._pid, cpu_s)
+        """Wait for the answer to the last request."""
+        deadline, check_cpu = time.monotonic() + wall_s, cpu_limit(self._pid, cpu_s)
         try:
             report: VerifierReport = _receive(
-                self._channel, VERIFIER_REPORTS, deadline, held, limits.ANSWER_BYTES
+                self._channel, VERIFIER_REPORTS, deadline, check_cpu, limits.ANSWER_BYTES
             )
         except ChannelTimeout as error:
             raise GuestSlow(wall_s, cpu=False) from error
         return report
 
     def close(self) -> None:
-        """Hangs up; it then ends by itself."""
+        """Close the channel; the verifier then ends."""
         self._channel.close()
 
 
@@ -165,7 +165,7 @@ def _receive(
     poll: Callable[[], None] | None,
     limit_bytes: int,
 ) -> Any:
-    """The next report; descriptors beside it are closed."""
+    """Return the next message; close descriptors that came with it."""
     try:
         frame = channel.receive(deadline=deadline, poll=poll, limit_bytes=limit_bytes)
         for descriptor in frame.descriptors:
@@ -178,13 +178,16 @@ def _receive(
 
 
 def cpu_limit(pid: int, seconds: float) -> Callable[[], None]:
-    """What raises `GuestSlow` when a candidate has used more CPU time than that since now; the judge's `OVERHEAD` is not the candidate's."""
+    """Return a check that raises `GuestSlow` once the process used more CPU seconds from now on.
+
+    The limit leaves `OVERHEAD` on top for the judge's own work in that process.
+    """
     allowed = seconds * (1 + limits.OVERHEAD)
-    spent = syscalls.cpu_seconds(pid)
+    start = syscalls.cpu_seconds(pid)
 
     def check() -> None:
         now = syscalls.cpu_seconds(pid)
-        if spent is not None and now is not None and now - spent > allowed:
+        if start is not None and now is not None and now - start > allowed:
             raise GuestSlow(seconds, cpu=True)
 
     return check

@@ -1,4 +1,4 @@
-"""The same values in other storages: what tensors look like that were sliced, transposed or padded by their owners."""
+"""Layouts: the same values in storages of tensors that were sliced, transposed or padded."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 from harness.cases.judged_case import Layout
 
 ALIGNMENT = 16
-"""Bytes: what allocators give and vector accesses want."""
+"""Bytes: the alignment that allocators give and vector accesses need."""
 PADDING = 3
 """Elements between rows."""
 
 
 def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """The tensor's values in the layout, in a storage of its own; memory between them holds what no kernel should read.
+    """Return the tensor's values in the layout, in a new storage; gaps hold NaN or -1, which no kernel should read.
 
-    A layout that a tensor of so few dimensions cannot have leaves it as it is.
+    A tensor with too few dimensions for the layout is returned unchanged.
     """
     if tensor.dim() == 0 or tensor.numel() == 0:
         return tensor
@@ -25,7 +25,7 @@ def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def with_free_strides(tensor: torch.Tensor) -> torch.Tensor:
-    """The same memory, with another stride wherever there is one element alone: still dense, as one row of a padded matrix is."""
+    """Return the same memory with a different stride along axes of size 1: still dense, like one row of a padded matrix."""
     strides = [
         stride + PADDING if size == 1 else stride
         for size, stride in zip(tensor.shape[:-1], tensor.stride()[:-1], strict=True)
@@ -38,7 +38,7 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _beginning_at(tensor: torch.Tensor, elements: int) -> torch.Tensor:
-    """Behind it the storage goes on for another row."""
+    """Copy the tensor to this offset; its storage ends one row after it."""
     storage = _unused(tensor, (elements + tensor.numel() + tensor.shape[-1],))
     view = storage[elements : elements + tensor.numel()].view(tensor.shape)
     view.copy_(tensor)
@@ -74,7 +74,7 @@ def _stepped(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _unused(like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """Every byte 0xFF: NaN as a float, -1 as an integer."""
+    """Return a tensor with every byte 0xFF: NaN as a float, -1 as an integer."""
     filled = torch.empty(shape, dtype=like.dtype, device=like.device)
     filled.view(-1).view(torch.uint8).fill_(0xFF)
     return filled

@@ -1,4 +1,4 @@
-"""Inputs that differ from others in a part in the middle alone, where an answer kept by a fingerprint of a few values is wrong; inputs that are one."""
+"""Inputs against cached answers: inputs that differ only in the middle, and pairs of inputs that can be one tensor."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import torch
 from harness.worker.kit.arena import Value
 
 
-def with_other_middle(inputs: Mapping[str, Value], others: Mapping[str, Value]) -> dict[str, Value]:
-    """The inputs, in each tensor of fractions the middle row (of one dimension: the middle element) taken from `others`.
+def with_other_middle(inputs: Mapping[str, Value], donors: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the inputs with the middle row of each floating-point tensor (the middle element of a vector) from `donors`.
 
-    Rows are drawn alike, so a row of another draw is as good. Not so where they hang together: tensors that are sorted
-    or symmetric stay as they are, and so do whole numbers, which may be places in something.
+    Such a row is as valid as the one that it replaces, since all rows are drawn alike. Sorted and symmetric tensors stay
+    unchanged, and so do integers, which may be indices.
     """
-    return {name: _mixed(value, others[name]) for name, value in inputs.items()}
+    return {name: _with_middle(value, donors[name]) for name, value in inputs.items()}
 
 
 def alike(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """Pairs of inputs that could be one tensor: of fractions, as whole numbers may be places in something, with one shape and dtype."""
+    """Return pairs of inputs that could be the same tensor: floating point, same shape and dtype."""
     tensors = [
         (name, value)
         for name, value in inputs.items()
         if isinstance(value, torch.Tensor) and value.is_floating_point()
     ]
     return [
-        (one, other)
-        for (one, left), (other, right) in itertools.combinations(tensors, 2)
+        (first, second)
+        for (first, left), (second, right) in itertools.combinations(tensors, 2)
         if left.shape == right.shape and left.dtype == right.dtype
     ]
 
 
-def _mixed(value: Value, other: Value) -> Value:
-    if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor):
+def _with_middle(value: Value, donor: Value) -> Value:
+    if not isinstance(value, torch.Tensor) or not isinstance(donor, torch.Tensor):
         return value
-    if not value.is_floating_point() or value.dim() == 0 or value.numel() == 0 or _hangs_together(value):
+    if not value.is_floating_point() or value.dim() == 0 or value.numel() == 0 or _has_structure(value):
         return value
     rows = value.reshape(-1, value.shape[-1]) if value.dim() > 1 else value.reshape(-1, 1)
     middle = rows.shape[0] // 2
     mixed = rows.clone()
-    mixed[middle] = other.reshape(rows.shape)[middle]
+    mixed[middle] = donor.reshape(rows.shape)[middle]
     return mixed.reshape(value.shape)
 
 
-def _hangs_together(value: torch.Tensor) -> bool:
+def _has_structure(value: torch.Tensor) -> bool:
     wide = value.double()
     if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and torch.equal(wide, wide.mT):
         return True

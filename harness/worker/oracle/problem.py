@@ -1,4 +1,4 @@
-"""A task's `problem.py` in the judge: inputs from secret seeds, oracle outputs, shapes at `gpu` sizes."""
+"""Runs a task's `problem.py` in the judge: inputs from secret seeds, oracle outputs, shapes at `gpu` sizes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Inputs = dict[str, Value]
 
 
 class BadProblem(Exception):
-    """The task's own code does not do what a task folder promises: nothing can be said of any candidate."""
+    """The task's own code fails, so that no candidate can be judged."""
 
 
 class Problem:
-    """One loaded `problem.py`, its inputs made at the sizes for one kind of device."""
+    """One loaded `problem.py`, with inputs at `cpu` or `gpu` sizes."""
 
     def __init__(self, task: Task, *, at: Literal["cpu", "gpu"] = "cpu") -> None:
         self._task = task
@@ -50,14 +50,14 @@ class Problem:
             self._probe_inputs = _function(module, "probe_inputs", task)
 
     def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
-        """The inputs at one place of a session's pool, in the case's layout.
+        """Return the inputs at one place of the session's pool, in the case's layout.
 
-        Places from `POOL` on are those before, in the same order, with a middle that is another place's.
+        Place `POOL + n` is place `n` with the middle of a different place.
         """
         inputs = self._drawn(case, session_seed, place % seeds.POOL)
         if place >= seeds.POOL:
-            others = self._drawn(case, session_seed, (place + 1) % seeds.POOL)
-            inputs = with_other_middle(inputs, others)
+            next_place = self._drawn(case, session_seed, (place + 1) % seeds.POOL)
+            inputs = with_other_middle(inputs, next_place)
         laid = {
             name: laid_out(value, case.layout) if isinstance(value, torch.Tensor) else value
             for name, value in inputs.items()
@@ -91,7 +91,7 @@ class Problem:
         return dict(case.scalars) | drawn
 
     def _answerable(self, case: JudgedCase) -> tuple[RowKind, ...]:
-        """The case's kinds of degenerate row, without those to which the task has no answer."""
+        """Return the case's kinds of degenerate row, without kinds for which the oracle has no finite answer."""
         if not set(case.degenerate) & set(FAR):
             return case.degenerate
         dtype = case.case.dtype
@@ -100,43 +100,41 @@ class Problem:
         return tuple(kind for kind in case.degenerate if kind not in FAR or kind in self._far[dtype])
 
     def _has_answer(self, kind: RowKind, dtype: str) -> bool:
-        """
-        Whether the oracle's answer is finite in the output's dtype where each input has such a row.
+        """True if the oracle's answer stays finite in the output's dtype when each input has such a row.
 
-        Asked in the largest open case of the dtype, at `cpu` sizes. Metrics over a whole output have no answer: one row with
-        large values hides the other rows.
+        Tested in the largest open case of the dtype, at `cpu` sizes. False for metrics over a whole output, where one row
+        with large values hides the other rows.
         """
         if self._task.quantization is not None:
             return False
-        cases = [case for case in self._task.cases if case.dtype == dtype]
-        largest = max(cases, key=lambda case: math.prod(case.cpu.values()))
+        cases = [declared for declared in self._task.cases if declared.dtype == dtype]
+        largest = max(cases, key=lambda declared: math.prod(declared.cpu.values()))
         standard = Distribution.STANDARD
-        asked = msgspec.structs.replace(largest, gpu=largest.cpu, distribution=standard)
+        case = msgspec.structs.replace(largest, gpu=largest.cpu, distribution=standard)
         try:
-            inputs = self._made(asked, 0, f"answer to {kind}", degenerate=(kind,))
-            outputs = self.oracle(asked, inputs)
+            inputs = self._made(case, 0, f"answer to {kind}", degenerate=(kind,))
+            outputs = self.oracle(case, inputs)
         except BadProblem:
             return False
         return all(
-            bool((truth.abs() <= torch.finfo(torch_dtype(dtype_of(output, asked))).max).all())
+            bool((truth.abs() <= torch.finfo(torch_dtype(dtype_of(output, case))).max).all())
             for output, truth in zip(self._task.outputs, outputs, strict=True)
-            if torch_dtype(dtype_of(output, asked)).is_floating_point
+            if torch_dtype(dtype_of(output, case)).is_floating_point
         )
 
     def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
-        """The inputs of a case, as its task makes them; the same seed and purpose give the same inputs."""
+        """Return the task's inputs of a case; the same seed and purpose give the same inputs."""
         return self._made(case, session_seed, purpose)
 
     def sizes(self, case: Case) -> dict[str, int]:
-        """The case's sizes on this kind of device."""
+        """Return the case's sizes on this kind of device."""
         return case.cpu if self._at == "cpu" else case.gpu
 
     def _made(self, case: Case, session_seed: int, purpose: str, **kinds: Any) -> Inputs:
-        """Inputs of the `kinds` of `_made_by`."""
         seed = seeds.derive(session_seed, self._task.id, case.name, purpose)
         try:
             if place.is_gpu():
-                # Drawn there, in a hundredth of the time; a task whose code wants CPU tensors gets them.
+                # Drawing on the GPU is a hundred times faster; if the task's code needs CPU tensors, fall back.
                 with suppress(Exception), place.device():
                     return _here(self._made_by(place.generator(seed), case, **kinds))
             return _here(self._made_by(torch.Generator().manual_seed(seed), case, **kinds))
@@ -174,13 +172,13 @@ class Problem:
         return inputs
 
     def _moves(self, case: Case) -> bool:
-        """Whether outputs are inputs in other places: they are asked for exactly."""
+        """True if the task only moves values: every output must be exact."""
         return self._task.quantization is None and all(
             tolerance_of(self._task, output, case) == Tolerance() for output in self._task.outputs
         )
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
-        """The true outputs, in the order of the task's outputs; the inputs are left as they are."""
+        """Return the oracle's outputs, in the order of the task's outputs; does not change `inputs`."""
         copies = {k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
         try:
             result = self._oracle(**copies)
@@ -198,11 +196,11 @@ class Problem:
         return outputs
 
     def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
-        """Argument specifications of the cases at `gpu` sizes, had without allocating them."""
+        """Return the argument specifications of the cases at `gpu` sizes, without allocating memory."""
         return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in cases)
 
     def _specify(self, case: Case) -> tuple[ArgumentSpec, ...]:
-        if case.exam:  # drawn anew for each candidate
+        if case.exam:  # drawn for each candidate: no use in a cache
             return self._described(case)
         key = case.dtype, tuple(case.gpu.items())
         if key not in self._specified:
@@ -226,12 +224,12 @@ def _here(inputs: Inputs) -> Inputs:
 
 
 def specified(case: str, inputs: Mapping[str, Value]) -> CaseSpec:
-    """The specification of these inputs."""
+    """Return the specification of these inputs."""
     return CaseSpec(case=case, arguments=tuple(_argument(name, value) for name, value in inputs.items()))
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """`torch.float32` for `float32`."""
+    """Return `torch.float32` for `float32`; raises `BadProblem` for an unknown name."""
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise BadProblem(f"{name} is no torch dtype")
@@ -239,13 +237,13 @@ def torch_dtype(name: str) -> torch.dtype:
 
 
 def unfit(truth: object, dtype: torch.dtype) -> str:
-    """Why an answer of the oracle is no truth for an output of a dtype; empty when it is one."""
+    """Return why an oracle's answer cannot judge an output of `dtype`; empty if it can."""
     if not isinstance(truth, torch.Tensor):
         return f"it returns a {type(truth).__name__}, not a tensor"
     if not dtype.is_floating_point:
         whole = not truth.is_floating_point() or bool((truth == truth.round()).all())
         return "" if whole else f"values are not whole, but the output is {dtype}"
-    # Casts of larger values saturate in one place and give NaN in another: the task has to say which.
+    # Casts of larger values saturate on one device and give NaN on another: the task must choose.
     if dtype.itemsize == 1 and truth.is_floating_point():
         largest = torch.finfo(dtype).max
         if bool((truth.abs() > largest).any()):

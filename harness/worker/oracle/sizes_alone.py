@@ -1,4 +1,4 @@
-"""Inputs at sizes that nobody allocates: a task's `make_inputs` runs on tensors without memory."""
+"""Runs a task's `make_inputs` on tensors without memory, to learn shapes at sizes too large to allocate."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from torch.utils._device import _device_constructors
 
 
 def without_memory(make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What `make` gives, its tensors with shapes, strides and dtypes alone; raises what it raises."""
+    """Call `make`; its tensors have shapes, strides and dtypes, but no memory. Raises what `make` raises."""
     try:
         with _OnMeta():
             return make()
     except Exception:  # noqa: BLE001 -- code of the task may raise anything
-        # It keeps the values of constants, which code may ask for, but importing what it needs takes a second.
+        # Fake tensors keep the values of constants, which code may read; importing them takes a second.
         with FakeTensorMode():
             return make()
 
 
 _KEEPING = ("abs_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "clamp_", "round_")
-"""Methods that change values alone. On `meta` torch has them, as `rand` and `randn`, in Python, for which it imports its compiler."""
+"""Methods that change only values. On `meta`, torch runs them (and `rand`, `randn`) in Python and imports its compiler for it."""
 
 
 class _OnMeta(TorchFunctionMode):
-    """Factory functions make tensors on `meta`."""
+    """Makes factory functions create tensors on `meta`."""
 
     def __torch_function__(
         self,

@@ -1,4 +1,4 @@
-"""Inputs and oracle outputs, kept in the judge while they fit, so that oracles run once for each place of the pool."""
+"""The vault: inputs and oracle outputs that the judge keeps, so that an oracle runs once per set of inputs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .problem import Inputs, Problem
 
 @dataclass(slots=True)
 class Given:
-    """What one call is given, and what it should answer."""
+    """The inputs of one call, and the outputs that are right."""
 
     problem: Problem
     case: JudgedCase
     inputs: Inputs
     _expected: tuple[torch.Tensor, ...] | None = field(default=None)
     size_bytes: int = field(init=False)
-    """Memory that it holds; the outputs are counted when they are there."""
+    """Bytes of the inputs, and of the outputs once they are computed."""
 
     def __post_init__(self) -> None:
         self.size_bytes = _bytes(self.inputs.values()) + _bytes(self._expected or ())
 
     @property
     def expected(self) -> tuple[torch.Tensor, ...]:
-        """The oracle's outputs, asked for once."""
+        """The oracle's outputs, computed once."""
         if self._expected is None:
             self._expected = self.problem.oracle(self.case.case, self.inputs)
             self.size_bytes += _bytes(self._expected)
@@ -39,13 +39,13 @@ class Given:
 
     @property
     def empty(self) -> bool:
-        """Whether an input has no element, so that there may be nothing for a kernel to do."""
+        """True if an input has no element, so that a kernel may have nothing to do."""
         tensors = [value for value in self.inputs.values() if isinstance(value, torch.Tensor)]
         return any(tensor.numel() == 0 for tensor in tensors)
 
 
 class Vault:
-    """Least recently used first out."""
+    """A cache of `Given` by memory: the least recently used go first."""
 
     def __init__(self, capacity_bytes: int | None = None) -> None:
         self._capacity_bytes = capacity_bytes or place.vault_bytes()
@@ -53,27 +53,26 @@ class Vault:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that is held now."""
+        """Bytes that are kept now."""
         return sum(given.size_bytes for given in self._kept.values())
 
     def given(self, problem: Problem, case: JudgedCase, session_seed: int, place: int) -> Given:
-        """The inputs of a case at a place of a session's pool; the same again for as long as they are kept."""
+        """Return the inputs of a case at one place of the session's pool, from the cache if they are there."""
         key = (problem, session_seed, case.key, place)
-        found = self._kept.pop(key, None)
-        if found is None:
-            found = Given(problem, case, problem.given(case, session_seed, place))
-            self._make_room(found.size_bytes)
-        self._kept[key] = found
-        return found
+        inputs = self._kept.pop(key, None)
+        if inputs is None:
+            inputs = Given(problem, case, problem.given(case, session_seed, place))
+            self._make_room(inputs.size_bytes)
+        self._kept[key] = inputs
+        return inputs
 
     def _make_room(self, size_bytes: int) -> None:
-        """Outputs that were asked for since are counted in."""
-        held = self.size_bytes + size_bytes
-        while self._kept and held > self._capacity_bytes:
-            held -= self._kept.popitem(last=False)[1].size_bytes
+        total = self.size_bytes + size_bytes
+        while self._kept and total > self._capacity_bytes:
+            total -= self._kept.popitem(last=False)[1].size_bytes
 
     def forget_drawn(self) -> None:
-        """Lets go the cases that were drawn for one candidate: the next one gets others."""
+        """Drop the cases that were drawn for one candidate: the next candidate gets different ones."""
         for key, given in list(self._kept.items()):
             if given.case.hidden or given.case.case.exam:
                 del self._kept[key]

@@ -1,4 +1,4 @@
-"""Assignments have annotations: constants that stay constants, values, and a type by another name."""
+"""Annotated assignments: constants, values, and a type under a second name."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Arguments are sizes beyond 31 bits, flags, floats, and integers that annotations make narrower or wider."""
+"""Arguments: sizes beyond 31 bits, flags, floats, and integers that annotations make narrower or wider."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Autotuning prunes configs, runs a hook before each run and resets its output, over a split of k."""
+"""Autotuning over a split of k: prunes configs, runs a hook before each run and resets the output."""
 
 import torch
 import triton

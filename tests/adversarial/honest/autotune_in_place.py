@@ -1,4 +1,4 @@
-"""An autotuned kernel works in place, and its memory is restored between runs."""
+"""An autotuned kernel works in place; the autotuner restores its memory between runs."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The entry point is an object with `__call__` that keeps its options."""
+"""The entry point is an object with `__call__` that stores its options."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""A loop's variable is cast like a tensor, as it is one on a device."""
+"""Casts a loop variable like a tensor; on a device it is a tensor."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""`and`, `or` and `not` combine comparisons and constants, of scalars and of a mask."""
+"""`and`, `or` and `not` combine comparisons and constants, for scalars and for a mask."""
 
 import torch
 import triton

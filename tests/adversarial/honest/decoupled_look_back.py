@@ -1,4 +1,4 @@
-"""Each program of a row waits for the one before it and hands its maximum and sum on by an atomic."""
+"""Each program of a row waits for the previous program and passes on its maximum and sum with an atomic."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Kernels make descriptors with memory of an allocator and walk over tiles."""
+"""Kernels make tensor descriptors in memory of an allocator and loop over tiles."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Tensor descriptors are used where sizes allow them, plain pointers elsewhere."""
+"""Uses tensor descriptors if the sizes allow them, else plain pointers."""
 
 import torch
 import triton

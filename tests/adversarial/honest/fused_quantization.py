@@ -1,4 +1,4 @@
-"""Each tile quantizes its own rows again: one kernel and nothing in between."""
+"""Each tile quantizes its rows again: one kernel, no intermediate tensor."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""`tl.gather` looks elements up and `tl.histogram` counts them, with a mask for padding."""
+"""`tl.gather` looks up elements and `tl.histogram` counts them, with a mask for padding."""
 
 import torch
 import triton

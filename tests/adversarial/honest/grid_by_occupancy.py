@@ -1,4 +1,4 @@
-"""A kernel that is compiled ahead says how many persistent programs its registers leave room for."""
+"""A warm-up compile gives the register count, which sets the number of persistent programs."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Heuristics choose constants by the arguments: whether masks are needed, how wide a block is."""
+"""Heuristics compute constants from the arguments: whether masks are needed, and the block size."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The host reads the first element and goes another way where it is NaN."""
+"""The host reads the first element and branches on NaN."""
 
 import math
 

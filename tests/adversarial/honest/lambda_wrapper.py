@@ -1,4 +1,4 @@
-"""The entry point is a lambda over a function that makes views and its launcher."""
+"""The entry point is a lambda; the function inside makes views and a nested launcher."""
 
 import torch
 import triton

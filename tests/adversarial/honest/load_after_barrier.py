@@ -1,4 +1,4 @@
-"""Lanes load what other lanes stored: after a barrier, after a sum over all, or with one warp."""
+"""Lanes load values that different lanes stored: after a barrier, after a reduction, or with one warp."""
 
 import torch
 import triton

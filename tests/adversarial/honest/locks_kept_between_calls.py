@@ -1,4 +1,4 @@
-"""Locks and sums are kept between calls; the last program to arrive leaves both as clean as before."""
+"""Keeps locks and sums between calls; the last program to arrive resets both."""
 
 import torch
 import triton

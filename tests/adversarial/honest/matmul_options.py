@@ -1,4 +1,4 @@
-"""The precision of products is named, and AMD's own launch options are given on AMD."""
+"""Sets the input precision of products, and AMD's launch options on AMD."""
 
 import torch
 import triton

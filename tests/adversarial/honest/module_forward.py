@@ -1,4 +1,4 @@
-"""A torch module with `forward` holds the launch, and a function calls one instance."""
+"""A torch module's `forward` launches the kernel; a function calls one instance."""
 
 import torch
 import triton

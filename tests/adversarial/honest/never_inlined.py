@@ -1,4 +1,4 @@
-"""One device function must not be inlined, and one returns a tuple."""
+"""One device function is `noinline`, one returns a tuple."""
 
 import torch
 import triton

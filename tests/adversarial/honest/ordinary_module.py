@@ -1,4 +1,4 @@
-"""A module with switches of torch, imports hardly used, a broad `except`, a cached plan and checks of arguments."""
+"""A module with torch switches, nearly unused imports, a broad `except`, a cached plan and argument checks."""
 
 import functools
 import math

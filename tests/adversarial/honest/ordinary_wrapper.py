@@ -1,4 +1,4 @@
-"""A typed and decorated wrapper with options, messages by the environment, gradients off and a check on import."""
+"""A typed, decorated wrapper with options, debug output by environment variable, no gradients, and a check at import."""
 
 from __future__ import annotations
 

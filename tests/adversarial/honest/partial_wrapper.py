@@ -1,4 +1,4 @@
-"""The entry point is a partial of a static method, which has another name besides."""
+"""The entry point is a `functools.partial` of a static method with a second name."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""A persistent product has a pipelined loop in another and keeps sums in memory between parts of k."""
+"""A persistent matrix product nests a pipelined loop and adds partial sums in memory."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""A spin lock by compare-and-swap guards a sum that many programs add to."""
+"""A compare-and-swap spin lock guards a sum that many programs add to."""
 
 import torch
 import triton

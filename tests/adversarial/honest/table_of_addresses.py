@@ -1,4 +1,4 @@
-"""A kernel finds each group's inputs and outputs by a table of addresses, as in a grouped product."""
+"""A kernel finds each group's input and output in a table of addresses, as in a grouped product."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The public tutorial's product: grouped tiles, and promises that are false in lanes that wrap around."""
+"""The public tutorial's matrix product: grouped tiles, and hints that are false in lanes that wrap around."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Welford's recurrence merges blocks, and a second pass normalizes."""
+"""Welford's recurrence merges blocks; a second pass normalizes."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The input is passed as input and as output, by flat views; the function returns a view of it."""
+"""Passes one input as input and as output, in flat views, and returns a view of it."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Names at module level stand for builtins of the language, and one switch chooses between two of them."""
+"""Module-level names are aliases of language builtins; a switch chooses between two of them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Builtins of the language are imported by name; the kernel writes `tl` only for types."""
+"""Imports language builtins by name; the kernel uses `tl` only for types."""
 
 import torch
 import triton.language as tl

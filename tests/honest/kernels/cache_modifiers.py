@@ -1,4 +1,4 @@
-"""Loads and stores name cache modifiers and eviction policies; one load is volatile."""
+"""Loads and stores set cache modifiers and eviction policies; one load is volatile."""
 
 import torch
 import triton

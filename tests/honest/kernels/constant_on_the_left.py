@@ -1,4 +1,4 @@
-"""A constant of the module stands left of a tensor in a product and in a quotient."""
+"""A module constant is the left operand of a product and of a quotient with a tensor."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Functions of constants give shapes, a condition and a default inside the kernel."""
+"""Constexpr functions compute shapes, a condition and a default inside the kernel."""
 
 import torch
 import triton

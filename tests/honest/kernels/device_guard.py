@@ -1,4 +1,4 @@
-"""The launch stands in `torch.cuda.device(x.device)`."""
+"""Launches inside `torch.cuda.device(x.device)`."""
 
 import torch
 import triton

@@ -10,7 +10,7 @@ TASK = "layer_norm"
 
 
 class DeviceOf(torch.cuda.device):
-    """Does nothing where the current device is the right one."""
+    """Does nothing if the current device is already the right device."""
 
     def __init__(self, tensor):
         self.wanted = tensor.device

@@ -1,4 +1,4 @@
-"""Types go to inner functions as plain and as constant parameters, and from the host."""
+"""Passes dtypes to inner functions as plain and as constexpr parameters, and from the host."""
 
 import torch
 import triton

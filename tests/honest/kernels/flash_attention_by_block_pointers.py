@@ -1,4 +1,4 @@
-"""Flash attention: block pointers that advance, exponentials to base two, an inner function that returns three values."""
+"""Flash attention with advancing block pointers, base-2 exponentials, and an inner function that returns three values."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""A fixed number of programs goes over all elements in a `tl.range` with several stages."""
+"""A fixed number of programs covers all elements in a `tl.range` loop with several stages."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The module takes AMD's device library or NVIDIA's, as torch says which it was built for."""
+"""Imports AMD's or NVIDIA's device library, depending on torch's build."""
 
 import torch
 import triton

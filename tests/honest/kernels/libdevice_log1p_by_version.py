@@ -1,4 +1,4 @@
-"""The device library's place differs between versions of Triton; the module tries both."""
+"""Tries both places of the device library, which differ between Triton versions."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""`pow` of the device library replaces Python's builtin of that name."""
+"""The device library's `pow` replaces Python's builtin of the same name."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The kernel reaches `rint` through `tl.extra.libdevice`, without an import of its own."""
+"""The kernel reaches `rint` through `tl.extra.libdevice`, without its own import."""
 
 import torch
 import triton

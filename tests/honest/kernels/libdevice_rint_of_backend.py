@@ -1,4 +1,4 @@
-"""`rint` comes from the library of the backend that Triton's driver names; a module-level name stands for it."""
+"""`rint` comes from the library of the backend that Triton's driver reports; a module-level name is its alias."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""`rsqrt` comes by name from the first module that has it, as a library for many versions of Triton writes it."""
+"""Takes `rsqrt` by name from the first module that has it, as code for many Triton versions does."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""A `while` loop and a mask end where offsets loaded from memory say."""
+"""A `while` loop and a mask end at offsets that are loaded from memory."""
 
 import torch
 import triton

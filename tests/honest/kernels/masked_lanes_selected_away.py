@@ -1,4 +1,4 @@
-"""Rows and columns past the end are loaded without `other` in a tile, and left out before each reduction."""
+"""Loads rows and columns past the end without `other`, and masks them before each reduction."""
 
 import torch
 import triton

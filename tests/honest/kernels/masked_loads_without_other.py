@@ -1,4 +1,4 @@
-"""Masked loads name no `other`; their undefined lanes are selected away or never stored."""
+"""Masked loads have no `other`; their undefined lanes are selected away or never stored."""
 
 import torch
 import triton

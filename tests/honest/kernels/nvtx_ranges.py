@@ -1,4 +1,4 @@
-"""NVTX ranges and marks surround the launch, as decorator, context and pair of calls."""
+"""NVTX ranges and marks surround the launch: decorator, context manager, and push and pop."""
 
 import torch
 import triton

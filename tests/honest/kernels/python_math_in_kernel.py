@@ -1,4 +1,4 @@
-"""The kernel takes pi and a square root from Python's module `math`; both are constants when it compiles."""
+"""The kernel uses pi and a square root of Python's `math`; both are constants at compile time."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Single annotations are quoted, some by another name of the type."""
+"""Some annotations are quoted, some use a second name of the type."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""An autograd function changes its input and marks it dirty; a grid-stride loop goes over the elements."""
+"""An autograd function changes its input and marks it dirty; a grid-stride loop covers the elements."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""The halves of a row are split and joined in registers; batch and head come from one program number."""
+"""Splits and joins the halves of a row in registers; batch and head come from one program number."""
 
 import torch
 import triton

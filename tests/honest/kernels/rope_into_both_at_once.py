@@ -1,4 +1,4 @@
-"""One launch turns queries and keys in place, all heads of a token in one program, by strides."""
+"""One launch rotates queries and keys in place by strides; a program handles all heads of a token."""
 
 import torch
 import triton

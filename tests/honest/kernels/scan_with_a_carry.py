@@ -1,4 +1,4 @@
-"""An associative scan over blocks whose last sum is carried into the next block."""
+"""An associative scan over blocks carries the last sum into the next block."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Random numbers come from Philox called by itself; an autograd function makes them again in its backward pass."""
+"""Calls Philox directly for random numbers; an autograd function repeats them in its backward pass."""
 
 import torch
 import triton

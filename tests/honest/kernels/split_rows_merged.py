@@ -1,4 +1,4 @@
-"""A workspace of partial tops and sums, kept between calls by shape, is filled by one kernel and merged by another."""
+"""One kernel fills a workspace of partial maxima and sums, which is cached by shape; a second kernel merges them."""
 
 import torch
 import triton

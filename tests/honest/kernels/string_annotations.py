@@ -1,4 +1,4 @@
-"""All annotations are strings; inner functions and a default depend on those that say `constexpr`."""
+"""All annotations are strings; inner functions and a default depend on the `constexpr` annotations."""
 
 from __future__ import annotations
 

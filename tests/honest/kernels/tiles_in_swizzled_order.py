@@ -1,4 +1,4 @@
-"""A product with `tl.swizzle2d`, assumptions on strides, and the precision of its products named."""
+"""A matrix product with `tl.swizzle2d`, assumptions on strides, and a named input precision."""
 
 import torch
 import triton

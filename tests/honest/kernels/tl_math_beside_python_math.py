@@ -1,4 +1,4 @@
-"""The kernel calls `tl.math.sin`, and the module imports Python's `math` for its host code."""
+"""The kernel calls `tl.math.sin`; the module imports Python's `math` for host code."""
 
 import math
 

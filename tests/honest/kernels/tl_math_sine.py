@@ -1,4 +1,4 @@
-"""The kernel calls `tl.math.sin`; the module imports nothing called `math`."""
+"""The kernel calls `tl.math.sin`; the module imports nothing named `math`."""
 
 import torch
 import triton

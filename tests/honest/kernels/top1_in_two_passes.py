@@ -1,4 +1,4 @@
-"""Partial maxima with their places are reduced in one kernel and merged in another, by `return_indices`."""
+"""One kernel reduces partial maxima with their indices, a second kernel merges them with `return_indices`."""
 
 import torch
 import triton

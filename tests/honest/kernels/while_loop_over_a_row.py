@@ -1,4 +1,4 @@
-"""One program takes a long row in steps of a `while` loop, twice."""
+"""Each program covers a long row twice in `while` loops."""
 
 import torch
 import triton

@@ -1,0 +1,110 @@
+"""The prospect of a variant before it is judged: a guess from compiling and sampling, always labelled as a guess."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from harness import Evaluation, KernelResources, Target, Verdict
+from harness.stages.survey import Compiled, Sampled
+from harness.wire.evaluation import SCHEMA
+from sessions.metrics import rank
+
+RANKED_BY = (
+    "roofline estimate, bytes requested, spills and occupancy; none of it was timed, so the choice is a guess"
+)
+
+RESOLUTION = 0.05
+"""Ratios that differ by less than this are equal, because only a few programs were sampled."""
+
+TOO_LARGE = "do not fit the device"
+FAILED = "do not compile"
+SPILLS = "spill where the start does not"
+SAME_CODE = "give the same code as another"
+CURABLE = frozenset({TOO_LARGE, SPILLS})
+"""Faults that another change may cure: more warps, fewer stages, a smaller tile in the other direction."""
+NOT_SAMPLED = "were left out, as enough were tried"
+
+
+class Code(NamedTuple):
+    """The code that a device would load and launch for one kernel."""
+
+    kernel: str
+    digest: str
+    grids: tuple[tuple[int, int, int], ...]
+    autotune_index: int | None
+
+
+class Prospect(NamedTuple):
+    """Compares variants without timings, most important field first; greater is better.
+
+    The order is that of `sessions.metrics.rank`, with three differences:
+
+    - Scalar registers that spill do not count: they go to lanes of vector registers, not to memory.
+    - Sampled values are compared in steps of `RESOLUTION`.
+    - If matrix instructions do the work, occupancy does not count: two waves per SIMD are often right there.
+    """
+
+    estimate: float
+    traffic: float
+    spills: float
+    occupancy: float
+
+
+def prospect_of(task: str, target: Target, compiled: Compiled, sampled: Sampled) -> Prospect:
+    """Returns the prospect of a variant, assuming that it is correct."""
+    evaluation = Evaluation(
+        schema=SCHEMA,
+        task=task,
+        device="cpu",
+        verdict=Verdict.CORRECT,
+        call=True,
+        execution=True,
+        stages=(),
+        resources={
+            target.name: tuple(msgspec.structs.replace(row, sgpr_spills=None) for row in compiled.resources)
+        },
+        sampled=sampled.traffic,
+        estimate=sampled.estimate,
+    )
+    ranked = rank(evaluation)
+    matrix = any(row.matrix_instructions for row in compiled.resources)
+    return Prospect(
+        _quantize(ranked.estimate),
+        _quantize(ranked.traffic),
+        ranked.spills,
+        0.0 if matrix else ranked.occupancy,
+    )
+
+
+def _quantize(ratio: float) -> float:
+    """A negative ratio in whole steps; greater stays better."""
+    return -float(round(math.log(-ratio) / RESOLUTION)) if -math.inf < ratio < 0 else ratio
+
+
+def fault(compiled: Compiled, start: Compiled) -> str:
+    """Returns why a variant should not be judged; empty if it may be."""
+    if compiled.error:
+        too_large = any("too_large" in row.flags for row in compiled.resources)
+        return TOO_LARGE if too_large else FAILED
+    if spill_count(compiled.resources) > spill_count(start.resources):
+        return SPILLS
+    return ""
+
+
+def spill_count(resources: Sequence[KernelResources]) -> int:
+    """Returns the spilled vector registers, plus bytes on targets that count bytes, of all kernels that run."""
+    return sum(
+        count or 0 for row in resources if not row.failure for count in (row.vgpr_spills, row.spill_bytes)
+    )
+
+
+def code(compiled: Compiled) -> frozenset[Code]:
+    """Returns the code that would run; two sources with equal code are the same variant."""
+    return frozenset(
+        Code(row.kernel, row.code_sha256, tuple(fit.grid for fit in row.fits), row.autotune_index)
+        for row in compiled.resources
+    )

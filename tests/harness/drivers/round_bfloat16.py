@@ -1,0 +1,109 @@
+"""Compares bfloat16 in the interpreter with torch, which also rounds after each operation.
+
+Prints a JSON object: for each operation, whether all results are equal.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["TRITON_INTERPRET"] = "1"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+import torch
+
+from harness.hardware.targets import target
+from harness.worker.interpreter import bfloat16
+from harness.worker.interpreter.interpreter import observe, prepare
+
+torch.set_num_threads(1)
+prepare(target("gfx942"))
+
+import kernels  # noqa: E402 -- after the process is prepared, as a guest does it
+
+ROWS = (
+    "add", "sub", "mul", "div", "neg", "where", "maximum", "minimum", "abs", "cast", "affine", "scaled", "bitcast",
+    "exp", "store", "full", "masked", "from_int", "from_fp16", "back",
+)  # fmt: skip
+
+
+def same(got: torch.Tensor, expected: torch.Tensor) -> bool:
+    """True if all values are equal; every NaN equals every NaN, and -0 equals 0."""
+    return torch.equal(got.isnan(), expected.isnan()) and torch.equal(
+        got.nan_to_num(nan=0), expected.nan_to_num(nan=0)
+    )
+
+
+def elementwise() -> dict[str, bool]:
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        3e38,
+        -3e38,
+        1e-39,
+        1.17549e-38,
+        2e-45,
+    ]
+    w = torch.cat(
+        [torch.tensor(special), torch.randn(2000) * 10.0 ** torch.randint(-30, 30, (2000,)), torch.zeros(36)]
+    )
+    w = torch.cat([w[:2012], torch.randn(36)])
+    x = w.bfloat16()
+    y = w[torch.randperm(w.numel())].bfloat16()
+    n = w.numel()
+    half = torch.arange(n) < n // 2
+    results = (
+        x + y, x - y, x * y, x / y, -x, torch.where(x > y, x, y), torch.fmax(x, y), torch.fmin(x, y), x.abs(), w.bfloat16(),
+        x * 2.0 + 1, (x.float() * 3).bfloat16(), x, torch.exp(w).bfloat16(), w.bfloat16(),
+        torch.full((n,), 1.01, dtype=torch.bfloat16), torch.where(half, x, torch.tensor(3.140625, dtype=torch.bfloat16)),
+        torch.arange(n).float().bfloat16(), x.half().bfloat16(), x,
+    )  # fmt: skip
+    expected = torch.stack([result.float() for result in results])
+    with observe({"x": x, "y": y, "w": w}) as seen:
+        got = kernels.in_bfloat16(x, y, w)
+    assert seen.unsupported is None, seen.unsupported
+    assert seen.missed_loads == seen.missed_stores == []
+    skip = {
+        "maximum",
+        "minimum",
+    }  # numpy and torch treat NaN differently; only elements without NaN are compared
+    clean = ~(x.isnan() | y.isnan())
+    # exp of torch and numpy may differ in the last bit of float32, which is rarely visible in bfloat16.
+    result = {
+        name: same(got[i][clean], expected[i][clean]) if name in skip else same(got[i], expected[i])
+        for i, name in enumerate(ROWS)
+    }
+    result["exp"] = bool(
+        (~torch.isclose(got[13], expected[13], rtol=8e-3, atol=0, equal_nan=True)).sum() == 0
+    )
+    result["bytes"] = (seen.requested_read_bytes, seen.requested_write_bytes) == (
+        n * (2 + 2 + 4) + n // 2 * 2,
+        19 * n * 2 + n * 4,
+    )
+    return result
+
+
+def every_pattern() -> dict[str, bool]:
+    """Converts all 65,536 values there and back, and rounds each float32 next to a rounding boundary."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    values = bfloat16.from_bits(bits)
+    whole = bits.astype(np.uint32) << np.uint32(16)
+    near = np.concatenate([whole + np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]).view(
+        np.float32
+    )
+    got = torch.from_numpy(bfloat16.rounded(near))
+    return {
+        "values": bool(np.array_equal(bfloat16.to_bits(values), bits)),
+        "rounding": same(got, torch.from_numpy(near).bfloat16().float()),
+    }
+
+
+torch.manual_seed(0)
+print(json.dumps(elementwise() | every_pattern()))  # noqa: T201

@@ -1,0 +1,29 @@
+"""Protects the specification of inputs at full sizes, which needs no memory and no torch compiler."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from harness.worker.oracle.problem import Problem, specified, torch_dtype
+from suites import load_suite
+
+
+@pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
+def test_specifications_equal_shapes_of_fake_tensors(task) -> None:
+    problem = Problem(task, at="gpu")
+    for case in task.open_cases:
+        specification = problem.specifications((case,))[0]
+        with FakeTensorMode():
+            inputs = problem._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
+        assert specification == specified(case.name, inputs)
+
+
+def test_specifications_do_not_import_torch_dynamo() -> None:
+    code = (
+        "import sys; from suites import load_task; from harness.worker.oracle.problem import Problem; "
+        "task = load_task('softmax'); Problem(task).specifications(task.open_cases); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

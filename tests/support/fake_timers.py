@@ -1,0 +1,393 @@
+"""Fake timers for tests of the clock: threads that answer a timer's messages without a GPU.
+
+Latencies are simulated; outputs are the oracle's. `bench` makes the usual set-up, `on` changes one kind of answer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.limits import ANSWER_BYTES, TimeLimits
+from harness.wire.messages import (
+    ENCODER,
+    Argument,
+    CaseTraffic,
+    Failed,
+    Farewell,
+    Hello,
+    LeftBehind,
+    Load,
+    Loaded,
+    OutputData,
+    Returned,
+)
+from harness.wire.timing_messages import (
+    BASELINE,
+    CANDIDATE,
+    TIMER_REQUESTS,
+    Batch,
+    BringBack,
+    Done,
+    Fetch,
+    Floor,
+    Measure,
+    Measured,
+    Play,
+    Prepare,
+    Prepared,
+    Reach,
+    Record,
+    Recorded,
+    Renew,
+    Sample,
+    Sampled,
+    TimerReport,
+    TimerRequest,
+)
+from harness.worker.clock.clock import Clock
+from harness.worker.clock.timer_link import TimerLink
+from harness.worker.kit.arena import dtype_name, open_arguments, storage_bytes
+from harness.worker.oracle.problem import Problem
+from harness.worker.oracle.vault import Vault
+from suites import load_task
+from suites.task import Task
+from suites.tolerances import dtype_of
+
+FLOOR = Floor(empty_ms=0.002, copies=())
+Behaviour = Callable[["FakeTimer", Any], "TimerReport | None"]
+"""Returns a timer's answer to a request, or `None` for the usual answer."""
+
+
+class Dies(Exception):
+    """Ends the timer, as if its process died."""
+
+
+class Silent(Exception):
+    """Makes the timer stop answering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One request that a timer received."""
+
+    timer: FakeTimer
+    request: TimerRequest
+
+    @property
+    def kind(self) -> str:
+        return type(self.request).__name__
+
+
+@dataclass(slots=True)
+class Bench:
+    """Replaces the device and the engine (`clock.Engine`); records requests and calls."""
+
+    task: Task
+    ms: dict[str, float]
+    """Latency of every case, by side."""
+    bias: float = 0.0005
+    """Relative standard deviation between processes."""
+    noise: float = 0.0005
+    """Relative standard deviation between samples."""
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+    """Changed behaviour by side."""
+    answer_limits_s: dict[str, float] = field(default_factory=dict)
+    """Seconds that a candidate has for an answer, by the answer's kind; the usual limit for other kinds."""
+    waits_for_overlap: bool = False
+    """Whether each sample waits a moment for a second timer, so that two samples at once are certain to be seen."""
+    gone_at: int = -1
+    """Number of the `alive` call at which the engine is gone."""
+    at_lease: Callable[[], None] | None = None
+    """Runs when the clock asks for the device."""
+    started: list[FakeTimer] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    engine_calls: list[str] = field(default_factory=list)
+    """The clock's calls of the engine, in order."""
+    most_at_once: int = 0
+    """Largest number of timers that were sampled at the same time."""
+    problem: Problem = field(init=False)
+    _active: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def __post_init__(self) -> None:
+        self.problem = Problem(self.task)
+
+    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
+        """Starts `count` timers of each side."""
+        self.engine_calls.append(f"timers {','.join(sides)} x{count}{' instead' if instead else ''}")
+        first = max((timer.pair for timer in self.started), default=-1) + 1
+        return [self._start(side, pair) for pair in range(first, first + count) for side in sides]
+
+    def lease(self) -> None:
+        """Records the request; the device is free at once."""
+        self.engine_calls.append("lease")
+        if self.at_lease is not None:
+            self.at_lease()
+
+    def alive(self) -> None:
+        """Raises `ChannelClosed` once the engine is gone."""
+        self.engine_calls.append("alive")
+        if self.engine_calls.count("alive") == self.gone_at:
+            raise ChannelClosed("the other side is gone")
+
+    def requests(self, side: str, kind: type[Any]) -> list[Any]:
+        """Requests of one kind to one side, in order."""
+        return [
+            event.request
+            for event in self.events
+            if event.timer.side == side and isinstance(event.request, kind)
+        ]
+
+    def measure(
+        self,
+        *,
+        source: str = "x = 1",
+        floor: Floor = FLOOR,
+        budget_s: float = 1e6,
+        effort: Effort = WHOLE,
+        energy_s: float = 0.0,
+    ) -> Measured:
+        """Runs the clock and returns its result; all timers have ended when this returns."""
+        measure = Measure(
+            task=self.task,
+            sources=dict.fromkeys(self.ms, source),
+            seed=1,
+            target="sm_90",
+            limits=TimeLimits(call_s=120.0),
+            cold=True,
+            against="triton",
+            flush_bytes=1 << 20,
+            budget_s=budget_s,
+            effort=effort,
+            energy_s=energy_s,
+        )
+        clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda _: floor)
+        try:
+            return clock.run()
+        finally:
+            clock.close()
+            for timer in self.started:
+                timer.join(60)
+            assert not any(timer.is_alive() for timer in self.started), "a timer did not end"
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Counts a timer as sampled inside the block."""
+        with self._changed:
+            self._active += 1
+            self.most_at_once = max(self.most_at_once, self._active)
+            self._changed.notify_all()
+            if self.waits_for_overlap:
+                self._changed.wait_for(lambda: self._active > 1, timeout=0.002)
+        yield
+        with self._changed:
+            self._active -= 1
+
+    def _start(self, side: str, pair: int) -> TimerLink:
+        ours, theirs = socket.socketpair()
+        timer = FakeTimer(self, side, pair, theirs)
+        self.started.append(timer)
+        timer.start()
+        return _Link(self, Channel(ours), side, pair)
+
+
+class _Link(TimerLink):
+    """A timer's link with time limits that are short enough for a test."""
+
+    def __init__(self, bench: Bench, channel: Channel, side: str, pair: int) -> None:
+        super().__init__(channel, side=side, pair=pair, pid=os.getpid(), answer_bytes=ANSWER_BYTES)
+        self._bench = bench
+
+    def receive(self, wanted: Any, *, wall_s: float) -> Any:
+        short = self._bench.answer_limits_s.get(wanted.__name__) if self.side == CANDIDATE else None
+        return super().receive(wanted, wall_s=short or wall_s)
+
+
+class FakeTimer(threading.Thread):
+    """One timer, whose outputs are right unless its side has a changed behaviour."""
+
+    def __init__(self, bench: Bench, side: str, pair: int, end: socket.socket) -> None:
+        super().__init__(daemon=True, name=f"{side} {pair}")
+        self.bench, self.side, self.pair = bench, side, pair
+        self._end = Channel(end)
+        self._random = random.Random(f"{side} {pair}")
+        process_bias = 1 + bench.bias * self._random.gauss(0, 1)
+        self.ms = bench.ms.get(side, bench.ms[CANDIDATE]) * process_bias
+        self.case = ""
+        self.arguments: tuple[Argument, ...] = ()
+        self.input_sets: list[bytes] = []
+        """Inputs of each set, as the bytes of an arena."""
+        self.size_bytes = 0
+
+    def run(self) -> None:
+        try:
+            self._end.send(ENCODER.encode(Hello(sandbox=())))
+            while True:
+                frame = self._end.receive()
+                request = TIMER_REQUESTS.decode(frame.payload)
+                self._take(request, frame.descriptors)
+                self.bench.events.append(Event(self, request))
+                behaviour = self.bench.behaviours.get(self.side, _usual)
+                report = behaviour(self, request)
+                if isinstance(request, Sample | Batch):
+                    with self.bench.active():
+                        report = report or self.usual(request)
+                self._end.send(ENCODER.encode(report or self.usual(request)))
+        except Silent:
+            with suppress(ChannelClosed):
+                self._end.receive()
+        except (ChannelClosed, Dies):
+            return
+        finally:
+            self._end.close()
+
+    def usual(self, request: TimerRequest) -> TimerReport:
+        """The answer of an honest timer."""
+        nonce = request.nonce
+        match request:
+            case Load():
+                return Loaded(nonce=nonce, parameters={})
+            case Prepare():
+                return Prepared(nonce=nonce, call_ms=0.01, peak_bytes=4096, configs={})
+            case Sample(count=count):
+                noise = self.bench.noise
+                samples = tuple(self.ms * (1 + noise * self._random.gauss(0, 1)) for _ in range(count))
+                return Sampled(nonce=nonce, samples_ms=samples)
+            case Batch(kind="capture"):
+                return Done(nonce=nonce, problem="nothing to capture")
+            case Batch() | Renew() | BringBack() | Play():
+                return Done(nonce=nonce)
+            case Fetch():
+                return self.returned(request)
+            case Record():
+                return Recorded(nonce=nonce, tape=None, why_not="no GPU here")
+            case Farewell():
+                return LeftBehind(nonce=nonce, patched=(), threads=0, children=0)
+            case Reach():
+                return Done(nonce=nonce, problem="a fake timer has no device memory")
+
+    def returned(self, request: Fetch, arena_bytes: bytes | None = None) -> Returned:
+        """Parts of the oracle's outputs for the timer's current inputs, or for the inputs in `arena_bytes`."""
+        outputs = tuple(
+            OutputData(
+                type="torch.Tensor",
+                dtype=dtype_name(expected.dtype),
+                shape=tuple(expected.shape),
+                data=storage_bytes(expected.flatten()[start : start + count].clone()) if count else b"",
+                from_kernel=True,
+            )
+            for expected, (start, count) in zip(
+                self.expected_outputs(arena_bytes), request.parts, strict=True
+            )
+        )
+        return Returned(
+            nonce=request.nonce,
+            structure="tensor" if len(outputs) == 1 else "tuple",
+            outputs=outputs,
+            operators=(),
+            host_elements=0,
+            kernels=(),
+            traffic=CaseTraffic("", 0, 0, 0, 0, 0, 0, 0, ()),
+            unsupported="",
+            changed_output=False,
+        )
+
+    def expected_outputs(self, arena_bytes: bytes | None = None) -> list[torch.Tensor]:
+        """The oracle's outputs, in the dtypes that a kernel writes."""
+        case = next(case for case in self.bench.task.cases if case.name == self.case)
+        outputs = self.bench.problem.oracle(case, self.inputs(arena_bytes))
+        names = [dtype_of(output, case) for output in self.bench.task.outputs]
+        return [output.to(getattr(torch, name)) for output, name in zip(outputs, names, strict=True)]
+
+    def inputs(self, arena_bytes: bytes | None = None) -> dict[str, Any]:
+        """The call's arguments, opened from an arena's bytes."""
+        memory = os.memfd_create("copy", os.MFD_CLOEXEC)
+        try:
+            os.write(memory, self.input_sets[0] if arena_bytes is None else arena_bytes)
+            return open_arguments(memory, self.size_bytes, self.arguments)
+        finally:
+            os.close(memory)
+
+    def _take(self, request: TimerRequest, descriptors: Sequence[int]) -> None:
+        if isinstance(request, Prepare):
+            self.case, self.arguments, self.size_bytes = (
+                request.case,
+                request.arguments,
+                request.arena_bytes,
+            )
+        if isinstance(request, BringBack):
+            os.pwrite(descriptors[0], self.input_sets[request.copy % len(self.input_sets)], 0)
+            os.close(descriptors[0])
+            return
+        input_sets = [os.pread(descriptor, self.size_bytes, 0) for descriptor in descriptors]
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if input_sets:
+            self.input_sets = input_sets
+
+
+def _usual(_timer: FakeTimer, _request: TimerRequest) -> None:
+    return None
+
+
+def small(*names: str, task: str = "vector_add") -> Task:
+    """The task with only the named open cases, at 257 elements each."""
+    loaded = load_task(task)
+    chosen = [case for case in loaded.cases if case.name in (names or ("fp32",))]
+    cases = tuple(msgspec.structs.replace(case, cpu={"n": 257}) for case in chosen)
+    return msgspec.structs.replace(loaded, cases=cases)
+
+
+def bench(*names: str, candidate: float = 0.5, baseline: float = 1.0, **options: Any) -> Bench:
+    """A bench of one candidate and one baseline with latencies in milliseconds."""
+    return Bench(small(*names), {BASELINE: baseline, CANDIDATE: candidate}, **options)
+
+
+def on(kind: type[Any], answer: Callable[[FakeTimer, Any], TimerReport | None]) -> Behaviour:
+    """Behaviour that answers requests of one kind with `answer`."""
+
+    def behave(timer: FakeTimer, request: TimerRequest) -> TimerReport | None:
+        return answer(timer, request) if isinstance(request, kind) else None
+
+    return behave
+
+
+def raises(kind: str = "exception") -> Callable[[FakeTimer, Any], TimerReport]:
+    def answer(_timer: FakeTimer, request: Any) -> TimerReport:
+        return Failed(nonce=request.nonce, kind=kind, message="boom", trace="line 3", line=3)
+
+    return answer
+
+
+def dies(_timer: FakeTimer, _request: Any) -> TimerReport:
+    raise Dies
+
+
+def silent(_timer: FakeTimer, _request: Any) -> TimerReport:
+    raise Silent
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def no_descriptor_is_left() -> Iterator[None]:
+    """Checks after each test of a module that imports this fixture that no file descriptor leaked."""
+    before = descriptors()
+    yield
+    assert descriptors() <= before

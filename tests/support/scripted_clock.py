@@ -1,0 +1,206 @@
+"""Everything that `Performance` talks to, for tests without a GPU.
+
+A test scripts the clock; the pool's one GPU is fake; timers are real processes that do nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+from harness.hardware.targets import target
+from harness.node.telemetry import Watched
+from harness.processes.kernel_cache import KernelCache
+from harness.processes.servers import Child, ForkServer
+from harness.processes.spares import Spares
+from harness.stages.timing.baselines import Against, Baseline
+from harness.stages.timing.conclusions import Timing
+from harness.stages.timing.performance import Performance
+from harness.wire.async_channel import AsyncChannel
+from harness.wire.device import Device
+from harness.wire.latency import DeviceState
+from harness.wire.limits import TimeLimits
+from harness.wire.messages import ENCODER, Ended
+from harness.wire.timing_messages import (
+    BASELINE,
+    CANDIDATE,
+    JUDGE_REQUESTS,
+    Leased,
+    LeaseWanted,
+    Measure,
+    NeedTimers,
+    Timer,
+)
+
+from .process_times import GPU, QUIET, TASK
+
+
+class Server:
+    """Starts `sleep` processes as timers; they end only on request."""
+
+    def __init__(self) -> None:
+        self.processes: dict[int, asyncio.subprocess.Process] = {}
+        self.ended: list[int] = []
+        self._waiting: set[asyncio.Task[None]] = set()
+
+    @property
+    def alive(self) -> list[int]:
+        return [worker for worker, process in self.processes.items() if process.returncode is None]
+
+    async def spawn_for_another(self, role: str, **_: Any) -> tuple[Child, int, socket.socket]:
+        assert role == "timer"
+        process = await asyncio.create_subprocess_exec("sleep", "600")
+        worker = len(self.processes)
+        self.processes[worker] = process
+        child = Child(cast(ForkServer, self), worker, None)
+        waiting = asyncio.create_task(self._wait(child, process))
+        self._waiting.add(waiting)
+        waiting.add_done_callback(self._waiting.discard)
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        return child, process.pid, ours
+
+    def request_end(self, worker: int) -> None:
+        self.ended.append(worker)
+        self.processes[worker].kill()
+
+    async def _wait(self, child: Child, process: asyncio.subprocess.Process) -> None:
+        status = await process.wait()
+        child.ended.set_result(Ended(worker=child.worker, status=status & 0xFF, leftover=0, killed=True))
+
+
+class Watch:
+    """Fake telemetry that records its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def state(self, _own: object = None) -> DeviceState:
+        return DeviceState(product="X")
+
+    async def counts_energy(self) -> bool:
+        return (await self.state()).energy_j is not None
+
+    async def begin(self, _own: object = ()) -> None:
+        self.calls.append("begin")
+
+    async def end(self) -> Watched:
+        self.calls.append("end")
+        return Watched(QUIET)
+
+
+class Pool:
+    """A pool with one fake GPU; records what still runs when the lease ends."""
+
+    def __init__(self) -> None:
+        self.server, self.watch = Server(), Watch()
+        self.spares, self.kernels = Spares(cast(ForkServer, self.server)), KernelCache()
+        self.at_release: list[int] | None = None
+        """Timers that were alive when the lease was returned."""
+        self.watching_at_release = False
+        self.releasing: asyncio.Task[None] | None = None
+        """Task that waits for the timers to end and then returns the lease."""
+        self.allowed = TimeLimits()
+
+    def telemetry(self, _device: Device) -> Watch:
+        return self.watch
+
+    def limits(self, _device: Device) -> TimeLimits:
+        return self.allowed
+
+    @asynccontextmanager
+    async def using(self, _slot: object) -> AsyncIterator[None]:
+        self.watch.calls.append("using")
+        yield
+        self.watch.calls.append("used")
+
+    @asynccontextmanager
+    async def timing(self, _slot: object) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            if self.releasing is None:
+                self._release()
+
+    def release_after(self, _slot: object, ending: Coroutine[None, None, None]) -> None:
+        async def release() -> None:
+            await ending
+            self._release()
+
+        self.releasing = asyncio.create_task(release())
+
+    def _release(self) -> None:
+        self.at_release = self.server.alive
+        self.watching_at_release = self.watch.calls.count("begin") != self.watch.calls.count("end")
+
+
+class ScriptedClock:
+    """The judge's end of the channel, driven by a test's script."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._channel = AsyncChannel(end)
+
+    async def receive(self, kind: type[Any]) -> Any:
+        request = JUDGE_REQUESTS.decode(await self._channel.receive())
+        assert isinstance(request, kind)
+        return request
+
+    async def send(self, report: object) -> None:
+        await self._channel.send(ENCODER.encode(report))
+
+    async def reach_lease(self) -> Measure:
+        """Plays the protocol until the clock has the device's lease and six timers run."""
+        measure: Measure = await self.receive(Measure)
+        await self.send(NeedTimers(sides=(BASELINE, CANDIDATE), count=3, instead=True))
+        timers = [await self.receive(Timer) for _ in range(6)]
+        assert [(timer.side, timer.pair) for timer in timers] == [
+            (side, pair) for pair in range(3) for side in (BASELINE, CANDIDATE)
+        ]
+        await self.send(LeaseWanted())
+        await self.receive(Leased)
+        return measure
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+Script = Callable[[ScriptedClock, Pool], Coroutine[Any, Any, None]]
+
+
+async def measure_with(
+    script: Script, pool: Pool, *, cancel: bool = False, alone: Awaitable[int] | None = None, **options: Any
+) -> Timing:
+    """Returns the timing of `Performance.measure` when the clock follows `script`.
+
+    With `cancel`, the measurement is cancelled when the script ends.
+    """
+    slot = SimpleNamespace(device=GPU, server=pool.server)
+    performance = Performance(cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone)
+    ours, theirs = socket.socketpair()
+    channel, clock = AsyncChannel(ours), ScriptedClock(theirs)
+    usual: dict[str, Any] = {"rival": None, "against": Against(Baseline("other.py", "x = 1"))} | options
+    measuring = asyncio.create_task(performance.measure(channel, "x = 2", **usual))
+    scripted = asyncio.create_task(script(clock, pool))
+    try:
+        if cancel:
+            async with asyncio.timeout(60):
+                await scripted
+            measuring.cancel()
+        await asyncio.wait([measuring], timeout=60)
+        assert measuring.done(), "the measurement does not end"
+        if pool.releasing is not None:
+            await pool.releasing
+        return await measuring
+    finally:
+        measuring.cancel()
+        scripted.cancel()
+        with contextlib.suppress(asyncio.CancelledError, EOFError):
+            await scripted
+        channel.close()
+        clock.close()
