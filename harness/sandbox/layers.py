@@ -36,7 +36,7 @@ GRAVE = frozenset(
 """Those without which a key or an answer can leave."""
 
 
-def unlike(compiling: Iterable[Layer], guest: Iterable[Layer]) -> Iterator[Layer]:
+def find_different_layers(compiling: Iterable[Layer], guest: Iterable[Layer]) -> Iterator[Layer]:
     """The compiling worker's layers that differ from the guest's, named as such."""
     known = {(layer.name, layer.state): layer.why for layer in guest}
     for layer in compiling:

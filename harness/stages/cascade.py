@@ -1,4 +1,4 @@
-"""`evaluate`: one candidate through the six stages."""
+"""`evaluate`: one candidate through the six stages, on `cpu`, or on a GPU with the interpreter beside it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
 from suites.task import Task
 
-from .interpreter_findings import beside
+from .compilation import CompileResults
+from .interpreter_findings import add_interpreter_findings
 from .sheet import OnEvent, Sheet
-from .slot_evaluation import Asked, Evaluating
+from .slot_evaluation import Request, SlotEvaluation
 
 
 async def evaluate(
@@ -44,98 +45,111 @@ async def evaluate(
     passed: Evaluation | None = None,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
-    """All that can be said of `candidate` on a free slot of `pool`.
+    """Evaluate `candidate` on a free slot of `pool`. The same `seed` gives the same verdict.
 
-    The device's own target, on `cpu` the first of `targets`, can fail the candidate; the others are reported beside. Same `seed`, same verdict. `rival` is
-    the best source so far, which a GPU times beside the baseline of `against`; `cpu` times nothing. It is judged on another device than `avoid` where one is
-    free, or `on` that device alone. `exam` judges the task's exam cases in place of
-    the open ones; what comes of it belongs in no feedback. With a rough `effort` a GPU is asked for time alone, once the interpreter let the candidate
-    pass: the evaluation has estimates (`rough`) in place of latencies, and is no verdict to keep; on `cpu` it changes nothing.
-    `passed` is what such an evaluation of the same candidate said before: the interpreter is not asked again. `on_event` is called in order, from the event
-    loop. Cancelling ends the candidate's whole process tree. What goes wrong on our side is the verdict `infra_error`,
-    never an exception; only wrong arguments raise (`HarnessError`), and `NoDeviceLeft` when every GPU of the pool has failed.
+    - `targets`: a GPU's own target, on `cpu` the first target, can fail the candidate; the others are only reported.
+    - `exam`: judge the exam cases and not the open ones. Show the result to no model.
+    - `rival`: source of the best kernel so far; a GPU times it too. `against` names the timing baseline. `cpu` times nothing.
+    - `avoid`, `on`: prefer another device than `avoid`; use device `on` alone.
+    - `effort`: with a rough effort a GPU only times, after the interpreter accepted the candidate. The evaluation has estimates
+      (`rough`), no latencies, and its verdict is not kept. On `cpu` it changes nothing.
+    - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
+    - `on_event`: called in order, from the event loop.
+
+    Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only wrong arguments raise
+    (`HarnessError`), and `NoDeviceLeft` if every GPU of the pool has failed.
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")
-    sheet = Sheet(task, pool.devices[0].name, on_event)
-    sheet.facts |= {"versions": pool.versions, "exam": exam}
+    sheet = Sheet(task, pool.devices[0].name, on_event, exam=exam, versions=pool.versions)
     sheet.enter("static")
     report = await asyncio.to_thread(inspect_source, candidate, task)
     sheet.notes += report.notes
     if report.verdict is not None:
         assert report.error is not None
         sheet.leave("static", report.error.message, ok=False)
-        return sheet.done(report.verdict, report.error)
+        return sheet.conclude(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
         async with pool.slot(avoid, on=on) as slot:
-            sheet.place(slot.device.name)
-            compiled_for = _targets(slot.device, targets)
-            here = task_on(task, compiled_for[0].name)
-            product = product_of(slot.device).product
-            asked = Asked(
-                here, task, candidate, compiled_for, product, seed, report, exam, rival, against, effort
+            sheet.device = slot.device.name
+            own_targets = _own_target_first(slot.device, targets)
+            request = Request(
+                task=task_on(task, own_targets[0].name),
+                as_written=task,
+                source=candidate,
+                targets=own_targets,
+                product=product_of(slot.device).product,
+                seed=seed,
+                slow=report.slow,
+                exam=exam,
+                rival=rival,
+                against=against,
+                effort=effort,
             )
             if slot.interpreter is None:
-                return await Evaluating(sheet, pool, slot, asked).run()
+                return await SlotEvaluation(sheet, pool, slot, request).run()
             sheet.enter("call")
-            interpreter = Evaluating(sheet.silent("cpu"), pool, slot.interpreter, asked)
-            at_gpu_sizes = msgspec.structs.replace(asked, task=here.at_gpu_sizes)
             if effort.rough:
-                interpreted = passed or await interpreter.run()
-                if not _may_be_timed(interpreted):
-                    sheet.fail_open_stages("refused by the interpreter, before the GPU", ok=False)
-                    return msgspec.structs.replace(interpreted, device=slot.device.name)
-                on_gpu = Evaluating(sheet, pool, slot, at_gpu_sizes)
-                timed = await pool.judge_on(slot, partial(on_gpu.roughly, interpreted))
-                return beside(timed, interpreted)
-            return await _with_interpreter(sheet, pool, slot, at_gpu_sizes, interpreter)
+                return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, passed)
+            return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
     except NoSuchDtype as lacking:
-        return sheet.done(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
+        return sheet.conclude(Verdict.UNSUPPORTED, ErrorReport(kind="unsupported", message=str(lacking)))
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
-        sheet.fail_open_stages("not judged", ok=None)
-        return sheet.done(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
+        sheet.leave_open_stages("not judged", ok=None)
+        return sheet.conclude(Verdict.INFRA_ERROR, ErrorReport(kind="infra", message=str(error)))
 
 
-async def _with_interpreter(
-    sheet: Sheet, pool: DevicePool, slot: Slot, asked: Asked, interpreter: Evaluating
+async def _time_after_interpreter(
+    sheet: Sheet, pool: DevicePool, slot: Slot, interpreter: Slot, request: Request, passed: Evaluation | None
 ) -> Evaluation:
-    """The GPU's evaluation; the interpreter runs meanwhile, and what it has to say is added.
+    """A rough evaluation: the interpreter alone judges, then the GPU takes few samples."""
+    if passed is None:
+        interpreted = await SlotEvaluation(sheet.copy_after_static("cpu"), pool, interpreter, request).run()
+    else:
+        interpreted = passed
+    if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
+        sheet.leave_open_stages("refused by the interpreter, before the GPU", ok=False)
+        return msgspec.structs.replace(interpreted, device=slot.device.name)
+    on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request))
+    timed = await pool.judge_on(slot, partial(on_gpu.time_roughly, interpreted))
+    return add_interpreter_findings(timed, interpreted)
 
-    The GPU begins when the source is compiled for it, so that it does not wait for the compiler.
+
+async def _judge_beside_interpreter(
+    sheet: Sheet, pool: DevicePool, slot: Slot, interpreter: Slot, request: Request
+) -> Evaluation:
+    """The GPU's evaluation with the interpreter's findings, both judged at the same time.
+
+    The GPU begins when the interpreter's first case is right: then the source is compiled, and the GPU does not wait for that.
     """
-    interpreting = asyncio.create_task(interpreter.run(), name="interpreter")
+    first_case_or_end = asyncio.Event()
+    in_interpreter = SlotEvaluation(
+        sheet.copy_after_static("cpu"), pool, interpreter, request, on_first_case=first_case_or_end.set
+    )
+    interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
+    interpreting.add_done_callback(lambda _: first_case_or_end.set())
     try:
-        await _first_case_done(interpreter, interpreting)
+        await first_case_or_end.wait()
         if interpreting.done() and interpreting.result().verdict is Verdict.COMPILE_ERROR:
-            sheet.fail_open_stages("does not compile for the GPU", ok=False)
+            sheet.leave_open_stages("does not compile for the GPU", ok=False)
             return msgspec.structs.replace(interpreting.result(), device=slot.device.name)
-        on_gpu = Evaluating(sheet, pool, slot, asked, compiled=interpreter.compiled)
+        compiled = CompileResults(in_interpreter.compiled.reports)
+        on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), compiled=compiled)
         evaluation = await pool.judge_on(slot, on_gpu.run)
         await asyncio.wait([interpreting], timeout=limits.INTERPRETER_S)
-        return beside(evaluation, interpreting.result() if interpreting.done() else None)
+        return add_interpreter_findings(evaluation, interpreting.result() if interpreting.done() else None)
     finally:
         interpreting.cancel()
         await asyncio.wait([interpreting])
         if not interpreting.cancelled():
-            interpreting.exception()  # raised to whoever asked for the result, or of no matter
+            interpreting.exception()  # mark as retrieved: `result` has raised it, or its result is not needed
 
 
-async def _first_case_done(interpreter: Evaluating, interpreting: asyncio.Task[Evaluation]) -> None:
-    """Waits until the first case is right in the interpreter, or until the interpreter ends."""
-    done = asyncio.create_task(interpreter.first_case_done.wait(), name="first case")
-    try:
-        await asyncio.wait((done, interpreting), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        done.cancel()
+def _at_gpu_sizes(request: Request) -> Request:
+    return msgspec.structs.replace(request, task=request.task.at_gpu_sizes)
 
 
-def _may_be_timed(interpreted: Evaluation) -> bool:
-    """Whether a GPU is asked for a rough time: it judges no outputs then, so that the interpreter alone can refuse."""
-    return interpreted.verdict in (Verdict.CORRECT, Verdict.UNSUPPORTED)
-
-
-def _targets(device: Device, asked: Sequence[Target]) -> tuple[Target, ...]:
-    """The device's own target first, where it is a GPU."""
+def _own_target_first(device: Device, targets: Sequence[Target]) -> tuple[Target, ...]:
     own = () if device.target is None else (find_target(device.target),)
-    return (*own, *(one for one in asked if one not in own))
+    return (*own, *(target for target in targets if target not in own))

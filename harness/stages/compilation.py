@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import status_words
-from harness.processes.servers import Child
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame, decoded
@@ -37,18 +38,19 @@ from suites.task import Task
 
 _MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
-NOTHING = msgspec.Raw(msgspec.msgpack.encode(()))
-"""The specifications of no case."""
+Result = TypeVar("Result")
+NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
+"""Argument specifications without any case."""
 
 
 class TargetReport(CompileReport, frozen=True):
-    """The report of one target, with what only the engine knows."""
+    """The compiler's report for one target, and how its process failed."""
 
     trace: str = ""
     timed_out: bool = False
 
     def failure(self, target: str) -> tuple[Verdict, ErrorReport] | None:
-        """The verdict where it was not compiled for the target of this report; `None` where it was."""
+        """The verdict if the source did not compile for `target`, else `None`."""
         if self.patched:
             return Verdict.REJECTED, patched(self.patched)
         if self.timed_out:
@@ -59,44 +61,78 @@ class TargetReport(CompileReport, frozen=True):
             verdict, kind = Verdict.UNSUPPORTED, "unsupported"
         else:
             return None
-        said = self.error or self.unsupported or ""
-        first_line = said.partition("\n")[0]
+        words = self.error or self.unsupported or ""
+        first_line = words.partition("\n")[0]
         message = f"{target}: {first_line}"
-        return verdict, ErrorReport(kind=kind, message=message, trace=self.trace or said, line=self.line)
+        return verdict, ErrorReport(kind=kind, message=message, trace=self.trace or words, line=self.line)
 
-    def refusal(self) -> ErrorReport | None:
-        """Why the host code does not leave the work to kernels at `gpu` sizes; `None` when it does, or where Python reads values, which are none of a case's here."""
+    def host_work_error(self) -> ErrorReport | None:
+        """The error if host code computes at `gpu` sizes what kernels should, else `None`.
+
+        A call without a launch counts only if Python read no tensor elements: the compiling worker holds none of a case's values.
+        """
         work = self.host_work
         if work is None:
             return None
-        lead = f"case {work.case} at its gpu sizes: "
+        case = f"case {work.case} at its gpu sizes: "
         if work.operator:
-            message = f"{lead}the tensor operator `{work.operator}` computes outside the Triton kernels"
+            message = f"{case}the tensor operator `{work.operator}` computes outside the Triton kernels"
             return ErrorReport(kind="operator", message=message, line=work.line)
         if work.reads:
             return None
-        return ErrorReport(kind="no_launch", message=f"{lead}no Triton kernel is launched")
+        return ErrorReport(kind="no_launch", message=f"{case}no Triton kernel is launched")
 
 
-def never_run(resources: Sequence[KernelResources], calls: int) -> list[str]:
-    """Notes on autotuned kernels with more configs than the judge's calls take in turn: those beyond are only compiled."""
-    known: dict[str, set[int]] = {}
-    for one in resources:
-        if one.autotune_index is not None:
-            known.setdefault(one.kernel, set()).add(one.autotune_index)
+class CompileResults(msgspec.Struct, frozen=True):
+    """Reports of all targets, by name; a report of the first target can fail the candidate."""
+
+    reports: dict[str, TargetReport] = {}
+    layers: tuple[Layer, ...] = ()
+    """Layers of the compiling worker's sandbox; empty if another evaluation of this source compiled it."""
+
+    @property
+    def resources(self) -> dict[str, tuple[KernelResources, ...]]:
+        """Compiled kernels by target."""
+        return {target: report.resources for target, report in self.reports.items()}
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Errors by target, for the targets that did not compile."""
+        return {
+            target: report.error or f"unsupported: {report.unsupported}"
+            for target, report in self.reports.items()
+            if report.error or report.unsupported
+        }
+
+    @property
+    def detail(self) -> str:
+        """`gfx942: 3 binaries, sm_90: 3 binaries`."""
+        return ", ".join(
+            f"{target}: {len(report.resources)} binaries"
+            for target, report in self.reports.items()
+            if target not in self.errors
+        )
+
+
+def note_unrun_configs(resources: Sequence[KernelResources], calls: int) -> list[str]:
+    """Notes on autotuned kernels with more configs than the judge's `calls` run."""
+    indices: dict[str, set[int]] = {}
+    for kernel in resources:
+        if kernel.autotune_index is not None:
+            indices.setdefault(kernel.kernel, set()).add(kernel.autotune_index)
     return [
         f"{kernel}: {len(configs)} configs, of which the judge ran the first {calls}; the others were only compiled"
-        for kernel, configs in known.items()
+        for kernel, configs in indices.items()
         if len(configs) > calls
     ]
 
 
-def only_compiled(resources: Sequence[KernelResources], ran: Sequence[str]) -> list[str]:
-    """Notes on kernels that are launched at `gpu` sizes and in no case that the judge ran."""
+def note_unrun_kernels(resources: Sequence[KernelResources], launched: Sequence[str]) -> list[str]:
+    """Notes on kernels that a case launches at its `gpu` sizes, but no case at the sizes that the judge ran."""
     cases: dict[str, str] = {}
-    for one in resources:
-        if one.kernel not in ran:
-            cases.setdefault(one.kernel, one.case)
+    for kernel in resources:
+        if kernel.kernel not in launched:
+            cases.setdefault(kernel.kernel, kernel.case)
     return [
         f"`{kernel}` is launched at the gpu sizes of case {case} and in no case here: nothing is known of its answers"
         for kernel, case in cases.items()
@@ -107,32 +143,28 @@ _TARGET_REPORTS: msgspec.msgpack.Decoder[TargetReport] = msgspec.msgpack.Decoder
 
 
 class _Patience:
-    """How long is waited for one target: anew with each step, but not for ever."""
+    """A time limit for one target that starts anew with each compiled config, within a limit for all of them."""
 
     def __init__(self, step_s: float, whole_s: float) -> None:
         self._step_s, self._whole_s = step_s, whole_s
         self._steps = 0
-        self._end = 0.0
-        self._timeout: asyncio.Timeout | None = None
 
-    def begin(self) -> asyncio.Timeout:
-        """The time limit, to be entered at once."""
-        now = asyncio.get_running_loop().time()
-        self._end = now + self._whole_s
-        self._timeout = asyncio.timeout_at(min(now + self._step_s, self._end))
-        return self._timeout
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[None]:
+        """Both limits, for the time within."""
+        async with asyncio.timeout(self._whole_s) as self._whole, asyncio.timeout(self._step_s) as self._step:
+            yield
 
     def extend(self) -> None:
-        """A step was made; steps past all reason are no answer."""
+        """Start the limit of a step anew; `BadFrame` after more steps than any honest source has."""
         self._steps += 1
         if self._steps > limits.COMPILE_STEPS:
             raise BadFrame("more configs than anybody compiles")
-        assert self._timeout is not None
-        self._timeout.reschedule(min(asyncio.get_running_loop().time() + self._step_s, self._end))
+        self._step.reschedule(asyncio.get_running_loop().time() + self._step_s)
 
-    def told(self) -> str:
+    def explain(self) -> str:
         """Which limit passed, and what helps."""
-        if self._end <= asyncio.get_running_loop().time():
+        if self._whole.expired():
             return (
                 f"not compiled within {self._whole_s:g} s, in which {self._steps} configs were; fewer autotune configs "
                 "or smaller blocks compile faster"
@@ -143,10 +175,9 @@ class _Patience:
 
 
 class Compiler:
-    """Compiles one candidate on the compiling server of a pool, within the compile limits for each target.
+    """Compiles one candidate in sandboxed processes of a pool, within the compile limits for each target.
 
-    The finer limit starts anew with each config of an autotuned kernel that is compiled, so that many configs are no
-    fault; both stretch where the machine has more to do than cores.
+    The limits stretch while the machine has more work than cores.
     """
 
     def __init__(
@@ -158,25 +189,29 @@ class Compiler:
         *,
         side_by_side: bool = True,
     ) -> None:
-        """`side_by_side`: its kernels, where there are cores for it; many sources at once leave none."""
+        """`side_by_side`: compile the kernels of the source in parallel; off where many sources compile at once."""
         self._pool = pool
         self._task = task
         self._source = source
         self._limits = time_limits
         self._side_by_side = side_by_side
-        self.layers: tuple[Layer, ...] = ()
-        """Of the sandbox of a compiling worker; none before one has started."""
+        self._layers: tuple[Layer, ...] = ()
+
+    async def compile_all(self, targets: Sequence[Target], passed: FirstCallPassed) -> CompileResults:
+        """Compile for all targets at once; `WorkerDied` if a process of ours is lost."""
+        reports = await run_all([self.compile(target, passed) for target in targets], "compile")
+        names = (target.name for target in targets)
+        return CompileResults(dict(zip(names, reports, strict=True)), self._layers)
 
     async def compile(self, target: Target, passed: FirstCallPassed) -> TargetReport:
-        """The report of one target; a process of ours that was lost is `WorkerDied`."""
+        """The report of one target; `WorkerDied` if a process of ours is lost."""
         load = limits.load()
         patience = _Patience(self._limits.compile_s * load, self._limits.compile_all_s * load)
+        is_own = self._pool.is_own(target.name)
         try:
-            cases = _on_target(passed.cases, self._task, target)
-            # No GPU is waiting for those of other targets.
-            further = _on_target(
-                passed.ahead if self._pool.is_own(target.name) else NOTHING, self._task, target
-            )
+            cases = _specify_for_target(passed.cases, self._task, target)
+            # Hidden cases are compiled ahead only for a GPU that will run them.
+            further = _specify_for_target(passed.ahead if is_own else NO_CASES, self._task, target)
         except NoSuchDtype as lacking:
             return TargetReport(unsupported=str(lacking))
         async with self._pool.compiles:
@@ -185,13 +220,13 @@ class Compiler:
             )
             try:
                 async with patience.begin():
-                    report = await self._hear(channel, target, cases, further, patience)
-                if self._pool.is_own(target.name) and child.scratch is not None:
+                    report = await self._converse(channel, target, cases, further, patience)
+                if is_own and child.scratch is not None:
                     self._pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
                 return report
             except TimeoutError:
-                return TargetReport(error=patience.told(), timed_out=True)
+                return TargetReport(error=patience.explain(), timed_out=True)
             except (EOFError, BadFrame):
                 if not self._pool.compiling.alive:
                     raise WorkerDied("the compiling server died and took the candidate along") from None
@@ -202,7 +237,7 @@ class Compiler:
                 channel.close()
                 child.end()
 
-    async def _hear(
+    async def _converse(
         self,
         channel: AsyncChannel,
         target: Target,
@@ -216,10 +251,9 @@ class Compiler:
             hello = None
         if not isinstance(hello, Hello):
             raise WorkerDied("the compiling worker ended before any foreign code ran")
-        self.layers = hello.sandbox
-        nonce = secrets.token_hex(16)
+        self._layers = hello.sandbox
         request = Compile(
-            nonce=nonce,
+            nonce=secrets.token_hex(16),
             source=self._source,
             entry_point=self._task.entry_points[0].name,
             cases=cases,
@@ -229,36 +263,45 @@ class Compiler:
             side_by_side=self._side_by_side,
         )
         await channel.send(ENCODER.encode(request))
-        report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
-        while isinstance(report, Compiling) and report.nonce == nonce:
-            patience.extend()
-            report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
-        if isinstance(report, Failed) and report.nonce == nonce:
-            return TargetReport(error=report.message, trace=report.trace, line=report.line)
-        if isinstance(report, Broken) and report.nonce == nonce:
-            raise WorkerDied(f"the compiling worker failed: {report.message}")
-        if not isinstance(report, Compiled) or report.nonce != nonce:
-            raise EOFError("the compiler's answer is none")
-        found = decoded(_TARGET_REPORTS, report.report)
-        wrong = {one.binary for one in found.resources if one.binary} - {target.name}
-        if wrong:
-            raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")
-        return found
+        while True:
+            answer = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+            if getattr(answer, "nonce", None) != request.nonce:
+                raise EOFError("the compiler answered another request")
+            match answer:
+                case Compiling():
+                    patience.extend()
+                case Failed():
+                    return TargetReport(error=answer.message, trace=answer.trace, line=answer.line)
+                case Broken():
+                    raise WorkerDied(f"the compiling worker failed: {answer.message}")
+                case Compiled():
+                    report = decoded(_TARGET_REPORTS, answer.report)
+                    wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
+                    if wrong:
+                        raise EOFError(f"a binary for {', '.join(wrong)}, but {target.name} was requested")
+                    return report
+                case _:
+                    raise EOFError("the compiler's answer is of no kind that it may send")
 
 
-def _on_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
+def _specify_for_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:
     """The specifications with the 8-bit floats of this target, where the task leaves them to the target."""
-    asked = {case.dtype for case in task.cases} & set(BY_TARGET)
-    here = {name: on_target(dtype, target.name) for dtype in asked for name in BY_TARGET[dtype]}
+    dtypes = {case.dtype for case in task.cases} & set(BY_TARGET)
+    here = {name: on_target(dtype, target.name) for dtype in dtypes for name in BY_TARGET[dtype]}
     if not here:
         return cases
-    specified = msgspec.msgpack.decode(cases)
-    for one in specified:
-        for argument in one["arguments"]:
+    specifications = msgspec.msgpack.decode(cases)
+    for case in specifications:
+        for argument in case["arguments"]:
             argument["dtype"] = here.get(argument["dtype"], argument["dtype"])
-    return msgspec.Raw(msgspec.msgpack.encode(specified))
+    return msgspec.Raw(msgspec.msgpack.encode(specifications))
 
 
-def last_line(child: Child) -> str:
-    """The last line that a worker printed."""
-    return child.printed.text().strip().rpartition("\n")[2]
+async def run_all(jobs: Sequence[Coroutine[Any, Any, Result]], name: str) -> list[Result]:
+    """The results in order; the first failure ends the other jobs and is raised alone."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(job, name=f"{name}/{number}") for number, job in enumerate(jobs)]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

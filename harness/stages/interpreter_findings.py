@@ -1,4 +1,4 @@
-"""A GPU's evaluation with what the interpreter said of the same candidate. The GPU's outcome decides; the interpreter refuses nothing there."""
+"""Adds the interpreter's counts, findings and facts to a GPU's evaluation. The GPU decides; the interpreter's refusal is a finding."""
 
 from __future__ import annotations
 
@@ -7,34 +7,30 @@ import msgspec
 from harness.wire.evaluation import Basis, Evaluation, Fact, Finding, Verdict
 
 WHERE = "in the interpreter"
-_FIELDS = ("traffic", "estimate", "sampled", "not_sampled")
+_NO_REFUSAL = (Verdict.CORRECT, Verdict.INFRA_ERROR, Verdict.CANCELLED)
 
 
-def beside(on_gpu: Evaluation, interpreted: Evaluation | None) -> Evaluation:
-    """The GPU's evaluation with the interpreter's counts, findings and facts; `None`: the interpreter did not end in time."""
+def add_interpreter_findings(on_gpu: Evaluation, interpreted: Evaluation | None) -> Evaluation:
+    """The GPU's evaluation with the interpreter's results; `interpreted` is `None` if the interpreter did not end in time."""
     if interpreted is None:
         fact = Fact("interpreter", "not finished when the GPU was: nothing was replayed", Basis.EVIDENCE)
         return msgspec.structs.replace(on_gpu, facts=(*on_gpu.facts, fact))
-    facts = tuple(msgspec.structs.replace(fact, name=f"cpu, {fact.name}") for fact in interpreted.facts)
-    findings = tuple(
+    facts = [msgspec.structs.replace(fact, name=f"cpu, {fact.name}") for fact in interpreted.facts]
+    findings = [
         msgspec.structs.replace(finding, message=f"{WHERE}: {finding.message}")
         for finding in interpreted.findings
-    )
-    fields = {name: getattr(interpreted, name) for name in _FIELDS}
-    notes = tuple(dict.fromkeys((*on_gpu.notes, *interpreted.notes)))
+    ]
+    error = interpreted.error
+    if error is not None and interpreted.verdict not in _NO_REFUSAL:
+        message = f"{WHERE}: {interpreted.verdict}: {error.message}"
+        findings.append(Finding(kind=f"interpreter_{error.kind}", message=message, line=error.line))
     return msgspec.structs.replace(
         on_gpu,
-        **fields,
-        notes=notes,
+        traffic=interpreted.traffic,
+        estimate=interpreted.estimate,
+        sampled=interpreted.sampled,
+        not_sampled=interpreted.not_sampled,
+        notes=tuple(dict.fromkeys((*on_gpu.notes, *interpreted.notes))),
         facts=(*facts, *on_gpu.facts),
-        findings=(*on_gpu.findings, *findings, *_refusal(interpreted)),
+        findings=(*on_gpu.findings, *findings),
     )
-
-
-def _refusal(interpreted: Evaluation) -> tuple[Finding, ...]:
-    """Why the interpreter would refuse the candidate, as a finding; none where it accepts it or cannot judge it."""
-    error = interpreted.error
-    if error is None or interpreted.verdict in (Verdict.CORRECT, Verdict.INFRA_ERROR, Verdict.CANCELLED):
-        return ()
-    message = f"{WHERE}: {interpreted.verdict}: {error.message}"
-    return (Finding(kind=f"interpreter_{error.kind}", message=message, line=error.line),)

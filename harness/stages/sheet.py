@@ -1,86 +1,132 @@
-"""The answer sheet of one evaluation: stages as they pass, and the Evaluation at the end."""
+"""The answer sheet of one evaluation: what each stage returned, and the `Evaluation` made of it at the end."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
+from harness.sandbox.layers import find_different_layers
 from harness.wire.evaluation import (
     SCHEMA,
     STAGES,
     ErrorReport,
     Evaluation,
+    Layer,
     Stage,
     StageEntered,
     StageLeft,
     Verdict,
 )
+from harness.wire.findings import each_once
+from harness.wire.messages import Judged
 from suites.task import Task
+
+from .compilation import CompileResults
+from .estimates.sampling import Estimates
+from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
 
 OnEvent = Callable[[StageEntered | StageLeft], None]
 
 
 class Sheet:
-    """Collects what is learned of one candidate."""
+    """Collects the results of one candidate's stages."""
 
-    def __init__(self, task: Task, device: str, on_event: OnEvent | None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        device: str,
+        on_event: OnEvent | None = None,
+        *,
+        exam: bool = False,
+        versions: dict[str, str] | None = None,
+    ) -> None:
+        self.device = device
+        self.compiled = CompileResults()
+        self.judged: Judged | None = None
+        """The judge's report on call, execution and integrity."""
+        self.estimates = Estimates()
+        self.timing = Timing((), "")
+        self.printed = ""
+        self.notes: list[str] = []
         self._task = task
-        self._device = device
         self._on_event = on_event
+        self._exam = exam
+        self._versions = versions or {}
         self._stages: dict[str, Stage] = {}
         self._entered: dict[str, float] = {}
-        self.facts: dict[str, Any] = {}
-        """Fields of the Evaluation, by name."""
-        self.notes: list[str] = []
 
-    def place(self, device: str) -> None:
-        """It is judged on this device, of several that it might have been."""
-        self._device = device
-
-    def silent(self, device: str) -> Sheet:
-        """Another sheet for the same candidate that nobody watches, on another device, with what is known so far."""
-        other = Sheet(self._task, device, None)
-        other._stages, other.facts, other.notes = dict(self._stages), dict(self.facts), list(self.notes)
-        return other
+    def copy_after_static(self, device: str) -> Sheet:
+        """A sheet for the same candidate on another device, with the static stage; it reports no events."""
+        copy = Sheet(self._task, device, exam=self._exam, versions=self._versions)
+        copy._stages, copy.notes = dict(self._stages), list(self.notes)
+        return copy
 
     def enter(self, stage: str, at_s: float | None = None) -> None:
-        """A stage begins, or began at a time of `time.monotonic`."""
+        """Begin a stage, now or at a time of `time.monotonic`."""
         self._entered[stage] = time.monotonic() if at_s is None else at_s
         if self._on_event is not None:
-            self._on_event(StageEntered(stage=stage, device=self._device))
+            self._on_event(StageEntered(stage=stage, device=self.device))
 
     def leave(self, stage: str, detail: str, *, ok: bool | None, at_s: float | None = None) -> None:
-        """A stage is over, or was at a time of `time.monotonic`."""
-        begun = self._entered.pop(stage, None)
+        """End a stage, now or at a time of `time.monotonic`."""
         ended = time.monotonic() if at_s is None else at_s
-        seconds = max(ended - begun, 0.0) if begun is not None else 0.0
+        seconds = max(ended - self._entered.pop(stage, ended), 0.0)
         self._stages[stage] = Stage(name=stage, ok=ok, seconds=seconds, detail=detail)
         if self._on_event is not None:
-            self._on_event(StageLeft(stage=self._stages[stage], device=self._device))
+            self._on_event(StageLeft(stage=self._stages[stage], device=self.device))
 
-    def fail_open_stages(self, detail: str, *, ok: bool | None) -> None:
-        """Leaves the stages that were entered and not left."""
+    def leave_open_stages(self, detail: str, *, ok: bool | None) -> None:
+        """End every stage that was entered and not left."""
         for stage in list(self._entered):
             self.leave(stage, detail, ok=ok)
 
-    def revise(self, stage: str, detail: str) -> None:
-        """A stage that had passed is found to have failed."""
+    def fail_stage(self, stage: str, detail: str) -> None:
+        """Mark a stage that had passed as failed."""
         self._stages[stage] = Stage(name=stage, ok=False, seconds=self._stages[stage].seconds, detail=detail)
 
-    def done(self, verdict: Verdict, error: ErrorReport | None) -> Evaluation:
-        """The Evaluation; always six stages, those that were not reached with `ok: null`."""
+    def conclude(self, verdict: Verdict, error: ErrorReport | None) -> Evaluation:
+        """The Evaluation; always six stages, with `ok: null` for a stage that was not reached."""
         stages = tuple(self._stages.get(name, Stage(name=name, ok=None, seconds=0.0)) for name in STAGES)
         passed = {stage.name: stage.ok is True for stage in stages}
+        judged, timing = self.judged, self.timing
+        findings = judged.findings if judged is not None else ()
+        untimed = list_untimed_cases(self._task.open_cases, timing.latency)
+        speedup, geomean = mean_speedups(timing.latency, untimed)
         return Evaluation(
             schema=SCHEMA,
             task=self._task.id,
-            device=self._device,
+            device=self.device,
             verdict=verdict,
             call=passed["call"] and verdict is not Verdict.CALL_ERROR,
             execution=passed["execution"],
             stages=stages,
             error=error,
+            latency=timing.latency,
+            rough=timing.rough,
+            speedup=speedup,
+            speedup_geomean=geomean,
+            not_timed=untimed,
+            device_before=timing.before,
+            device_after=timing.after,
+            resources=self.compiled.resources,
+            compile_errors=self.compiled.errors,
+            traffic=self.estimates.traffic,
+            sampled=self.estimates.sampled,
+            not_sampled=self.estimates.not_sampled,
+            estimate=self.estimates.estimate,
+            sandbox=self._sandbox(),
+            versions=self._versions,
+            findings=each_once((*findings, *self.estimates.findings)),
             notes=tuple(dict.fromkeys(self.notes)),
-            **self.facts,
+            facts=(*(judged.facts if judged is not None else ()), *timing.facts),
+            margins=judged.margins if judged is not None else (),
+            exam=self._exam,
+            printed=self.printed,
         )
+
+    def _sandbox(self) -> tuple[Layer, ...]:
+        """The guest's layers and those of the compiler that differ; before the judge's report the compiler's alone."""
+        if self.judged is None:
+            return self.compiled.layers
+        guest = self.judged.sandbox
+        return (*guest, *find_different_layers(self.compiled.layers, guest))

@@ -1,11 +1,14 @@
-"""One candidate on one slot, after the static stage: guest, judge and compilers started, heard out and ended."""
+"""One candidate on one slot, after the static stage: starts its guest, follows the judge's reports, and concludes.
+
+`cascade.evaluate` uses it: once for `cpu`; for a GPU once in the interpreter and once on the GPU. Read `SlotEvaluation.run`, then
+`_follow_judge` (in the order of the judge's reports), then `_conclude`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import socket
-from collections.abc import Awaitable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
@@ -16,12 +19,8 @@ from harness.processes.pool import DevicePool, Slot
 from harness.processes.process_endings import verdict_of
 from harness.processes.servers import Child
 from harness.processes.spares import GUEST, Worker
-from harness.sandbox.layers import unlike
-from harness.stages.estimates.sample_findings import Sampled, sampled
-from harness.stages.estimates.sampling_stage import Sampler
-from harness.stages.static.inspection import StaticReport
+from harness.stages.estimates.sampling import estimate_candidate, sample_cases
 from harness.stages.timing.baselines import Against
-from harness.stages.timing.conclusions import mean_speedups, not_timed
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
@@ -29,7 +28,7 @@ from harness.wire.device import Target
 from harness.wire.effort import Effort
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
-from harness.wire.findings import each_once, left_behind
+from harness.wire.findings import left_behind
 from harness.wire.messages import (
     ENCODER,
     JUDGE_REPORTS,
@@ -45,188 +44,204 @@ from harness.wire.messages import (
     Specified,
     Weighed,
 )
+from harness.wire.sample_messages import CaseSampled
 from suites.task import Case, Task
 
-from .compilation import Compiler, TargetReport, last_line, never_run, only_compiled
+from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
 from .sheet import Sheet
+from .task_questions import MOST_REPORT_BYTES
 
-_MAX_REPORT_BYTES = 64 << 20
 _LEAVE_S = 5.0
-"""For a guest to end by itself after its last answer."""
+"""Time for a guest to end by itself after its last answer."""
 NO_GPU = "no GPU: estimate only"
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What is to be judged."""
+class Request(msgspec.Struct, frozen=True):
+    """A candidate and how to evaluate it."""
 
     task: Task
-    """With the dtypes of the first target and the sizes of the device."""
+    """The task with the dtypes of the first target and the sizes of the device."""
     as_written: Task
     source: str
     targets: tuple[Target, ...]
     product: Product | None
-    """Of the device, also while the interpreter runs it first; `None` for `cpu`, and where it is not in the table."""
+    """The device's product, also for the interpreter beside a GPU; `None` for `cpu` and for an unknown GPU."""
     seed: int
-    static: StaticReport
+    slow: tuple[str, ...]
+    """Calls in the source that the interpreter may be too slow for, as `tl.sort`."""
     exam: bool
     rival: str | None
     against: Against
     effort: Effort
 
+    @property
+    def timing_seed(self) -> int:
+        """The seed of timed inputs. An exam draws new values, because it confirms the speedup found before."""
+        return derive(self.seed, "confirm") if self.exam else self.seed
 
-class Evaluating:
-    """One candidate on one slot, after the static stage."""
+
+class SlotEvaluation:
+    """One candidate on one slot. Call `run`, or `time_roughly` after another evaluation's `run`, once."""
 
     def __init__(
         self,
         sheet: Sheet,
         pool: DevicePool,
         slot: Slot,
-        asked: Asked,
+        request: Request,
         *,
-        compiled: Mapping[str, TargetReport] | None = None,
+        compiled: CompileResults | None = None,
+        on_first_case: Callable[[], None] = lambda: None,
     ) -> None:
-        """`compiled`: reports of all targets, where the source was compiled for them before."""
+        """`compiled`: results of another evaluation of this source; `on_first_case` is called when the first case is right."""
         self._sheet = sheet
-        self.first_case_done = asyncio.Event()
-        """The source compiled, and its first case is right."""
         self._pool = pool
         self._slot = slot
-        self._asked = asked
-        self._task = asked.task
+        self._request = request
+        self._on_first_case = on_first_case
+        self._on_cpu = slot.device.kind == "cpu"
         allowed = pool.limits(slot.device)
-        self._limits = allowed.for_source(asked.source) if slot.device.kind == "cpu" else allowed
-        self._specifications = msgspec.Raw(msgspec.msgpack.encode(()))
-        """Arguments of every case at `gpu` sizes, once the judge has told them."""
-        self.compiled: Mapping[str, TargetReport] = compiled or {}
-        """By target, once there are some."""
-        self._plan = make_plan(asked.task, asked.seed, asked.source, exam=asked.exam)
+        self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
+        self.compiled = compiled or CompileResults()
+        """Set before `on_first_case` is called."""
+        self._plan = make_plan(request.task, request.seed, request.source, exam=request.exam)
 
     async def run(self) -> Evaluation:
-        """The Evaluation; `WorkerDied` when a process of ours was lost. Leaves no process of the candidate's behind."""
+        """The Evaluation; `WorkerDied` if a process of ours is lost. Every process of the candidate is ended."""
         channel = await self._slot.channel()
-        time_limits = self._limits
-        cpu = 2 * time_limits.call_cpu_s + time_limits.case_cpu_s * self._plan.calls
-        guest, pid, end = await self._guest(math.ceil(cpu))
-        finished = False
-        replaying: tuple[Child, int, socket.socket] | None = None
+        cpu_s = 2 * self._limits.call_cpu_s + self._limits.case_cpu_s * self._plan.calls
+        guest = await self._start_guest(math.ceil(cpu_s))
+        workers = [guest]
         try:
             try:
-                if self._slot.device.kind == "cpu":  # a GPU's launches are not recorded
-                    replaying = await self._slot.server.spawn_for_another(
-                        "verifier", cpu_limit_s=math.ceil(PATIENCE * cpu), sandboxed=True
+                if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
+                    verifier = await self._slot.server.spawn_for_another(
+                        "verifier", cpu_limit_s=math.ceil(PATIENCE * cpu_s), sandboxed=True
                     )
-                begin = Begin(
-                    task=self._task,
-                    source=self._asked.source,
-                    seed=self._asked.seed,
-                    guest_pid=pid,
-                    verifier_pid=None if replaying is None else replaying[1],
-                    target=self._asked.targets[0].name,
-                    limits=time_limits,
-                    exam=self._asked.exam,
-                    plan=self._plan,
-                    further_cases=self._hidden_cases_at_gpu_sizes(),
+                    workers.append(Worker(*verifier))
+                await self._send(
+                    channel, self._begin(workers), tuple(worker.end.fileno() for worker in workers)
                 )
-                ends = (end,) if replaying is None else (end, replaying[2])
-                await self._tell(channel, begin, tuple(one.fileno() for one in ends))
             finally:
-                end.close()
-                if replaying is not None:
-                    replaying[2].close()
-            evaluation = await self._follow(channel, guest)
-            finished = True
+                for worker in workers:
+                    worker.end.close()
+            return await self._follow_judge(channel, guest.child)
+        except BaseException:
+            self._slot.discard()
+            raise
         finally:
-            guest.end()
-            if replaying is not None:
-                replaying[0].end()
-            if not finished:
-                self._slot.discard()
-        return evaluation
+            for worker in workers:
+                worker.child.end()
 
-    def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
-        asked = self._asked
-        plan = make_plan(asked.task.at_gpu_sizes, asked.seed, asked.source, exam=asked.exam)
-        return tuple(step.case.case for step in plan.execution if step.case.hidden)
-
-    async def roughly(self, interpreted: Evaluation) -> Evaluation:
-        """What few samples say of a candidate that the interpreter let pass; its outputs are looked at where it is timed."""
-        self._sheet.fail_open_stages("by the interpreter alone", ok=None)
+    async def time_roughly(self, interpreted: Evaluation) -> Evaluation:
+        """Estimates of a candidate that the interpreter accepted; the GPU compares its outputs only in timed calls."""
+        self._sheet.leave_open_stages("by the interpreter alone", ok=None)
         self._sheet.enter("performance")
-        verdict, error = await self._time()
-        told = self._sheet.done(verdict, error)
+        evaluation = self._sheet.conclude(*await self._time())
         return msgspec.structs.replace(
-            told,
+            evaluation,
             call=interpreted.call,
             execution=interpreted.execution,
-            stages=(told.stages[0], *interpreted.stages[1:-1], told.stages[-1]),
+            stages=(evaluation.stages[0], *interpreted.stages[1:-1], evaluation.stages[-1]),
         )
 
-    async def _guest(self, cpu_s: int) -> Worker:
-        """On a GPU one that was started ahead, where there is one."""
-        device = self._slot.device
-        if device.kind != "cpu":
-            guest = await self._pool.spares.take(GUEST, device)
-            try:
-                assert guest.child.scratch is not None
-                await asyncio.to_thread(self._pool.kernels.lay, self._asked.source, guest.child.scratch)
-            except BaseException:
-                guest.end.close()
-                guest.child.end()
-                raise
-            return guest
-        return Worker(*await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_s, sandboxed=True))
+    async def _start_guest(self, cpu_limit_s: int) -> Worker:
+        if self._on_cpu:
+            worker = await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_limit_s, sandboxed=True)
+            return Worker(*worker)
+        guest = await self._pool.spares.take(GUEST, self._slot.device)
+        try:
+            assert guest.child.scratch is not None
+            await asyncio.to_thread(self._pool.kernels.lay, self._request.source, guest.child.scratch)
+        except BaseException:
+            guest.end.close()
+            guest.child.end()
+            raise
+        return guest
 
-    async def _follow(self, channel: AsyncChannel, guest: Child) -> Evaluation:
-        """Hears the judge out."""
+    def _begin(self, workers: list[Worker]) -> Begin:
+        guest, *verifiers = workers
+        return Begin(
+            task=self._request.task,
+            source=self._request.source,
+            seed=self._request.seed,
+            guest_pid=guest.pid,
+            verifier_pid=verifiers[0].pid if verifiers else None,
+            target=self._request.targets[0].name,
+            limits=self._limits,
+            exam=self._request.exam,
+            plan=self._plan,
+            further_cases=self._hidden_cases_at_gpu_sizes(),
+        )
+
+    def _hidden_cases_at_gpu_sizes(self) -> tuple[Case, ...]:
+        request = self._request
+        plan = make_plan(request.task.at_gpu_sizes, request.seed, request.source, exam=request.exam)
+        return tuple(step.case.case for step in plan.execution if step.case.hidden)
+
+    async def _follow_judge(self, channel: AsyncChannel, guest: Child) -> Evaluation:
+        cases_at_gpu_sizes = NO_CASES
         while True:
-            report = await self._hear(channel)
+            report = await self._receive(channel)
             match report:
-                case Entered(stage=stage, at_s=at_s):
-                    self._sheet.enter(stage, at_s)
-                case Left(stage=stage, ok=ok, detail=detail, at_s=at_s):
-                    self._sheet.leave(stage, detail, ok=ok, at_s=at_s)
+                case Entered():
+                    self._sheet.enter(report.stage, report.at_s)
+                case Left():
+                    self._sheet.leave(report.stage, report.detail, ok=report.ok, at_s=report.at_s)
                 case FirstCallPassed():
-                    self._specifications = report.cases
-                    # What the judge goes on to say is heard once it is compiled: the stages keep their order. A GPU is not
-                    # left in the middle of a kernel because nothing compiles.
-                    on_cpu = self._slot.device.kind == "cpu"
-                    if on_cpu:
-                        await self._tell(channel, Proceed())
+                    cases_at_gpu_sizes = report.cases
+                    # The judge's next reports are read after compiling, so the stages keep their order. A GPU's judge waits:
+                    # if the compile fails, the GPU is not stopped in the middle of a kernel.
+                    if self._on_cpu:
+                        await self._send(channel, Proceed())
                     failure = await self._compile(report)
                     if failure is not None:
-                        self._slot.discard()  # it judges what nobody asks for any more
+                        self._slot.discard()  # its judge may still run the candidate
                         await self._finish_guest(guest, kill=True)
-                        return self._sheet.done(*failure)
-                    if not on_cpu:
-                        await self._tell(channel, Proceed())
+                        return self._sheet.conclude(*failure)
+                    if not self._on_cpu:
+                        await self._send(channel, Proceed())
                 case FirstCaseRight():
-                    self.first_case_done.set()
+                    self._on_first_case()
                 case Judged():
-                    return await self._conclude(report, guest)
+                    return await self._conclude(report, guest, cases_at_gpu_sizes)
                 case Alive():
                     continue
                 case Weighed() | Specified():
                     raise WorkerDied("the judge answered a question that was not asked")
 
-    async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
-        """The judge's verdict, with what only the engine knows: whether its code is the text's, how the guest ended, costs, estimates."""
+    async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
+        """The compile stage; the verdict if the source does not compile for the first target."""
+        self._sheet.enter("compile")
+        if not self.compiled.reports:
+            compiler = Compiler(self._pool, self._request.as_written, self._request.source, self._limits)
+            self.compiled = await compiler.compile_all(self._request.targets, passed)
+        self._sheet.compiled = self.compiled
+        for target, report in self.compiled.reports.items():
+            self._sheet.notes += [f"{target}: {note}" for note in report.notes]
+        first = self._request.targets[0].name
+        failure = self.compiled.reports[first].failure(first)
+        if failure is not None:
+            verdict, error = failure
+            self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
+            return failure
+        self._sheet.notes += note_unrun_configs(self.compiled.resources[first], self._plan.configs)
+        self._sheet.leave("compile", self.compiled.detail, ok=True)
+        return None
+
+    async def _conclude(self, judged: Judged, guest: Child, cases_at_gpu_sizes: msgspec.Raw) -> Evaluation:
+        """The judge's verdict, corrected by what only the parent sees: the guest's end, compiled code, timed calls, samples."""
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
-        compiling = unlike(sheet.facts.get("sandbox", ()), judged.sandbox)
-        sheet.facts |= {
-            "sandbox": (*judged.sandbox, *compiling),
-            "facts": (*judged.facts, *sheet.facts.get("facts", ())),
-            "margins": judged.margins,
-            "findings": judged.findings,
-        }
-        on_cpu = self._slot.device.kind == "cpu"
-        if verdict is Verdict.CORRECT and not on_cpu and guest.scratch is not None:
-            await asyncio.to_thread(self._pool.kernels.keep, self._asked.source, guest.scratch)
-        compiled = self.compiled.get(self._asked.targets[0].name)
-        refused = compiled.refusal() if verdict is Verdict.CORRECT and compiled is not None else None
+        sheet.judged = judged
+        refusal = None
+        if verdict is Verdict.CORRECT:
+            if not self._on_cpu and guest.scratch is not None:
+                await asyncio.to_thread(self._pool.kernels.keep, self._request.source, guest.scratch)
+            compiled = self.compiled.reports.get(self._request.targets[0].name)
+            refusal = compiled.host_work_error() if compiled is not None else None
         ending = asyncio.create_task(self._finish_guest(guest, kill=verdict is Verdict.TIMEOUT))
         try:
-            if verdict is Verdict.CORRECT and refused is None and not on_cpu:
+            if verdict is Verdict.CORRECT and refusal is None and not self._on_cpu:
                 sheet.enter("performance")
                 verdict, error = await self._time(alone=ending)
         except BaseException:
@@ -235,176 +250,123 @@ class Evaluating:
         finally:
             leftover = await ending
         if judged.guest_ended:
-            verdict, error = self._how_it_ended(guest, judged)
-        if on_cpu and verdict is Verdict.TIMEOUT and self._asked.static.slow and error is not None:
+            verdict, error = self._explain_guest_end(guest, judged)
+        slow = self._request.slow
+        if self._on_cpu and verdict is Verdict.TIMEOUT and slow and error is not None:
             verdict = Verdict.UNSUPPORTED
-            slow = ", ".join(self._asked.static.slow)
-            message = f"{error.message.partition(' did not')[0]}: {slow} is too slow for the interpreter here"
+            message = f"{error.message.partition(' did not')[0]}: {', '.join(slow)} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
-        if verdict is Verdict.CORRECT and leftover:
-            verdict, error = Verdict.REJECTED, left_behind(0, leftover)
-            sheet.revise("integrity", error.message)
-        if verdict is Verdict.CORRECT and refused is not None:
-            verdict, error = Verdict.REJECTED, refused
-            sheet.revise("integrity", refused.message)
-        sheet.fail_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
-        if on_cpu and compiled is not None and verdict is Verdict.CORRECT:
-            sheet.notes += only_compiled(compiled.resources, judged.kernels)
-        if on_cpu:
-            if verdict is Verdict.CORRECT:
-                sheet.enter("performance")
-            found = await self._sampled(judged, correct=verdict is Verdict.CORRECT)
-            sheet.facts |= found.facts
-            sheet.facts["findings"] = each_once((*judged.findings, *found.findings))
-            if verdict is Verdict.CORRECT:
-                sheet.leave("performance", NO_GPU, ok=None)
-            if found.wrong is not None:
-                verdict, error = Verdict.WRONG, found.wrong
-                sheet.revise("execution", found.wrong.message)
-        return sheet.done(verdict, error)
+        if leftover:
+            refusal = left_behind(0, leftover)
+        if verdict is Verdict.CORRECT and refusal is not None:
+            verdict, error = Verdict.REJECTED, refusal
+            sheet.fail_stage("integrity", refusal.message)
+        sheet.leave_open_stages("not finished", ok=None if verdict is Verdict.INFRA_ERROR else False)
+        if self._on_cpu:
+            error_at_gpu_sizes = await self._estimate(judged, verdict, cases_at_gpu_sizes)
+            if error_at_gpu_sizes is not None:
+                verdict, error = Verdict.WRONG, error_at_gpu_sizes
+                sheet.fail_stage("execution", error.message)
+        return sheet.conclude(verdict, error)
 
-    async def _time(self, *, alone: Awaitable[int] | None = None) -> tuple[Verdict, ErrorReport | None]:
-        """Latencies of a correct candidate; what is wrong in a call that is timed makes it incorrect after all.
+    async def _time(self, *, alone: asyncio.Task[int] | None = None) -> tuple[Verdict, ErrorReport | None]:
+        """The verdict after the performance stage on a GPU: an error in a timed call makes the candidate incorrect.
 
-        Nothing is timed before `alone` is done, nor where it found processes.
+        Nothing is timed before `alone` is done, nor if it counts processes that the candidate left behind.
         """
+        request, sheet = self._request, self._sheet
+        first = request.targets[0]
         performance = Performance(
-            self._pool, self._slot, self._task, self._asked.targets[0], seed=self._timing_seed(), alone=alone
+            self._pool, self._slot, request.task, first, seed=request.timing_seed, alone=alone
         )
         channel = await self._slot.channel()
         try:
-            resources = self._sheet.facts.get("resources", {}).get(self._asked.targets[0].name, ())
-            compiled = {one.code_sha256 for one in resources}
             timing = await performance.measure(
                 channel,
-                self._asked.source,
-                rival=self._asked.rival,
-                against=self._asked.against,
-                compiled=compiled,
-                effort=self._asked.effort,
+                request.source,
+                rival=request.rival,
+                against=request.against,
+                compiled={kernel.code_sha256 for kernel in sheet.compiled.resources.get(first.name, ())},
+                effort=request.effort,
             )
         except Crowded:
             self._slot.discard()
-            self._sheet.leave("performance", "not timed: processes were left behind", ok=None)
+            sheet.leave("performance", "not timed: processes were left behind", ok=None)
             return Verdict.CORRECT, None
         except TimeoutError:
             self._slot.discard()
-            raise WorkerDied("the clock said nothing for too long") from None
+            raise WorkerDied("the clock sent no report in time") from None
         except BaseException:
             self._slot.discard()
             raise
-        sheet = self._sheet
         sheet.leave("performance", timing.detail, ok=timing.ok)
+        sheet.timing = timing
         sheet.notes += timing.notes
-        sheet.facts["facts"] = (*sheet.facts.get("facts", ()), *timing.facts)
-        sheet.facts |= {"latency": timing.latency, "rough": timing.rough}
-        sheet.facts |= {"device_before": timing.before, "device_after": timing.after}
-        missing = not_timed(self._task.open_cases, timing.latency)
-        sheet.facts["not_timed"] = missing
-        speedup, geomean = mean_speedups(timing.latency, missing)
-        sheet.facts |= {"speedup": speedup, "speedup_geomean": geomean}
         return timing.verdict, timing.error
 
-    def _timing_seed(self) -> int:
-        """An exam times the open cases once more, with values of its own: what was *found* is *confirmed* or not."""
-        return derive(self._asked.seed, "confirm") if self._asked.exam else self._asked.seed
+    async def _estimate(
+        self, judged: Judged, verdict: Verdict, cases_at_gpu_sizes: msgspec.Raw
+    ) -> ErrorReport | None:
+        """The performance stage on `cpu`; returns the error that only samples at `gpu` sizes show."""
+        request, sheet = self._request, self._sheet
+        correct = verdict is Verdict.CORRECT
+        if correct:
+            compiled = self.compiled.resources.get(request.targets[0].name, ())
+            sheet.notes += note_unrun_kernels(compiled, judged.kernels)
+            sheet.enter("performance")
+        reports: tuple[CaseSampled, ...] = ()
+        if correct and not request.exam and not request.effort.rough:
+            reports = await sample_cases(
+                self._pool, request.task, request.source, request.targets[0], cases_at_gpu_sizes
+            )
+        sheet.estimates = await asyncio.to_thread(
+            estimate_candidate,
+            request.task,
+            self._plan.declared,
+            request.targets,
+            judged.traffic,
+            reports,
+            request.product,
+        )
+        if correct:
+            sheet.leave("performance", NO_GPU, ok=None)
+        return sheet.estimates.error
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
-        """Waits until the guest's tree is gone; how many processes it had left behind."""
+        """Wait until the guest's process tree is gone; returns how many processes the guest had left behind."""
         if kill:
             guest.end()
         ended = await guest.wait(_LEAVE_S)
-        if text := guest.printed.text():
-            self._sheet.facts["printed"] = text
+        self._sheet.printed = guest.printed.text()
         return ended.leftover
 
-    def _how_it_ended(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
-        """See `verdict_of`; `WorkerDied` where it was our server that died."""
+    def _explain_guest_end(self, guest: Child, judged: Judged) -> tuple[Verdict, ErrorReport]:
+        """The verdict for a guest that ended in a call; `WorkerDied` if our server died with it."""
         assert judged.error is not None
         if not self._slot.server.alive:
             raise WorkerDied(f"the {self._slot.server.name} server died and took the candidate along")
         return verdict_of(guest.ended.result(), judged.error.message.removeprefix("the process ended "))
 
-    async def _compile(self, passed: FirstCallPassed) -> tuple[Verdict, ErrorReport] | None:
-        """The compile stage: every target in its own process; the verdict when the first one fails."""
-        self._sheet.enter("compile")
-        if not self.compiled:
-            self.compiled = await self._compile_anew(passed)
-        reports = self.compiled
-        self._sheet.facts["resources"] = {name: one.resources for name, one in reports.items()}
-        self._sheet.facts["compile_errors"] = {
-            name: one.error or f"unsupported: {one.unsupported}"
-            for name, one in reports.items()
-            if one.error or one.unsupported
-        }
-        for name, one in reports.items():
-            self._sheet.notes += [f"{name}: {note}" for note in one.notes]
-        first = self._asked.targets[0].name
-        judging = reports[first]
-        failure = judging.failure(first)
-        if failure is not None:
-            verdict, error = failure
-            self._sheet.leave("compile", error.message, ok=None if verdict is Verdict.UNSUPPORTED else False)
-            return failure
-        self._sheet.notes += never_run(judging.resources, self._plan.configs)
-        count = {
-            name: len(one.resources)
-            for name, one in reports.items()
-            if name not in self._sheet.facts["compile_errors"]
-        }
-        detail = ", ".join(f"{name}: {number} binaries" for name, number in count.items())
-        self._sheet.leave("compile", detail, ok=True)
-        return None
-
-    async def _compile_anew(self, passed: FirstCallPassed) -> dict[str, TargetReport]:
-        compiler = Compiler(self._pool, self._asked.as_written, self._asked.source, self._limits)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(compiler.compile(target, passed), name=f"compile/{target.name}")
-                    for target in self._asked.targets
-                ]
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        # Until the judge's word: a candidate may fail before it.
-        self._sheet.facts["sandbox"] = compiler.layers
-        return {target.name: task.result() for target, task in zip(self._asked.targets, tasks, strict=True)}
-
-    async def _sampled(self, judged: Judged, *, correct: bool) -> Sampled:
-        samples = correct and not self._asked.exam and not self._asked.effort.rough
-        sampler = (
-            Sampler(self._pool, self._task, self._asked.source, self._asked.targets[0]) if samples else None
-        )
-        return await sampled(
-            sampler,
-            self._specifications,
-            judged.traffic,
-            task=self._task,
-            cases=self._plan.declared,
-            targets=self._asked.targets,
-            product=self._asked.product,
-        )
-
-    async def _tell(
+    async def _send(
         self, channel: AsyncChannel, request: Begin | Proceed, descriptors: tuple[int, ...] = ()
     ) -> None:
         try:
             await channel.send(ENCODER.encode(request), descriptors)
         except EOFError as error:
-            raise await self._lost_judge() from error
+            raise await self._explain_lost_judge() from error
 
-    async def _hear(self, channel: AsyncChannel) -> JudgeReport:
+    async def _receive(self, channel: AsyncChannel) -> JudgeReport:
         silence = max(self._limits.call_s, self._limits.case_s) + limits.ORACLE_S
         try:
             async with asyncio.timeout(silence):
-                return JUDGE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
+                return JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
         except TimeoutError:
-            raise WorkerDied(f"the judge said nothing for {silence:g} s") from None
+            raise WorkerDied(f"the judge sent no report for {silence:g} s") from None
         except EOFError as error:
-            raise await self._lost_judge() from error
+            raise await self._explain_lost_judge() from error
 
-    async def _lost_judge(self) -> WorkerDied:
-        """Who was lost: the judge, with its last words, or the server under it."""
+    async def _explain_lost_judge(self) -> WorkerDied:
+        """The judge's last printed line, or that the server under it died."""
         judge = self._slot.judge
         if judge is not None:
             await judge.wait(_LEAVE_S)
@@ -412,5 +374,5 @@ class Evaluating:
             return WorkerDied(
                 f"the {self._slot.server.name} server died; it is started again with the next evaluation"
             )
-        said = last_line(judge) if judge is not None else ""
-        return WorkerDied(f"the judge is gone: {said or 'it was killed'}")
+        last_line = judge.printed.text().strip().rpartition("\n")[2] if judge is not None else ""
+        return WorkerDied(f"the judge is gone: {last_line or 'it was killed'}")

@@ -1,9 +1,10 @@
-"""One candidate on every GPU of a pool at once: chips that should be equal are compared, not assumed to be."""
+"""One candidate on every GPU of a pool at once, to compare chips that should be equal."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -29,47 +30,50 @@ async def evaluate_everywhere(
     effort: Effort = WHOLE,
 ) -> Evaluation:
     """
-    The evaluations of one candidate on each device of `pool` as one.
+    One evaluation made of a candidate's evaluations on each device of `pool`.
 
-    Its verdict, stages and error are those of the first device where it is not correct, else of the first device; its
-    latencies are of all devices, each beside the timing baseline on the same chip. There is an overall speedup where every
-    case was timed on every device.
+    Verdict, stages and error are from the first device where the candidate is not correct, else from the first device. Latencies
+    are from all devices, each with the timing baseline on the same chip. There is an overall speedup only if every case was
+    timed on every device.
     """
+    evaluate_on = partial(
+        evaluate, candidate, task, pool=pool, targets=targets, seed=seed, against=against, effort=effort
+    )
     async with asyncio.TaskGroup() as group:
-        asked = [
-            group.create_task(
-                evaluate(
-                    candidate,
-                    task,
-                    pool=pool,
-                    targets=targets,
-                    seed=seed,
-                    against=against,
-                    on=device.name,
-                    effort=effort,
-                ),
-                name=f"spread/{device.name}",
-            )
+        tasks = [
+            group.create_task(evaluate_on(on=device.name), name=f"spread/{device.name}")
             for device in pool.devices
         ]
-    return merged([one.result() for one in asked])
+    return merge_evaluations([task.result() for task in tasks])
 
 
-def merged(evaluations: Sequence[Evaluation]) -> Evaluation:
+def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     """See `evaluate_everywhere`; devices in the order of their names."""
-    ordered = sorted(evaluations, key=lambda one: one.device)
-    leading = next((one for one in ordered if one.verdict is not Verdict.CORRECT), ordered[0])
-    latency = tuple(each for one in ordered for each in one.latency)
-    cases = dict.fromkeys(name for one in ordered for name in (*_timed_cases(one), *one.not_timed))
+    ordered = sorted(evaluations, key=lambda evaluation: evaluation.device)
+    failed = [evaluation for evaluation in ordered if evaluation.verdict is not Verdict.CORRECT]
+    latencies = tuple(latency for evaluation in ordered for latency in evaluation.latency)
+    cases = dict.fromkeys(
+        case for evaluation in ordered for case in (*_timed_cases(evaluation), *evaluation.not_timed)
+    )
+    notes = dict.fromkeys(
+        f"GPU {evaluation.device}: {note}" for evaluation in ordered for note in evaluation.notes
+    )
     missing = tuple(
-        f"{case} on GPU {one.device}" for one in ordered for case in cases if case not in _timed_cases(one)
+        f"{case} on GPU {evaluation.device}"
+        for evaluation in ordered
+        for case in cases
+        if case not in _timed_cases(evaluation)
     )
-    speedup, geomean = mean_speedups(latency, missing)
-    notes = tuple(dict.fromkeys(f"GPU {one.device}: {note}" for one in ordered for note in one.notes))
+    speedup, geomean = mean_speedups(latencies, missing)
     return msgspec.structs.replace(
-        leading, latency=latency, speedup=speedup, speedup_geomean=geomean, not_timed=missing, notes=notes
+        (failed or ordered)[0],
+        latency=latencies,
+        speedup=speedup,
+        speedup_geomean=geomean,
+        not_timed=missing,
+        notes=tuple(notes),
     )
 
 
-def _timed_cases(evaluation: Evaluation) -> set[str]:
-    return {one.case for one in evaluation.latency}
+def _timed_cases(evaluation: Evaluation) -> list[str]:
+    return [latency.case for latency in evaluation.latency]

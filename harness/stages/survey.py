@@ -1,40 +1,33 @@
-"""What compiling and sampling alone tell of many sources of one task: for sweeps. Nothing is judged, nothing runs on a device.
+"""Compile and sample many sources of one task, for sweeps. Nothing is judged, nothing runs on a device.
 
-Each source is compiled as the compile stage would, in a sandboxed process of its own, at the `gpu` sizes of the task's open
-cases. A source that compiles here may still be wrong; only `evaluate` says.
+Each source is compiled as in the compile stage, in a sandboxed process, at the `gpu` sizes of the task's open cases. A source that
+compiles here may still be wrong; only `evaluate` finds out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.stages.estimates.roofline import estimate
-from harness.stages.estimates.sampling_stage import Sampler, extrapolated
-from harness.wire import limits
-from harness.wire.channel import BadFrame
+from harness.stages.estimates.sampling import estimate_cases, extrapolate, sample_cases
 from harness.wire.device import Target
-from harness.wire.errors import HarnessError, WorkerDied
+from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Estimate, KernelResources, SampledTraffic
 from harness.wire.limits import TimeLimits
-from harness.wire.messages import ENCODER, JUDGE_REPORTS, FirstCallPassed, Specified, Specify
-from suites.costs import task_cost
+from harness.wire.messages import FirstCallPassed, Specified, Specify
 from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task
 
-from .compilation import NOTHING, Compiler, TargetReport
+from .compilation import NO_CASES, Compiler, TargetReport, run_all
+from .task_questions import ask_judge
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
-"""A variant that takes longer than this to compile is none that a sweep waits for."""
-
-_MAX_REPORT_BYTES = 64 << 20
-Result = TypeVar("Result")
+"""A sweep does not wait longer for a variant."""
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -46,7 +39,7 @@ class Compiled(msgspec.Struct, frozen=True):
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """What one source asks of memory, at `gpu` sizes, on the target: an estimate. Cases that cannot be sampled are left out."""
+    """Estimated traffic of one source at `gpu` sizes on the target. Cases that cannot be sampled are left out."""
 
     traffic: tuple[SampledTraffic, ...]
     estimate: tuple[Estimate, ...]
@@ -56,108 +49,66 @@ class Survey:
     """Compiles and samples sources of one task for one target, as many at once as there are cores."""
 
     def __init__(self, pool: DevicePool, task: Task, target: Target, product: Product | None = None) -> None:
+        """`product` is the devices' product, where it is known."""
         self._pool = pool
         self._task = task
         self._target = target
         self._product = product
-        """What the devices are, where that is known."""
         try:
             self._here = task_on(task, target.name)
         except NoSuchDtype as lacking:
             raise HarnessError(str(lacking)) from lacking
         self._specified: msgspec.Raw | None = None
-        # Candidates that are judged meanwhile wait behind these at most, not behind a whole sweep.
+        # Candidates that are judged at the same time wait behind these sources at most, not behind a whole sweep.
         self._places = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
     async def compile(
         self, sources: Sequence[str], on_done: Callable[[], None] = lambda: None
     ) -> tuple[Compiled, ...]:
         """
-        Each source compiled, in order; `on_done` is called with each that is.
+        Compile each source; results in order, `on_done` is called after each.
 
-        `WorkerDied` when a process of ours was lost, `HarnessError` when the task's own code fails.
+        `WorkerDied` if a process of ours is lost, `HarnessError` if the task's own code fails.
         """
-        cases = await self._specifications()
-        passed = FirstCallPassed(cases=cases, ahead=NOTHING)
+        passed = FirstCallPassed(cases=await self._specifications(), ahead=NO_CASES)
 
-        async def one(source: str) -> Compiled:
+        async def compile_source(source: str) -> Compiled:
             async with self._places:
                 compiler = Compiler(self._pool, self._task, source, VARIANT_LIMITS, side_by_side=False)
                 report = await compiler.compile(self._target, passed)
             on_done()
-            return _told(report)
+            return _to_compiled(report)
 
-        return tuple(await _all([one(source) for source in sources], "compile"))
+        return tuple(await run_all([compile_source(source) for source in sources], "compile"))
 
     async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """The sample of each source, in order; one that cannot be sampled has none."""
-        cases = await self._specifications()
+        """Sample each source; results in order, empty for a source that cannot be sampled."""
+        specifications = await self._specifications()
+        cases = self._here.open_cases
 
-        async def one(source: str) -> Sampled:
+        async def sample_source(source: str) -> Sampled:
             async with self._places:
-                reports = await Sampler(self._pool, self._here, source, self._target).sample(cases)
-            traffic, _ = extrapolated(self._here, self._here.open_cases, self._target, reports)
-            return Sampled(traffic, self._estimates(traffic))
+                reports = await sample_cases(self._pool, self._here, source, self._target, specifications)
+            traffic, _ = extrapolate(self._here, cases, self._target, reports)
+            estimates = estimate_cases(self._here, cases, (self._target,), traffic, self._product)
+            return Sampled(traffic, estimates)
 
-        return tuple(await _all([one(source) for source in sources], "sample"))
-
-    def _estimates(self, traffic: Sequence[SampledTraffic]) -> tuple[Estimate, ...]:
-        dtypes = {case.name: case.dtype for case in self._here.open_cases}
-        bounds = (
-            estimate(
-                one,
-                task_cost(self._here, one.sizes, dtypes[one.case]),
-                dtypes[one.case],
-                self._target,
-                self._product,
-            )
-            for one in traffic
-        )
-        return tuple(bound for bound in bounds if bound is not None)
+        return tuple(await run_all([sample_source(source) for source in sources], "sample"))
 
     async def _specifications(self) -> msgspec.Raw:
+        """Arguments of the task's open cases, from a judge, because only a judge runs the task's code."""
         if self._specified is None:
-            self._specified = await self._specify()
+            async with self._pool.slot() as slot:
+                answer = await ask_judge(slot.interpreter or slot, Specify(task=self._here), Specified)
+            if answer.problem:
+                raise HarnessError(f"{self._task.id}: {answer.problem}")
+            self._specified = answer.cases
         return self._specified
 
-    async def _specify(self) -> msgspec.Raw:
-        """Asked of a judge, who alone runs the task's code."""
-        async with self._pool.slot() as free:
-            slot = free.interpreter or free
-            channel = await slot.channel()
-            answered = False
-            try:
-                async with asyncio.timeout(limits.ORACLE_S):
-                    await channel.send(ENCODER.encode(Specify(task=self._here)))
-                    report = JUDGE_REPORTS.decode(await channel.receive(_MAX_REPORT_BYTES))
-                answered = True
-            except (TimeoutError, EOFError, BadFrame, msgspec.DecodeError) as error:
-                raise WorkerDied(
-                    f"the judge did not tell the arguments of {self._task.id} within {limits.ORACLE_S:g} s"
-                ) from error
-            finally:
-                if not answered:
-                    slot.discard()
-        if not isinstance(report, Specified):
-            raise WorkerDied("the judge answered something else than it was asked")
-        if report.problem:
-            raise HarnessError(f"{self._task.id}: {report.problem}")
-        return report.cases
 
-
-def _told(report: TargetReport) -> Compiled:
+def _to_compiled(report: TargetReport) -> Compiled:
     error = report.error or (f"unsupported: {report.unsupported}" if report.unsupported else "")
     work = report.host_work
     if not error and work is not None:
         error = f"case {work.case}: the work is left to the host at gpu sizes"
     return Compiled(report.resources, error)
-
-
-async def _all(jobs: Sequence[Coroutine[Any, Any, Result]], name: str) -> list[Result]:
-    """The results in order; the first failure ends the others and is raised alone."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(job, name=f"{name}/{at}") for at, job in enumerate(jobs)]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

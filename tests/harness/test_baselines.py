@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Evaluation, HarnessError, Latency, Outcome, Stage, Verdict
-from harness.stages.spread import merged
+from harness.stages.spread import merge_evaluations
 from harness.stages.timing.baselines import kernel_baseline, timing_baseline
 from harness.wire.evaluation import SCHEMA, STAGES
 from suites import baseline_source, load_suite, load_task
@@ -71,18 +71,22 @@ def evaluation(device: str, verdict: Verdict, speedup: float | None) -> Evaluati
 
 def test_merge_keeps_all_latencies_and_first_failure_decides() -> None:
     correct = [evaluation("1", Verdict.CORRECT, 1.5), evaluation("0", Verdict.CORRECT, 1.3)]
-    merged_evaluation = merged(correct)
+    merged_evaluation = merge_evaluations(correct)
     assert [latency.device for latency in merged_evaluation.latency] == ["0", "1"]
     assert merged_evaluation.speedup == pytest.approx(1.4)
     assert merged_evaluation.notes == ("GPU 0: odd", "GPU 1: odd")
     assert merged_evaluation.not_timed == ()
     partial = msgspec.structs.replace(correct[0], speedup=None, not_timed=("fp16",))
     for evaluations in ([partial, correct[1]], [correct[0], evaluation("2", Verdict.CORRECT, None)]):
-        assert (merged(evaluations).speedup, merged(evaluations).speedup_geomean) == (None, None), (
-            "not every case was timed on every GPU"
-        )
-    assert merged([partial, correct[1]]).not_timed == ("fp16 on GPU 0", "fp16 on GPU 1")
-    assert merged([correct[0], evaluation("2", Verdict.CORRECT, None)]).in_part == "not whole: 1 of 2 cases"
-    failed = merged([*correct, evaluation("2", Verdict.WRONG, None)])
+        assert (merge_evaluations(evaluations).speedup, merge_evaluations(evaluations).speedup_geomean) == (
+            None,
+            None,
+        ), "not every case was timed on every GPU"
+    assert merge_evaluations([partial, correct[1]]).not_timed == ("fp16 on GPU 0", "fp16 on GPU 1")
+    assert (
+        merge_evaluations([correct[0], evaluation("2", Verdict.CORRECT, None)]).in_part
+        == "not whole: 1 of 2 cases"
+    )
+    failed = merge_evaluations([*correct, evaluation("2", Verdict.WRONG, None)])
     assert (failed.verdict, failed.device) == (Verdict.WRONG, "2")
     assert len(failed.latency) == 2

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import DevicePool, Evaluation, Verdict
-from harness.stages.interpreter_findings import beside
+from harness.stages.interpreter_findings import add_interpreter_findings
 from harness.wire.evaluation import ErrorReport
 from suites import baseline_source, load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
@@ -116,13 +116,13 @@ async def test_baselines_of_strict_tasks_have_no_finding(pool: DevicePool) -> No
 async def test_gpu_verdict_decides_and_interpreter_refusal_is_a_finding() -> None:
     refused = failed(Verdict.WRONG)
     assert refused.error is not None
-    combined = beside(correct(), refused)
+    combined = add_interpreter_findings(correct(), refused)
     assert combined.verdict is Verdict.CORRECT
     (finding,) = combined.findings
     assert finding.kind == f"interpreter_{refused.error.kind}"
     assert finding.message.startswith("in the interpreter: wrong: ")
-    assert beside(correct(), correct()).findings == ()
-    unfinished = beside(correct(), None)
+    assert add_interpreter_findings(correct(), correct()).findings == ()
+    unfinished = add_interpreter_findings(correct(), None)
     assert (unfinished.verdict, unfinished.facts[-1].name) == (Verdict.CORRECT, "interpreter")
     wrong_on_gpu = msgspec.structs.replace(refused, error=ErrorReport(kind="mismatch", message="wrong"))
-    assert beside(wrong_on_gpu, correct()).error == wrong_on_gpu.error
+    assert add_interpreter_findings(wrong_on_gpu, correct()).error == wrong_on_gpu.error

@@ -7,7 +7,7 @@ import pytest
 from harness.hardware.product_tables import find_product
 from harness.hardware.recognition import Recognised
 from harness.stages.timing.conclusions import Timing
-from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, larger
+from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, enlarge_case
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.timing_messages import BASELINE, CANDIDATE, RIVAL, Measure, Measured
 from suites import load_task
@@ -29,7 +29,7 @@ def case_of(task: Task, name: str) -> Case:
 )
 def test_larger_case_multiplies_leading_axis_and_has_new_name(task: str, case: str, axis: str) -> None:
     original = case_of(load_task(task), case)
-    result = larger(load_task(task), original)
+    result = enlarge_case(load_task(task), original)
     assert isinstance(result, Larger)
     assert result.of == case
     assert result.case.gpu == result.case.cpu == original.gpu | {axis: TIMES * original.gpu[axis]}

@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from harness.stages.timing.rough_estimates import roughly_concluded
+from harness.stages.timing.rough_estimates import conclude_roughly
 from harness.wire.effort import ROUGH
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.messages import OutputData, Returned
@@ -45,13 +45,13 @@ def test_wrong_variant_is_wrong_in_a_rung() -> None:
     on_bench = bench("fp32", behaviours={CANDIDATE: wrong})
     measured = on_bench.measure(effort=ROUGH[0])
     assert measured.verdict == "wrong"
-    timing = roughly_concluded(GPU, ROUGHLY, measured, Counter())
+    timing = conclude_roughly(GPU, ROUGHLY, measured, Counter())
     assert (timing.verdict, timing.rough) == (Verdict.WRONG, ())
 
 
 def test_estimate_is_ratio_of_medians_and_no_latency() -> None:
     measured = Measured(times=times(pairs=2, baseline=1.0, candidate=0.8), floor=None)
-    timing = roughly_concluded(GPU, ROUGHLY, measured, Counter())
+    timing = conclude_roughly(GPU, ROUGHLY, measured, Counter())
     assert timing.latency == ()
     (estimate,) = timing.rough
     assert (estimate.case, estimate.device, estimate.pairs, estimate.samples, estimate.against) == (
@@ -67,9 +67,9 @@ def test_estimate_is_ratio_of_medians_and_no_latency() -> None:
 
 
 def test_missing_estimate_has_a_reason() -> None:
-    timing = roughly_concluded(GPU, ROUGHLY, Measured((), None, problem="out of memory"), Counter())
+    timing = conclude_roughly(GPU, ROUGHLY, Measured((), None, problem="out of memory"), Counter())
     assert (timing.detail, timing.ok) == ("not estimated: out of memory", None)
-    nothing = roughly_concluded(GPU, ROUGHLY, Measured((), None), Counter({("fp32", CANDIDATE): 0}))
+    nothing = conclude_roughly(GPU, ROUGHLY, Measured((), None), Counter({("fp32", CANDIDATE): 0}))
     assert nothing.detail == "not estimated: no case was measured"
     wrong = Measured((), None, verdict="rejected", error=ErrorReport(kind="tampering", message="patched"))
-    assert roughly_concluded(GPU, ROUGHLY, wrong, Counter()).verdict is Verdict.REJECTED
+    assert conclude_roughly(GPU, ROUGHLY, wrong, Counter()).verdict is Verdict.REJECTED

@@ -30,7 +30,7 @@ async def test_each_compiled_config_extends_time_up_to_a_limit() -> None:
     with pytest.raises(TimeoutError):
         await compile_slowly()
     assert 1.1 < loop.time() - began < 4
-    assert patience.told().startswith("not compiled within 1.2 s, in which ")
+    assert patience.explain().startswith("not compiled within 1.2 s, in which ")
 
 
 async def test_stuck_compiler_is_reported() -> None:
@@ -43,7 +43,7 @@ async def test_stuck_compiler_is_reported() -> None:
 
     with pytest.raises(TimeoutError):
         await hang()
-    assert patience.told().startswith("after 1 configs, nothing was compiled within 0.2 s")
+    assert patience.explain().startswith("after 1 configs, nothing was compiled within 0.2 s")
 
 
 def test_excess_processes_bytes_and_files_are_reported(

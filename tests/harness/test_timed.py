@@ -16,15 +16,16 @@ from harness.hardware.targets import target
 from harness.node.telemetry import Point, Watched
 from harness.stages import slot_evaluation
 from harness.stages.sheet import Sheet
-from harness.stages.slot_evaluation import Evaluating
+from harness.stages.slot_evaluation import Request, SlotEvaluation
+from harness.stages.timing.baselines import USUAL
 from harness.stages.timing.conclusions import (
     CONFIRMED_MS,
     Timing,
-    concluded,
-    confirmed,
+    conclude_timing,
+    confirm_time,
+    drop_disturbed_blocks,
     mean_speedups,
     tape_facts,
-    undisturbed,
 )
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
@@ -43,7 +44,7 @@ def conclude(
     gpu_product = find_product(product) if product else None
     sides = {times.side for times in processes if times.side != TAPE} | {BASELINE, CANDIDATE}
     measure = msgspec.structs.replace(MEASURE, sources=dict.fromkeys(sorted(sides), "x"))
-    return concluded(GPU, gpu_product, measure, measured, QUIET, Counter(left_out or {}))
+    return conclude_timing(GPU, gpu_product, measure, measured, QUIET, Counter(left_out or {}))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_rival_has_its_own_ratio() -> None:
 def test_reported_time_is_confirmed_by_wall_or_tape(
     event: float, wall: float | None, tape: float | None, word: str
 ) -> None:
-    assert confirmed(event, wall, tape) == word
+    assert confirm_time(event, wall, tape) == word
 
 
 def test_time_that_its_tape_contradicts_is_dropped() -> None:
@@ -202,13 +203,19 @@ async def test_partly_timed_task_has_no_speedup(monkeypatch: pytest.MonkeyPatch,
     evaluating_self = SimpleNamespace(
         _pool=None,
         _slot=SimpleNamespace(channel=channel),
-        _task=TASK,
-        _asked=SimpleNamespace(targets=(target("sm_90"),), source="", rival=None, against=None, effort=WHOLE),
-        _timing_seed=lambda: 1,
+        _request=SimpleNamespace(
+            task=TASK,
+            targets=(target("sm_90"),),
+            source="",
+            timing_seed=1,
+            rival=None,
+            against=None,
+            effort=WHOLE,
+        ),
         _sheet=sheet,
     )
-    assert await Evaluating._time(cast(Any, evaluating_self)) == (Verdict.CORRECT, None)
-    evaluation = sheet.done(Verdict.CORRECT, None)
+    assert await SlotEvaluation._time(cast(Any, evaluating_self)) == (Verdict.CORRECT, None)
+    evaluation = sheet.conclude(Verdict.CORRECT, None)
     assert len(evaluation.latency) == timed_cases
     assert evaluation.not_timed == tuple(names[timed_cases:])
     if timed_cases < len(names):
@@ -224,13 +231,15 @@ def test_disturbed_blocks_are_dropped_and_counted() -> None:
     points = tuple(
         Point(at_s=at / 10, clock_mhz=1900, others=1 if 100 <= at <= 105 else 0) for at in range(90, 230)
     )
-    kept, left_out = undisturbed((candidate, baseline), Watched(QUIET, points))
+    kept, left_out = drop_disturbed_blocks((candidate, baseline), Watched(QUIET, points))
     assert [len(process.blocks) for process in kept] == [1, 2]
     assert left_out == Counter({("fp32", CANDIDATE): 5})
     crowded = tuple(msgspec.structs.replace(point, others=int(point.at_s >= 9.5)) for point in points)
-    assert undisturbed((candidate,), Watched(QUIET, crowded))[0] == ()
+    assert drop_disturbed_blocks((candidate,), Watched(QUIET, crowded))[0] == ()
     waiting = tuple(msgspec.structs.replace(point, others=2) for point in points)
-    assert undisturbed((candidate,), Watched(QUIET, waiting))[0] == (candidate,), "they compute nothing"
+    assert drop_disturbed_blocks((candidate,), Watched(QUIET, waiting))[0] == (candidate,), (
+        "they compute nothing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,7 +260,8 @@ def test_tape_is_proof_only_with_binaries_of_the_source(
 
 def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
-        return Evaluating._timing_seed(cast(Any, SimpleNamespace(_asked=SimpleNamespace(exam=exam, seed=5))))
+        request = Request(TASK, TASK, "", (), None, 5, (), exam, None, USUAL, WHOLE)
+        return request.timing_seed
 
     assert seed(exam=False) == 5
     assert seed(exam=True) == derive(5, "confirm") != 5

@@ -1,1 +1,1 @@
-"""What is known of speed without a GPU: traffic counted by samples, and a roofline between two bounds."""
+"""Speed without a GPU: traffic counted by samples, and a roofline between two bounds."""

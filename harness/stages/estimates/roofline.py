@@ -1,9 +1,9 @@
-"""A roofline between two bounds, worked out from counted traffic and a task's cost model: never a measurement."""
+"""A roofline between two bounds, from counted traffic and a task's cost model: never a measurement."""
 
 from __future__ import annotations
 
 from harness.hardware.product import Product, matrix_peak, vector_peak
-from harness.hardware.targets import Hardware, hardware
+from harness.hardware.targets import hardware
 from harness.wire.device import Target
 from harness.wire.evaluation import Estimate, SampledTraffic, Traffic
 from suites.task import Cost
@@ -13,17 +13,17 @@ def estimate(
     traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target, product: Product | None = None
 ) -> Estimate | None:
     """
-    Bounds on the time of one case in microseconds: on `product`, the device at hand, where that is of this target, else on the
-    target's reference device.
+    Bounds on the time of one case in microseconds; `None` if the target has no peak for the dtype.
 
-    `traffic` and `cost` must be of the same sizes; `dtype` is the case's. The low bound lets every FLOP run at the
-    fastest unit that the dtype has, so that no way of solving the task beats it from cold caches; the high bound
-    takes every requested byte from memory, and FLOPs outside `tl.dot` at the vector peak. Of sampled traffic the
-    requested bytes are the sample's mean for all programs, and a third figure lies between: distinct bytes of each die.
-    Launch overhead is in none. `None` when the target has no peak for the dtype.
+    The bounds hold on `product` (the device at hand) if it is of this target, else on the target's reference device.
+    `traffic` and `cost` must be at the same sizes; `dtype` is the case's. Launch overhead is in no bound.
+
+    - Low: every FLOP runs at the dtype's fastest unit, so no solution of the task beats it from cold caches.
+    - High: every requested byte comes from memory, and FLOPs outside `tl.dot` run at the vector peak. For sampled traffic the
+      requested bytes are the sample's mean for all programs.
+    - Between, for sampled traffic only: the distinct bytes of each die.
     """
     facts = hardware(target, product)
-    own = product is not None and product.target == target.name
     vector = vector_peak(facts.vector_flops, dtype)
     matrix = matrix_peak(facts.matrix_flops, cost.dot_dtype) if cost.dot_dtype is not None else None
     fastest = max(
@@ -42,47 +42,24 @@ def estimate(
     if isinstance(traffic, SampledTraffic) and traffic.dies == facts.dies:
         distinct = min(max(traffic.die_bytes, cost.minimal_bytes), requested)
         shared_us = max(distinct / facts.memory_bytes_per_s, low_compute) * 1e6
+    of_device = product is not None and product.target == target.name
+    name = facts.name if of_device else f"{facts.name} (reference for {target.name})"
+    matrix_words = f"{matrix / 1e12:.4g} TFLOPS {cost.dot_dtype} matrix, " if matrix is not None else ""
+    sizes = ", ".join(f"{axis}={size}" for axis, size in traffic.sizes.items())
+    counted = "cpu sizes, every program counted"
+    if isinstance(traffic, SampledTraffic):
+        counted = f"{traffic.sampled} of {traffic.programs} programs sampled as on {traffic.target}"
     return Estimate(
         target=target.name,
         case=traffic.case,
         sizes=traffic.sizes,
         low_us=max(low_memory, low_compute) * 1e6,
         high_us=max(high_memory, high_compute) * 1e6,
-        bound_low=_bound(low_memory, low_compute),
-        bound_high=_bound(high_memory, high_compute),
-        basis=_basis(
-            facts.name if own else f"{facts.name} (reference for {target.name})",
-            facts,
-            traffic,
-            dot_dtype=cost.dot_dtype,
-            matrix=matrix,
-            vector=vector,
-        ),
+        bound_low="memory" if low_memory >= low_compute else "compute",
+        bound_high="memory" if high_memory >= high_compute else "compute",
+        basis=f"{name} vendor peaks: {facts.memory_bytes_per_s / 1e12:.4g} TB/s, {matrix_words}{vector / 1e12:.4g} TFLOPS vector; "
+        f"cold caches, no launch overhead; at {sizes}; {counted}",
         shared_us=shared_us,
         product=facts.name,
-        of_device=own,
+        of_device=of_device,
     )
-
-
-def _bound(memory_s: float, compute_s: float) -> str:
-    return "memory" if memory_s >= compute_s else "compute"
-
-
-def _basis(
-    name: str,
-    facts: Hardware,
-    traffic: Traffic | SampledTraffic,
-    *,
-    dot_dtype: str | None,
-    matrix: float | None,
-    vector: float,
-) -> str:
-    peaks = [f"{facts.memory_bytes_per_s / 1e12:.4g} TB/s"]
-    if dot_dtype is not None and matrix is not None:
-        peaks.append(f"{matrix / 1e12:.4g} TFLOPS {dot_dtype} matrix")
-    peaks.append(f"{vector / 1e12:.4g} TFLOPS vector")
-    shown = ", ".join(f"{name}={value}" for name, value in traffic.sizes.items())
-    counted = "cpu sizes, every program counted"
-    if isinstance(traffic, SampledTraffic):
-        counted = f"{traffic.sampled} of {traffic.programs} programs sampled as on {traffic.target}"
-    return f"{name} vendor peaks: {', '.join(peaks)}; cold caches, no launch overhead; at {shown}; {counted}"

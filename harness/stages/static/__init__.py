@@ -1,1 +1,1 @@
-"""The static stage: what the text of a candidate shows before anything of it runs. No torch."""
+"""The static stage: checks a candidate's text before any of it runs. No torch."""

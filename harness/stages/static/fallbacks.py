@@ -1,12 +1,12 @@
 """
-Operators of torch that stand in for a kernel behind a condition: the static stage refuses them. Torch-free.
+Finds fallbacks: torch operators that compute the result under a condition. The static stage refuses them.
 
-A fallback computes the result on inputs that the judge's calls may not give. The check follows the entry point's result back through the
-functions of the module, to what torch computed from arguments inside an `if` or a `try`, or behind an early return. An operator without a
-condition is seen when it runs.
+A fallback may run only on inputs that the judge's calls do not have. The check follows the entry point's result back through the
+module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a condition are seen when
+they run.
 
-Let through: allocations, views, copies and casts, what the task allows, numbers (`.item()`), gradients (`backward`), inputs of kernels,
-and what is computed from memory that a kernel may have written.
+Allowed: allocations, views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients (`backward`), inputs of kernels,
+and operators on memory that a kernel may have written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from harness.wire import operators
 from suites.task import Task
 
-from .reachability import Reachable
+from .reachability import DEFINITIONS, reachable_statements
 
 _NAMES = """
 abs add addmm addcdiv addcmul addmv all amax amin aminmax any argmax argmin argsort atan avg_pool1d avg_pool2d baddbmm
@@ -38,7 +38,7 @@ square stack std std_mean sub subtract sum take tan tanh tanhshrink tensordot to
 unique vander var var_mean vdot where xlogy
 """
 _COMPUTING = frozenset(_NAMES.split())
-"""Operators by their names in `torch`, `torch.nn.functional` and of tensors; with `_` behind they work in place."""
+"""Operators by their names in `torch`, `torch.nn.functional` and `Tensor`; with a final `_` they work in place."""
 _ALLOCATING = operators.ALLOCATING | operators.FILLING
 _NUMBERS = frozenset({"item", "tolist"})
 _GRADIENTS = frozenset({"backward", "jvp", "vjp", "setup_context"})
@@ -56,7 +56,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Fallback(NamedTuple):
-    """An operator that computes what is returned, and whether that depends on a condition."""
+    """An operator that computes a returned value."""
 
     line: int
     operator: str
@@ -64,18 +64,20 @@ class Fallback(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What is wrong and what to do."""
+        """The error and how to fix it."""
         return (
             f"line {self.line}: `{self.operator}` of torch computes the result behind a condition; a fallback is no kernel: "
             "let a kernel compute it for every input, or raise where none can"
         )
 
 
-def fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
+def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
     """Each fallback that an entry point reaches, in no particular order."""
     entries = {entry.name for entry in task.entry_points}
     bodies: dict[str, _Body] = {}
-    for definition in Reachable(tree.body, entries).definitions:
+    for definition in reachable_statements(tree.body, entries):
+        if not isinstance(definition, DEFINITIONS):
+            continue
         for function in ast.walk(definition):
             if (
                 isinstance(function, _FUNCTIONS)
@@ -86,17 +88,18 @@ def fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
                 if function.name == "forward":
                     bodies[f"{definition.name}.apply"] = bodies["forward"]
     for name in entries & bodies.keys():
-        yield from (one for one in bodies[name].computed(bodies, task.allowed_operators) if one.conditional)
+        operators_used = bodies[name].trace_result(bodies, task.allowed_operators)
+        yield from (operator for operator in operators_used if operator.conditional)
 
 
 class _Body:
-    """A host function: what it returns, what it puts into names, and which of its nodes are conditional."""
+    """A host function: its return statements, its assignments, and which of its nodes are conditional."""
 
     def __init__(self, function: Function, *, is_entry: bool) -> None:
         arguments = function.args
-        given = arguments.args[: len(arguments.args) - len(arguments.defaults)] if is_entry else []
-        self._tensors = {one.arg for one in given}
-        """Parameters that are tensors: of an entry point all without a default."""
+        required = arguments.args[: len(arguments.args) - len(arguments.defaults)] if is_entry else []
+        self._tensors = {argument.arg for argument in required}
+        """Parameters that are tensors: an entry point's parameters without a default."""
         self._conditional = set(_conditional(function.body, inside=False))
         own = list(_own_nodes(function))
         self._returned = [node for node in own if isinstance(node, ast.Return)]
@@ -105,27 +108,24 @@ class _Body:
             for name, value in _assignments(node):
                 self._assigned.setdefault(name, []).append(value)
 
-    def computed(
+    def trace_result(
         self, bodies: Mapping[str, _Body], allowed: tuple[str, ...], depth: int = 4
     ) -> Iterator[Fallback]:
-        """What torch computes of the function's arguments and the function returns; `depth` functions deep."""
+        """Torch operators that compute returned values from arguments; follows calls `depth` functions deep."""
         for node in self._returned:
             for value in self._values(node.value, set()):
                 conditional = node in self._conditional or value in self._conditional
                 operator = self._operator(value, allowed)
-                called = (
-                    bodies.get(ast.unparse(value.func).removeprefix("self."))
-                    if isinstance(value, ast.Call)
-                    else None
-                )
+                name = ast.unparse(value.func).removeprefix("self.") if isinstance(value, ast.Call) else ""
+                called = bodies.get(name)
                 if operator and not self._is_of_kernels(value, set()):
                     yield Fallback(value.lineno, operator, conditional)
                 elif called is not None and depth:
-                    for inner in called.computed(bodies, allowed, depth - 1):
+                    for inner in called.trace_result(bodies, allowed, depth - 1):
                         yield inner._replace(conditional=inner.conditional or conditional)
 
     def _values(self, value: ast.expr | None, seen: set[str]) -> Iterator[ast.expr]:
-        """The expressions that a returned one is, or is a view or a copy of."""
+        """The expressions that a returned expression may be, or may be a view or a copy of."""
         match value:
             case ast.Name(id=name) if name not in seen:
                 for assigned in self._assigned.get(name, ()):
@@ -148,7 +148,7 @@ class _Body:
                 pass
 
     def _operator(self, value: ast.expr, allowed: tuple[str, ...]) -> str:
-        """The operator that an expression computes with; empty where it is none, or one that is allowed."""
+        """The operator of an expression; empty if it has none or the task allows the operator."""
         match value:
             case ast.Call(func=ast.Attribute(attr=name)) if _computes(name):
                 return (
@@ -166,27 +166,29 @@ class _Body:
                 return ""
 
     def _is_of_kernels(self, value: ast.expr, seen: set[str]) -> bool:
-        """Whether memory that the function allocated, or that a function gave, is computed with: a kernel may have written it."""
+        """True if an expression uses memory that a kernel may have written: allocated here or returned by a function."""
         into = {name for name, _ in _assignments(value)}
         names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} - seen - into
-        assigned = [one for name in names for one in self._assigned.get(name, ())]
-        calls = [node for one in assigned for node in ast.walk(one) if isinstance(node, ast.Call)]
-        return any(map(_is_made, calls)) or any(self._is_of_kernels(one, seen | names) for one in assigned)
+        values = [assigned for name in names for assigned in self._assigned.get(name, ())]
+        calls = [node for assigned in values for node in ast.walk(assigned) if isinstance(node, ast.Call)]
+        return any(map(_makes_memory, calls)) or any(
+            self._is_of_kernels(assigned, seen | names) for assigned in values
+        )
 
 
 def _computes(name: str) -> bool:
     return name.removesuffix("_") in _COMPUTING
 
 
-def _is_made(call: ast.Call) -> bool:
-    """Whether a call allocates memory, or is one of a function of the module's own."""
+def _makes_memory(call: ast.Call) -> bool:
+    """True if a call allocates memory or calls a function of the module."""
     if isinstance(call.func, ast.Attribute):
         return call.func.attr in _ALLOCATING or call.func.attr == "apply"
     return not (isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id))
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Names with what is put into them: by `=`, into elements, by `copy_` and by `out=`."""
+    """Names with the values assigned to them: by `=`, into elements, by `copy_` and by `out=`."""
     match node:
         case ast.Assign(targets=targets, value=value):
             for target in targets:
@@ -209,7 +211,7 @@ def _root(target: ast.expr) -> str:
 
 
 def _conditional(body: list[ast.stmt], *, inside: bool) -> Iterator[ast.AST]:
-    """Nodes in branches, and those behind a branch that may return."""
+    """Nodes in branches, and nodes behind a branch that may return."""
     for statement in body:
         if inside:
             yield from ast.walk(statement)
@@ -221,12 +223,12 @@ def _conditional(body: list[ast.stmt], *, inside: bool) -> Iterator[ast.AST]:
 
 
 def _own_nodes(function: Function) -> Iterator[ast.AST]:
-    """A function's nodes without those of functions inside it."""
+    """A function's nodes without the insides of nested functions and classes."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
         yield node
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
+        if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
 
 

@@ -1,4 +1,4 @@
-"""What of a candidate's text may run: its import, and the functions and classes that it or an entry point names. Torch-free."""
+"""Parts of a candidate's text that may run: its import, and the functions and classes that its import or an entry point names."""
 
 from __future__ import annotations
 
@@ -6,70 +6,59 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
-class Reachable:
+def reachable_statements(body: Iterable[ast.stmt], entry_points: Collection[str]) -> Iterator[ast.stmt]:
     """
-    A module without the functions and classes that nothing names which runs.
+    Statements of a module without the functions and classes that no running code names.
 
-    A name counts wherever it stands: one that is bound twice reaches both definitions. What a string names is not followed, but a
-    definition with a decorator of the module's own, which may keep it in a table, is reached.
+    A name counts wherever it occurs; a name that is bound twice reaches both definitions. Names in strings are not followed. But
+    a definition is reached if one of the module's own functions decorates it, because the decorator may keep it in a table.
     """
-
-    def __init__(self, body: Iterable[ast.stmt], entry_points: Collection[str]) -> None:
-        statements = [inner for statement in body for inner in _statements(statement)]
-        definitions: dict[str, list[Definition]] = {}
-        for statement in statements:
-            if isinstance(statement, _DEFINITIONS):
-                definitions.setdefault(statement.name, []).append(statement)
-        waiting: list[ast.stmt] = [one for one in statements if not isinstance(one, _DEFINITIONS)]
-        for name, alike in list(definitions.items()):
-            kept = any(_root(one) in definitions for definition in alike for one in definition.decorator_list)
-            if kept or name in entry_points or name.startswith("__"):
-                waiting += definitions.pop(name)
-        self._reached: list[ast.stmt] = []
-        while waiting:
-            root = waiting.pop()
-            self._reached.append(root)
-            for node in _own_nodes(root):
-                if isinstance(node, ast.Name):
-                    waiting += definitions.pop(node.id, ())
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        """Functions and classes of the module's own level."""
-        return tuple(one for one in self._reached if isinstance(one, _DEFINITIONS))
-
-    def nodes(self) -> Iterator[ast.AST]:
-        """All nodes that may run."""
-        for root in self._reached:
-            yield from _own_nodes(root)
-
-
-def _statements(statement: ast.AST) -> Iterator[ast.stmt]:
-    """A statement of a module's own level with those in its branches."""
-    if isinstance(statement, ast.stmt):
+    definitions: dict[str, list[Definition]] = {}
+    waiting: list[ast.stmt] = []
+    for statement in (inner for outer in body for inner in statements_in(outer)):
+        if isinstance(statement, DEFINITIONS):
+            definitions.setdefault(statement.name, []).append(statement)
+        else:
+            waiting.append(statement)
+    for name, same_name in list(definitions.items()):
+        decorators = [decorator for definition in same_name for decorator in definition.decorator_list]
+        kept = any(_root_name(decorator) in definitions for decorator in decorators)
+        if kept or name in entry_points or name.startswith("__"):
+            waiting += definitions.pop(name)
+    while waiting:
+        statement = waiting.pop()
         yield statement
-    if not isinstance(statement, _DEFINITIONS):
+        for node in own_nodes(statement):
+            if isinstance(node, ast.Name):
+                waiting += definitions.pop(node.id, ())
+
+
+def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
+    """A statement or module with all statements in its branches, in their order, without the insides of definitions."""
+    if isinstance(node, ast.stmt):
+        yield node
+    if not isinstance(node, DEFINITIONS):
         for field in _FIELDS:
-            for inner in getattr(statement, field, ()):
-                yield from _statements(inner)
+            for inner in getattr(node, field, ()):
+                yield from statements_in(inner)
 
 
-def _own_nodes(root: ast.stmt) -> Iterator[ast.AST]:
-    """All nodes of a definition; of another statement those that belong to no statement inside it."""
-    waiting: list[ast.AST] = [root]
+def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """All nodes of a definition; for another statement its nodes without the statements inside it."""
+    waiting: list[ast.AST] = [statement]
+    whole = isinstance(statement, DEFINITIONS)
     while waiting:
         node = waiting.pop()
         yield node
         children = ast.iter_child_nodes(node)
-        whole = isinstance(root, _DEFINITIONS)
         waiting += [child for child in children if whole or not isinstance(child, ast.stmt)]
 
 
-def _root(decorator: ast.expr) -> str:
+def _root_name(decorator: ast.expr) -> str:
     while isinstance(decorator, (ast.Call, ast.Attribute)):
         decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
     return decorator.id if isinstance(decorator, ast.Name) else ""

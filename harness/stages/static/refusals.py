@@ -1,4 +1,4 @@
-"""What has no honest use in a kernel module, read off its syntax tree; and what is merely odd. Torch-free."""
+"""Constructs that a kernel module has no honest use for, found in its syntax tree; and oddities that become notes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeGuard
 
-from .reachability import Reachable
+from .reachability import own_nodes, reachable_statements
 
 
 class Refusal(NamedTuple):
-    """One place and why it is refused."""
+    """A construct that is refused, and why."""
 
     line: int
     why: str
     unsupported: bool = False
-    """It may be honest, but the judge cannot watch what it does."""
+    """True if it may be honest, but the judge cannot watch it."""
 
 
 _MODULES = {
@@ -29,7 +29,7 @@ _MODULES = {
     ),
     **dict.fromkeys(("harness", "suites", "engine", "sessions", "tui", "wavedeck"), "it belongs to the judge"),
 }  # fmt: skip
-"""Top-level modules whose use (not their mere import) is refused."""
+"""Top-level modules that a candidate may import but not use, with the reason."""
 
 _MEMBERS = {
     "os": ("path", "environ", "getenv", "cpu_count", "name", "sep", "linesep", "getpid"),
@@ -56,15 +56,15 @@ _HARMLESS = (
     "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.jit.Final",
     "torch._inductor.config", "torch._inductor.runtime.triton_helpers",
 )  # fmt: skip
-"""Members of these that compile nothing: marks, questions and settings."""
+"""Members of `_TORCH` that compile nothing: marks, questions and settings."""
 
-_OPERATORS_OF_ITS_OWN = "torch.library"
+_CUSTOM_OPERATORS = "torch.library"
 
 _INSIDE_LIBRARIES = frozenset({
     "os", "sys", "subprocess", "ctypes", "ctypeslib", "socket", "importlib", "builtins", "inspect", "gc", "threading",
     "pickle", "shutil", "tempfile", "pathlib", "memmap", "fromfile", "tofile", "DataSource",
 })  # fmt: skip
-"""What torch, triton and numpy import for themselves, and their file access: `torch.os` is `os` all the same."""
+"""Modules that torch, triton and numpy import, and their file access: `torch.os` is `os` too."""
 
 _BUILTINS = frozenset({
     "exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "locals", "vars", "__builtins__",
@@ -86,30 +86,33 @@ MODULE = "kernel"
 _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 
-def refusals(tree: ast.Module, own_names: frozenset[str], entry_points: Collection[str]) -> Iterator[Refusal]:
-    """Each place that is refused and may run, in no particular order. `own_names` are bound by the module itself."""
+def find_refusals(
+    tree: ast.Module, own_names: frozenset[str], entry_points: Collection[str]
+) -> Iterator[Refusal]:
+    """Each refused construct that may run, in no particular order. `own_names` are bound by the module itself."""
     imported = _imports(tree)
     parameters = _parameters_read(tree)
-    # The author's own trial at the end never runs: the module is imported.
+    # A `__main__` block at the end never runs, because the module is imported.
     body = (
         part
         for statement in tree.body
         for part in (statement.orelse if _is_main_block(statement) else [statement])
     )
-    for node in Reachable(body, entry_points).nodes():
+    statements = reachable_statements(body, entry_points)
+    for node in (node for statement in statements for node in own_nodes(statement)):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if node not in parameters:
-                yield from _of_name(node, name, imported, own_names)
+                yield from _check_name(node, name, imported, own_names)
             case ast.Attribute():
-                yield from _of_attribute(node, imported)
+                yield from _check_attribute(node, imported)
                 if isinstance(node.ctx, (ast.Store, ast.Del)):
-                    yield from _of_patch(node, imported)
+                    yield from _check_patch(node, imported)
             case ast.ImportFrom():
-                yield from _of_import_from(node)
-            case ast.Import(names=names) if any(one.name == MODULE for one in names):
+                yield from _check_import_from(node)
+            case ast.Import(names=names) if any(alias.name == MODULE for alias in names):
                 yield Refusal(node.lineno, "the candidate imports itself")
             case ast.Call(func=ast.Name(id="setattr" | "delattr" | "getattr"), args=[target, name, *_]):
-                yield from _of_reflection(node, target, name, imported)
+                yield from _check_reflection(node, target, name, imported)
             case ast.Subscript(ctx=ast.Store() | ast.Del()) if _dotted(node.value, imported) == "os.environ":
                 if _constant(node.slice) in (None, _INTERPRETER_VARIABLE):
                     yield Refusal(node.lineno, "it changes how the judge runs the module")
@@ -123,13 +126,20 @@ def _is_main_block(statement: ast.stmt) -> TypeGuard[ast.If]:
     return isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'"
 
 
-def notes(tree: ast.Module) -> Iterator[str]:
-    """What is allowed and worth a look."""
-    imported = _imports(tree)
-    used = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    for name, module in imported.items():
+def find_oddities(tree: ast.Module, kernels: Collection[str]) -> Iterator[str]:
+    """Notes on what is allowed and worth a look."""
+    nodes = list(ast.walk(tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for kernel in kernels:
+        if kernel not in used:
+            yield f"kernel `{kernel}` is used nowhere"
+    for node in nodes:
+        match node:
+            case ast.ExceptHandler(type=None | ast.Name(id="Exception" | "BaseException")):
+                yield f"line {node.lineno}: a broad except hides what fails"
+            case _:
+                pass
+    for name, module in _imports(tree).items():
         if module.partition(".")[0] in _MODULES and name not in used:
             yield f"`{module}` is imported and not used"
         if module == "numpy":
@@ -137,19 +147,16 @@ def notes(tree: ast.Module) -> Iterator[str]:
 
 
 def _imports(tree: ast.Module) -> dict[str, str]:
-    """What names mean by import: `tl` -> `triton.language`; plain aliases (`F = torch.nn.functional`) followed."""
+    """Imported names with their meaning: `tl` -> `triton.language`; follows plain aliases (`F = torch.nn.functional`)."""
     meaning: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for one in node.names:
-                if one.asname:
-                    meaning[one.asname] = one.name
-                else:
-                    top = one.name.partition(".")[0]
-                    meaning[top] = top
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                meaning[alias.asname or top] = alias.name if alias.asname else top
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for one in node.names:
-                meaning[one.asname or one.name] = f"{node.module}.{one.name}"
+            for alias in node.names:
+                meaning[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             path = _dotted(node.value, meaning)
@@ -159,19 +166,21 @@ def _imports(tree: ast.Module) -> dict[str, str]:
 
 
 def _parameters_read(tree: ast.Module) -> frozenset[ast.AST]:
-    """Names that mean a parameter of a function around them: `input` is a tensor to many authors."""
+    """Names that mean a parameter of a function around them: many authors call a tensor `input`."""
     read: set[ast.AST] = set()
     for function in ast.walk(tree):
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             continue
-        own = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+        own = {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
         body = function.body if isinstance(function.body, list) else [function.body]
         for statement in body:
             read.update(node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id in own)
     return frozenset(read)
 
 
-def _of_name(node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str]) -> Iterator[Refusal]:
+def _check_name(
+    node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str]
+) -> Iterator[Refusal]:
     if name in _BUILTINS and name not in own and name not in imported:
         yield Refusal(node.lineno, f"`{name}` has no use in a kernel module")
     module = imported.get(name)
@@ -179,26 +188,26 @@ def _of_name(node: ast.Name, name: str, imported: dict[str, str], own: frozenset
         top = module.partition(".")[0]
         if top in _MODULES:
             yield Refusal(node.lineno, f"`{module}` is used; {_MODULES[top]}")
-        yield from _of_path(node.lineno, module)
+        yield from _check_path(node.lineno, module)
 
 
-def _of_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
+def _check_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
     path = _dotted(node, imported)
     if node.attr in _ATTRIBUTES and not (
         node.attr in _MODULE_ONLY_ATTRIBUTES and (path is None or not path.startswith("sys."))
     ):
         yield Refusal(node.lineno, f"`.{node.attr}` has no use in a kernel module")
     if path is not None:
-        yield from _of_path(node.lineno, path)
+        yield from _check_path(node.lineno, path)
 
 
-def _of_path(line: int, path: str) -> Iterator[Refusal]:
+def _check_path(line: int, path: str) -> Iterator[Refusal]:
     top, _, member = path.partition(".")
     if member and not any(_leads_to(member, allowed) for allowed in _MEMBERS.get(top, (member,))):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
     if top in ("torch", "triton", "numpy") and not _INSIDE_LIBRARIES.isdisjoint(path.split(".")[1:]):
         yield Refusal(line, f"`{path}` has no use in a kernel module")
-    if path.startswith(_OPERATORS_OF_ITS_OWN):
+    if path.startswith(_CUSTOM_OPERATORS):
         why = f"`{path}` registers an operator, and the judge cannot watch what runs inside it; call the kernel directly"
         yield Refusal(line, why, unsupported=True)
     for refused in _TORCH:
@@ -209,12 +218,12 @@ def _of_path(line: int, path: str) -> Iterator[Refusal]:
 
 
 def _leads_to(member: str, allowed: str) -> bool:
-    """Whether `member` is on the way to what is allowed, is it, or lies within it."""
+    """True if `member` contains the allowed member, is the allowed member, or lies within it."""
     return f"{allowed}.".startswith(f"{member}.") or member.startswith(f"{allowed}.")
 
 
-def _of_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
-    """Assigning to a library's attribute; settings that exist to be assigned are let through."""
+def _check_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
+    """Refuse assignments to a library's attributes, except to settings that exist to be assigned."""
     path = _dotted(node, imported)
     if path is None or path.startswith(_CONFIGURATION):
         return
@@ -222,18 +231,18 @@ def _of_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal
         yield Refusal(node.lineno, f"`{path}` is replaced; leave libraries as they are")
 
 
-def _of_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:
+def _check_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:
     if node.level:
         yield Refusal(node.lineno, "a relative import: the candidate is one module")
     if node.module == MODULE:
         yield Refusal(node.lineno, "the candidate imports itself")
-    for one in node.names:
-        top = (node.module or "").partition(".")[0]
-        if one.name == "*" and (top in _MODULES or top in _MEMBERS):
+    top = (node.module or "").partition(".")[0]
+    for alias in node.names:
+        if alias.name == "*" and (top in _MODULES or top in _MEMBERS):
             yield Refusal(node.lineno, f"everything of `{node.module}` is imported")
 
 
-def _of_reflection(
+def _check_reflection(
     node: ast.Call, target: ast.expr, name: ast.expr, imported: dict[str, str]
 ) -> Iterator[Refusal]:
     assert isinstance(node.func, ast.Name)
@@ -244,15 +253,15 @@ def _of_reflection(
     if attribute in _ATTRIBUTES:
         yield Refusal(node.lineno, f"`{attribute}` has no use in a kernel module")
     if library and attribute is not None:
-        yield from _of_path(node.lineno, f"{path}.{attribute}")
+        yield from _check_path(node.lineno, f"{path}.{attribute}")
     if library and attribute is None and node.func.id == "getattr" and _hides(path or "", name):
         yield Refusal(node.lineno, f"a member of `{path}` is named by an expression; name it plainly")
 
 
 def _hides(path: str, name: ast.expr) -> bool:
-    """Whether an expression names a member to hide it: of modules that are not free to use, or put together of literals.
+    """True if an expression hides which member it names: in a module of `_MEMBERS` or `_MODULES`, or joined from literals.
 
-    `getattr(tl, str(x.dtype).removeprefix("torch."))` is how types are looked up.
+    `getattr(tl, str(x.dtype).removeprefix("torch."))` is honest: it looks up a type.
     """
     if path.partition(".")[0] not in ("torch", "triton"):
         return True
@@ -260,7 +269,7 @@ def _hides(path: str, name: ast.expr) -> bool:
 
 
 def _dotted(node: ast.expr, imported: dict[str, str]) -> str | None:
-    """`torch.nn.functional.softmax` for `F.softmax`; `None` where the root is no imported name."""
+    """`torch.nn.functional.softmax` for `F.softmax`; `None` if the root is no imported name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

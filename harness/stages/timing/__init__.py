@@ -1,4 +1,4 @@
-"""The performance stage on a GPU: timers for the clock, and what their times mean.
+"""The performance stage on a GPU: starts timers for the clock in the judge's process, and concludes latencies from their samples.
 
-Enters: a candidate that was just judged correct. Leaves: latencies with intervals, outcomes, efficiency and energy.
+Input: a candidate that was just judged correct. Output: `conclusions.Timing`.
 """

@@ -1,4 +1,4 @@
-"""What a candidate is timed against: the task's own baseline, its PyTorch module, or any kernel that somebody names."""
+"""Timing baselines: the task's own baseline, its PyTorch module, or any kernel file."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Baseline(msgspec.Struct, frozen=True):
     """A source that defines the task's entry points."""
 
     name: str
-    """Said wherever a ratio against it stands: `triton`, `eager`, `best.py`."""
+    """Shown with every ratio against it: `triton`, `eager`, `best.py`."""
     source: str
 
 
 class Against(msgspec.Struct, frozen=True):
-    """How a candidate is to be timed, beside what is usual."""
+    """Against which baseline a candidate is timed, and in which state of the caches."""
 
     baseline: Baseline | None = None
     """`None`: the task's own."""
@@ -47,9 +47,9 @@ USUAL = Against()
 
 def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
     """
-    The baseline of one of `KINDS`; `HarnessError` where the task has none such.
+    The baseline of one of `KINDS`; `HarnessError` if the task has none of this kind.
 
-    `task` is the task's `baseline.py`; `eager` and `compile` its `module.py`, run as it is and through `torch.compile`.
+    `task` is the task's `baseline.py`; `eager` and `compile` are its `module.py`, run as it is and through `torch.compile`.
     """
     if kind == TASK:
         return Baseline(task.baseline, _read(task.folder / "baseline.py", task, kind))
@@ -63,7 +63,7 @@ def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
 
 
 def kernel_baseline(task: Task, file: str, source: str) -> Baseline:
-    """Any kernel as a baseline, by its file's name; `HarnessError` where it does not define the task's entry points."""
+    """Any kernel as a baseline, named after its file; `HarnessError` if it does not define the task's entry points."""
     try:
         defined = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
     except SyntaxError as error:
@@ -79,5 +79,5 @@ def _read(file: Path, task: Task, kind: str) -> str:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise HarnessError(
-            f"{task.id} has no timing baseline {kind!r} ({file.name}: {error.strerror}); time it against another"
+            f"{task.id} has no timing baseline {kind!r} ({file.name}: {error.strerror}); use another baseline"
         ) from error

@@ -1,4 +1,4 @@
-"""What a measured time achieves of a product's peaks, and when it is too good to be true. Bytes and FLOPs are the model's."""
+"""Share of a product's peaks that a measured time reaches, and when a time is too good to be true. Bytes and FLOPs are the cost model's."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def efficiency(
     """
     IOU (of peak bandwidth), MFU (of peak FLOP/s) and `suspect` of one case that took `milliseconds`.
 
-    `bytes_minimal` and `flops` are what the task asks of any device (`suites.Cost`), `dtype` the torch name of what they
-    are done in. With `matrix` the FLOPs are matrix products and go against the matrix units, otherwise against the vector
-    units. A utilisation is `None` where there is nothing to do or no peak is known; one against what the vendor publishes
-    as achievable may well pass 1. Source of the names, and of max(IOU, MFU): KernelBench-X.
+    `bytes_minimal` and `flops` are the task's minimum on any device (`suites.Cost`); `dtype` is the torch name of the dtype of
+    the FLOPs. With `matrix` they are compared with the peak of the matrix units, else of the vector units. A utilisation is
+    `None` for zero work and for an unknown peak. The share of the vendor's achievable figure may pass 1. Source of the names,
+    and of max(IOU, MFU): KernelBench-X.
     """
     if milliseconds <= 0:
         raise ValueError(f"a time of {milliseconds} ms is no measurement")
@@ -48,9 +48,10 @@ def efficiency(
 
 def case_efficiency(task: Task, case: Case, product: Product, milliseconds: float) -> Efficiency:
     """
-    Efficiency of a case timed at its `gpu` sizes, by the task's `cost.py`; `BadTask` where that does not answer.
+    Efficiency of a case timed at its `gpu` sizes, by the task's `cost.py`; `BadTask` if the cost model fails.
 
-    The dtype is that of the matrix products where the model has any, else the case's, as the product's architecture has it.
+    The dtype is the matrix products' dtype if the model has matrix products, else the case's, as the product's architecture
+    has it.
     """
     cost = task_cost(task, case.gpu, case.dtype)
     dtype = on_target(cost.dot_dtype or case.dtype, product.target)
@@ -61,21 +62,21 @@ def case_efficiency(task: Task, case: Case, product: Product, milliseconds: floa
 
 def flush_bytes(product: Product | None) -> int:
     """
-    Bytes to read so that nothing of before is left in any cache of the device: twice all that its caches hold.
+    Bytes to read to empty all caches of the device: twice their size.
 
-    Of an unknown product (`None`): what the largest caches of the table need.
+    For an unknown product (`None`): twice the largest caches of the table.
     """
-    known = PRODUCTS if product is None else (product,)
-    return 2 * max(one.l2_bytes + one.last_level_bytes for one in known)
+    products = PRODUCTS if product is None else (product,)
+    return 2 * max(product.l2_bytes + product.last_level_bytes for product in products)
 
 
 def least_seconds(product: Product, bytes_minimal: int) -> float:
     """
-    The time below which no kernel can have touched so many bytes, each once; 0 where the caches may hold them all.
+    The least time in which a kernel can touch so many bytes, each once; 0 if the caches may hold all of them.
 
-    What the caches hold may have been there before, or be a write that has not left them yet, so that only the rest
-    counts against memory; what L2 cannot hold passes the last-level cache, and counts against that where its speed is
-    published. No L2 speed is known of most products, so that what L2 holds has no limit here.
+    Bytes in caches may have been there before, or may be writes that have not left the caches, so only the rest counts
+    against memory. Bytes beyond L2 pass the last-level cache and count against its speed, where that is published. Most
+    products publish no L2 speed, so bytes in L2 have no limit here.
     """
     beyond_caches = max(bytes_minimal - product.l2_bytes - product.last_level_bytes, 0)
     least = beyond_caches / product.memory_bytes_per_s
@@ -86,10 +87,10 @@ def least_seconds(product: Product, bytes_minimal: int) -> float:
 
 def most_flops(product: Product, dtype: str) -> float | None:
     """
-    FLOP/s that no kernel of this dtype can pass, whichever units it uses; `None` where no peak is known.
+    FLOP/s that no kernel of this dtype can pass, whichever units it uses; `None` if no peak is known.
 
-    At the highest clock that the driver allows, which is above that of the sheet's peaks on some products, and summed in
-    half precision where that is faster: a limit for suspicion, not a peak to compare with.
+    Taken at the highest clock that the driver allows (above the sheet's clock on some products) and with sums in half
+    precision where those are faster. It is a limit for suspicion, not a peak for comparisons.
     """
     highest = product.max_mhz or product.boost_mhz
     matrix, vector = product.matrix_peak(dtype), product.vector_peak(dtype)
@@ -103,19 +104,19 @@ def most_flops(product: Product, dtype: str) -> float | None:
 
 
 def _suspicions(product: Product, dtype: str, bytes_minimal: int, flops: int, seconds: float) -> list[str]:
-    found = []
+    suspicions = []
     if seconds < (least := least_seconds(product, bytes_minimal)):
         caches = product.l2_bytes + product.last_level_bytes
-        found.append(
+        suspicions.append(
             f"{bytes_minimal / 1e6:.4g} MB in {seconds * 1e6:.4g} us: {product.name} needs at least {least * 1e6:.4g} us, "
             f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {caches / (1 << 20):.0f} MiB of caches"
         )
     limit = most_flops(product, dtype)
     if limit is not None and flops / seconds > limit:
-        found.append(
+        suspicions.append(
             f"{flops / seconds / 1e12:.4g} TFLOP/s of {dtype}: {product.name} does at most {limit / 1e12:.4g}"
         )
-    return found
+    return suspicions
 
 
 def _share(rate: float, peak: float | None) -> float | None:

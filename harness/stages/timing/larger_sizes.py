@@ -1,4 +1,4 @@
-"""The same case at several times its size: what a time that beats the hardware is held against before it is believed."""
+"""Times a case again at several times its size if its first time beats the hardware."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from suites.task import Case, Task
 from .conclusions import Timing
 
 TIMES = 4
-"""A fixed cost or a cache that hid part of the work at one size does not at four times that."""
+"""A fixed cost or a cache that hid part of the work at one size does not hide it at four times that size."""
 LEAST_GROWTH = 2.0
-"""An axis counts as the leading one where the work grows at least so much with it."""
+"""The work must grow at least this much with the leading axis."""
 MOST_ELEMENTS = (1 << 31) - 1
-"""Of all inputs and outputs together: an honest kernel may count elements in 32 bits."""
+"""Limit for all inputs and outputs together: an honest kernel may count elements in 32 bits."""
 BEYOND_HARDWARE = "beyond_hardware"
-"""Kind of the error of what is still too fast."""
+"""Kind of the error if the larger case is still too fast."""
 
 
 class Larger(msgspec.Struct, frozen=True):
@@ -30,11 +30,11 @@ class Larger(msgspec.Struct, frozen=True):
     """`rows 32768 instead of 8192`."""
 
 
-def larger(task: Task, case: Case) -> Larger | str:
-    """The case with its leading size times `TIMES`, under a name of its own; in words, why there is none.
+def enlarge_case(task: Task, case: Case) -> Larger | str:
+    """The case with its leading size times `TIMES`, under its own name; or in words why there is none.
 
-    The leading size is the first in the case's order that a kernel must take other values of (`axes` of the task) and
-    that the work grows with. `BadTask` where the task's cost model does not answer.
+    The leading size is the first size in the case's order that may vary (`axes` of the task) and that the work grows with.
+    `BadTask` if the task's cost model fails.
     """
     before = task_cost(task, case.gpu, case.dtype)
     why = "its task has no axis along which a kernel must take other sizes"
@@ -45,24 +45,25 @@ def larger(task: Task, case: Case) -> Larger | str:
         after = task_cost(task, sizes, case.dtype)
         if after.minimal_bytes > MOST_ELEMENTS * item_bytes(case.dtype):
             why = f"{axis} {TIMES * size} is more than kernels may count in 32 bits"
-            continue
-        if max(after.minimal_bytes, 1) < LEAST_GROWTH * before.minimal_bytes:
+        elif max(after.minimal_bytes, 1) < LEAST_GROWTH * before.minimal_bytes:
             why = f"its work hardly grows with {axis}"
-            continue
-        again = msgspec.structs.replace(case, name=f"{case.name}-x{TIMES}", cpu=sizes, gpu=sizes)
-        return Larger(case.name, again, f"{axis} {TIMES * size} instead of {size}")
+        else:
+            larger = msgspec.structs.replace(case, name=f"{case.name}-x{TIMES}", cpu=sizes, gpu=sizes)
+            return Larger(case.name, larger, f"{axis} {TIMES * size} instead of {size}")
     return why
 
 
-def doubted(first: Timing, again: Timing, asked: tuple[Larger, ...], why_not: dict[str, str]) -> Timing:
+def judge_suspects(
+    first: Timing, again: Timing, larger: tuple[Larger, ...], why_not: dict[str, str]
+) -> Timing:
     """
-    The first timing with what came of its suspects: refused where one is too fast at several times the size as well.
+    The first timing, with the verdict of its suspects at larger sizes: rejected if one is still too fast.
 
-    `why_not` says by case why it could not be made larger. A suspect that could not be measured again stays one.
+    `why_not` says by case why it could not be enlarged. A suspect that could not be timed again stays a suspect.
     """
     if again.verdict is not Verdict.CORRECT:
         assert again.error is not None
-        sizes = "; ".join(f"{one.of} at {one.words}" for one in asked)
+        sizes = "; ".join(f"{case.of} at {case.words}" for case in larger)
         message = f"measured again at several times the size ({sizes}): {again.error.message}"
         error = msgspec.structs.replace(again.error, message=message)
         return msgspec.structs.replace(first, latency=(), detail=message, verdict=again.verdict, error=error)
@@ -70,15 +71,15 @@ def doubted(first: Timing, again: Timing, asked: tuple[Larger, ...], why_not: di
         *first.notes,
         *(f"{case}: not measured at a larger size: {why}" for case, why in why_not.items()),
     ]
-    told = {one.case: one for one in again.latency}
-    for one in asked:
-        found = told.get(one.case.name)
-        if found is None or found.efficiency is None:
-            notes.append(f"{one.of}: not measured at a larger size ({one.words}): {again.detail}")
+    latencies = {latency.case: latency for latency in again.latency}
+    for case in larger:
+        latency = latencies.get(case.case.name)
+        if latency is None or latency.efficiency is None:
+            notes.append(f"{case.of}: not measured at a larger size ({case.words}): {again.detail}")
             continue
-        if found.efficiency.suspect:
+        if latency.efficiency.suspect:
             message = (
-                f"{one.of} is too fast for the hardware, and at {one.words} still: {found.efficiency.suspect}; "
+                f"{case.of} is too fast for the hardware, and at {case.words} still: {latency.efficiency.suspect}; "
                 "a kernel that does all of the work on every call cannot be"
             )
             error = ErrorReport(kind=BEYOND_HARDWARE, message=message)
@@ -86,6 +87,6 @@ def doubted(first: Timing, again: Timing, asked: tuple[Larger, ...], why_not: di
                 first, latency=(), detail=message, verdict=Verdict.REJECTED, error=error, notes=tuple(notes)
             )
         notes.append(
-            f"{one.of}: measured again at {one.words}, {found.candidate_ms:.4g} ms is within what the hardware can do"
+            f"{case.of}: measured again at {case.words}, {latency.candidate_ms:.4g} ms is within what the hardware can do"
         )
     return msgspec.structs.replace(first, notes=tuple(notes))

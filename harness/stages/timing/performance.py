@@ -1,4 +1,7 @@
-"""The performance stage on a GPU: timers for the clock, the lease, and what the times say."""
+"""The performance stage on a GPU: gives the clock its timers and the exclusive lease, and concludes from its samples.
+
+The clock runs in the judge's process and decides what is sampled; `Performance._serve_clock` answers its requests.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.node.telemetry import Watched
 from harness.processes.pool import DevicePool, Slot
@@ -39,21 +41,21 @@ from suites.errors import SuiteError
 from suites.task import Task
 
 from .baselines import Against, timing_baseline
-from .conclusions import Timing, concluded, tape_facts, undisturbed
+from .conclusions import Timing, conclude_timing, drop_disturbed_blocks, tape_facts
 from .efficiency import flush_bytes
-from .energy import DRAWN_S, with_energy
-from .larger_sizes import Larger, doubted, larger
-from .rough_estimates import roughly_concluded
+from .energy import DRAWN_S, add_energy
+from .larger_sizes import Larger, enlarge_case, judge_suspects
+from .rough_estimates import conclude_roughly
 
 MOST_REPORT_BYTES = 64 << 20
 
 
 class Crowded(Exception):
-    """Processes of the candidate are left on the device, where nothing may be timed beside them."""
+    """The candidate left processes behind, and nothing may be timed beside them."""
 
 
 class Performance:
-    """Times one source against the timing baseline, and against a rival where there is one."""
+    """Times one source against the timing baseline and, if there is one, against a rival."""
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class Performance:
         seed: int,
         alone: Awaitable[int] | None = None,
     ) -> None:
-        """Timers are started at once; nothing is timed before `alone` is done, and has found no process."""
+        """`alone` counts the processes that the candidate left behind. Timers start before it is done, timing after it."""
         self._pool = pool
         self._slot = slot
         self._task = task
@@ -74,6 +76,7 @@ class Performance:
         self._alone = alone
         self._children: list[tuple[str, Child]] = []
         """Timers, each with its side."""
+        self._product = product_of(slot.device).product
         self._telemetry = pool.telemetry(slot.device)
         self._before: DeviceState | None = None
         self._watching = False
@@ -88,9 +91,9 @@ class Performance:
         compiled: Collection[str] = (),
         effort: Effort = WHOLE,
     ) -> Timing:
-        """What timing says; `WorkerDied` when the judge was lost, `Crowded` where the device is not its own. Timers end by themselves after it.
+        """Time the source; `WorkerDied` if the judge is lost, `Crowded` if processes of the candidate are left.
 
-        `compiled` are digests of the code that the compile stage made of the source.
+        `compiled` are digests of the code that the compile stage made of the source. Timers may still be ending on return.
         """
         try:
             baseline = against.baseline
@@ -98,7 +101,6 @@ class Performance:
                 baseline = await asyncio.to_thread(timing_baseline, self._task)
         except HarnessError as error:
             return Timing((), f"not timed: {error}")
-        recognised = product_of(self._slot.device)
         sources = {BASELINE: baseline.source, CANDIDATE: source}
         if rival is not None and rival != source:
             sources[RIVAL] = rival
@@ -110,72 +112,67 @@ class Performance:
             limits=self._pool.limits(self._slot.device),
             cold=against.cold,
             against=baseline.name,
-            flush_bytes=flush_bytes(recognised.product),
+            flush_bytes=flush_bytes(self._product),
             budget_s=effort.budget_s,
             effort=effort,
             energy_s=DRAWN_S if effort.energy and await self._counts_energy() else 0.0,
         )
-        timing = await self._timed(channel, measure, recognised.product, compiled)
-        suspects = {one.case for one in timing.latency if one.efficiency and one.efficiency.suspect}
-        return (
-            await self._again(channel, measure, recognised.product, timing, suspects) if suspects else timing
-        )
+        timing = await self._run_clock(channel, measure, compiled)
+        suspects = {
+            latency.case for latency in timing.latency if latency.efficiency and latency.efficiency.suspect
+        }
+        if not suspects:
+            return timing
+        return await self._time_suspects_again(channel, measure, timing, suspects)
 
-    async def _again(
-        self,
-        channel: AsyncChannel,
-        measure: Measure,
-        product: Product | None,
-        first: Timing,
-        suspects: Collection[str],
+    async def _time_suspects_again(
+        self, channel: AsyncChannel, measure: Measure, first: Timing, suspects: Collection[str]
     ) -> Timing:
-        """The first timing, once its suspects were timed at several times their size."""
-        asked: list[Larger] = []
+        """The first timing, judged by timing its suspects at several times their size."""
+        larger: list[Larger] = []
         why_not: dict[str, str] = {}
-        for case in (one for one in self._task.open_cases if one.name in suspects):
+        for case in self._task.open_cases:
+            if case.name not in suspects:
+                continue
             try:
-                found = await asyncio.to_thread(larger, self._task, case)
+                enlarged = await asyncio.to_thread(enlarge_case, self._task, case)
             except SuiteError as error:
-                found = str(error)
-            if isinstance(found, Larger):
-                asked.append(found)
+                enlarged = str(error)
+            if isinstance(enlarged, Larger):
+                larger.append(enlarged)
             else:
-                why_not[case.name] = found
-        if not asked:
-            return doubted(first, Timing((), ""), (), why_not)
-        measure = msgspec.structs.replace(measure, energy_s=0.0)
-        task = msgspec.structs.replace(self._task, cases=tuple(one.case for one in asked))
+                why_not[case.name] = enlarged
+        if not larger:
+            return judge_suspects(first, Timing((), ""), (), why_not)
+        task = msgspec.structs.replace(self._task, cases=tuple(enlarged.case for enlarged in larger))
         sources = {side: measure.sources[side] for side in (BASELINE, CANDIDATE)}
+        measure = msgspec.structs.replace(measure, task=task, sources=sources, energy_s=0.0)
         async with self._pool.using(self._slot):
-            again = await self._timed(
-                channel, msgspec.structs.replace(measure, task=task, sources=sources), product, ()
-            )
-        return doubted(first, again, tuple(asked), why_not)
+            again = await self._run_clock(channel, measure, ())
+        return judge_suspects(first, again, tuple(larger), why_not)
 
-    async def _timed(
-        self, channel: AsyncChannel, measure: Measure, product: Product | None, compiled: Collection[str]
-    ) -> Timing:
-        """What one run of the clock says; whatever becomes of it, timers end, and the lease with the last of them."""
-        async with AsyncExitStack() as held:
-            # The device stays leased until the timers are gone: whoever times next must not meet them.
+    async def _run_clock(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
+        """One run of the clock. Timers end even if it fails, and the lease ends with the last timer."""
+        async with AsyncExitStack() as leases:
+            # The device stays leased until the timers are gone, so that the next timing has the device alone.
             try:
-                measured = await self._follow(channel, measure, held)
-                watched, after = await self._looked_back()
+                measured = await self._serve_clock(channel, measure, leases)
+                watched, after = await self._end_watch()
             except BaseException:
-                await self._end()
-                await self._look_away()
+                await self._end_timers()
+                await self._end_watch(look=False)
                 raise
-            self._pool.release_after(self._slot, self._end())
-        kept, left_out = undisturbed(measured.times, watched)
+            self._pool.release_after(self._slot, self._end_timers())
+        kept, left_out = drop_disturbed_blocks(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
         if measure.effort.rough:
-            return roughly_concluded(self._slot.device, measure, measured, left_out)
-        timing = concluded(self._slot.device, product, measure, measured, watched.window, left_out)
-        latency, no_energy = (
-            with_energy(timing.latency, measured.times, watched.points)
-            if measure.energy_s
-            else (timing.latency, "")
+            return conclude_roughly(self._slot.device, measure, measured, left_out)
+        timing = conclude_timing(
+            self._slot.device, self._product, measure, measured, watched.window, left_out
         )
+        latency, no_energy = timing.latency, ""
+        if measure.energy_s:
+            latency, no_energy = add_energy(timing.latency, measured.times, watched.points)
         return msgspec.structs.replace(
             timing,
             latency=latency,
@@ -188,31 +185,27 @@ class Performance:
     async def _counts_energy(self) -> bool:
         return self._telemetry is not None and await self._telemetry.counts_energy()
 
-    async def _look(self) -> None:
-        """The device is the clock's: what it is now, and what it tells from here on."""
+    async def _begin_watch(self) -> None:
+        """Read the device's state and start sampling it; the device is the clock's alone from here on."""
         if self._telemetry is not None:
             own = (os.getpid(),)
             self._before = await self._telemetry.state(own)
             await self._telemetry.begin(own)
             self._watching = True
 
-    async def _looked_back(self) -> tuple[Watched, DeviceState | None]:
+    async def _end_watch(self, *, look: bool = True) -> tuple[Watched, DeviceState | None]:
+        """The device's samples and, with `look`, its state now; empty if it is not watched."""
         if self._telemetry is None or not self._watching:
             return Watched(Window(source="", seconds=0.0)), None
         self._watching = False
         watched = await self._telemetry.end()
-        return watched, await self._telemetry.state((os.getpid(),))
+        after = await self._telemetry.state((os.getpid(),)) if look else None
+        return watched, after
 
-    async def _look_away(self) -> None:
-        """Ends a window that nobody asks for any more."""
-        if self._telemetry is not None and self._watching:
-            self._watching = False
-            await self._telemetry.end()
-
-    async def _follow(self, channel: AsyncChannel, measure: Measure, held: AsyncExitStack) -> Measured:
-        """Serves the clock until it is done."""
+    async def _serve_clock(self, channel: AsyncChannel, measure: Measure, leases: AsyncExitStack) -> Measured:
+        """Answer the clock's requests until it sends `Measured`; the exclusive lease goes into `leases`."""
         pairs = 0
-        await self._tell(channel, measure)
+        await self._send(channel, measure)
         while True:
             try:
                 async with asyncio.timeout(measure.limits.call_s + limits.ORACLE_S):
@@ -222,16 +215,16 @@ class Performance:
             match report:
                 case NeedTimers(sides=sides, count=count, instead=instead):
                     if instead:
-                        await self._end()
-                    await self._start(channel, measure, sides, range(pairs, pairs + count))
+                        await self._end_timers()
+                    await self._start_timers(channel, measure, sides, range(pairs, pairs + count))
                     pairs += count
                 case LeaseWanted():
                     if self._alone is not None and await self._alone:
                         raise Crowded
                     self._alone = None
-                    await held.enter_async_context(self._pool.timing(self._slot))
-                    await self._look()
-                    await self._tell(channel, Leased())
+                    await leases.enter_async_context(self._pool.timing(self._slot))
+                    await self._begin_watch()
+                    await self._send(channel, Leased())
                 case Alive():
                     continue
                 case Measured():
@@ -239,24 +232,24 @@ class Performance:
                     return report
 
     async def _keep_kernels(self, baseline: str) -> None:
-        """The next candidate is timed against the same."""
+        """Keep the baseline's compiled kernels, because the next candidate is timed against the same baseline."""
         child = next((child for side, child in self._children if side == BASELINE), None)
         if child is not None and child.scratch is not None and not self._pool.kernels.holds(baseline):
             await asyncio.to_thread(self._pool.kernels.keep, baseline, child.scratch, libraries=True)
 
-    def _end(self) -> Coroutine[None, None, None]:
-        """Has all timers end; to be awaited until their trees are gone, which their server sees to in `END_S`."""
+    def _end_timers(self) -> Coroutine[None, None, None]:
+        """End all timers at once; awaiting the result waits until their process trees are gone."""
         children, self._children = self._children, []
         for _, child in children:
             child.end()
 
-        async def ended() -> None:
+        async def wait() -> None:
             if children:
                 await asyncio.wait([child.ended for _, child in children], timeout=2 * limits.END_S)
 
-        return ended()
+        return wait()
 
-    async def _start(
+    async def _start_timers(
         self, channel: AsyncChannel, measure: Measure, sides: Sequence[str], pairs: range
     ) -> None:
         wanted = [(side, pair) for pair in pairs for side in sides]
@@ -264,11 +257,11 @@ class Performance:
         try:
             async with asyncio.TaskGroup() as group:
                 for side, pair in wanted:
-                    taken = self._take(side, measure.sources.get(side))
-                    taking.append(group.create_task(taken, name=f"timer/{side}/{pair}"))
+                    timer = self._take_timer(side, measure.sources.get(side))
+                    taking.append(group.create_task(timer, name=f"timer/{side}/{pair}"))
             for (side, pair), task in zip(wanted, taking, strict=True):
                 _, pid, end = task.result()
-                await self._tell(channel, Timer(side=side, pair=pair, pid=pid), (end.fileno(),))
+                await self._send(channel, Timer(side=side, pair=pair, pid=pid), (end.fileno(),))
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         finally:
@@ -276,8 +269,8 @@ class Performance:
                 if not task.cancelled() and task.exception() is None:
                     task.result().end.close()
 
-    async def _take(self, side: str, source: str | None) -> Worker:
-        """A timer, with what was compiled of its source."""
+    async def _take_timer(self, side: str, source: str | None) -> Worker:
+        """A timer with the compiled kernels of its source."""
         worker = await self._pool.spares.take(TIMER, self._slot.device)
         self._children.append((side, worker.child))
         try:
@@ -288,7 +281,7 @@ class Performance:
             raise
         return worker
 
-    async def _tell(
+    async def _send(
         self, channel: AsyncChannel, request: ClockRequest, descriptors: tuple[int, ...] = ()
     ) -> None:
         try:

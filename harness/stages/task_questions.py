@@ -1,0 +1,37 @@
+"""Questions to a judge about a task, without a candidate: how strong its oracle is, and the arguments of its cases."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+import msgspec
+
+from harness.processes.pool import Slot
+from harness.wire import limits
+from harness.wire.channel import BadFrame
+from harness.wire.errors import WorkerDied
+from harness.wire.messages import ENCODER, JUDGE_REPORTS, Specified, Specify, Weigh, Weighed
+
+MOST_REPORT_BYTES = 64 << 20
+Answer = TypeVar("Answer", Weighed, Specified)
+
+
+async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer]) -> Answer:
+    """The judge's answer of this `kind`; `WorkerDied` if there is none in time, and then the slot's judge is discarded."""
+    channel = await slot.channel()
+    try:
+        async with asyncio.timeout(limits.ORACLE_S):
+            await channel.send(ENCODER.encode(question))
+            answer = JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
+    except (TimeoutError, EOFError, BadFrame, msgspec.DecodeError) as error:
+        slot.discard()
+        raise WorkerDied(
+            f"the judge gave no answer about {question.task.id} within {limits.ORACLE_S:g} s"
+        ) from error
+    except BaseException:
+        slot.discard()
+        raise
+    if not isinstance(answer, kind):
+        raise WorkerDied(f"the judge answered another question than the one about {question.task.id}")
+    return answer
