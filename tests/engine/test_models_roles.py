@@ -168,7 +168,7 @@ def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Pat
     shown = command(home, "sessions", "show", session)
     [line] = [line for line in shown.splitlines() if line.startswith("generator")]
     assert line.split()[:3] == ["generator", models[0], "2"]
-    assert line.endswith("its own")
+    assert line.endswith("the model's own")
     rows = json.loads(command(home, "sessions", "show", session, "--json"))["asked"]
     assert [(row["role"], row["model"], row["calls"], row["own_temperature"]) for row in rows] == [
         ("generator", models[0], 2, True),
