@@ -124,7 +124,7 @@ def test_a_device_that_is_full_for_the_judge_itself_is_said_as_short_and_with_th
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError(PARAGRAPH)
 
-    monkeypatch.setattr(CaseInputs, "given", full)
+    monkeypatch.setattr(CaseInputs, "values", full)
     assert bench("fp32").measure().problem == f"case fp32: {IN_SHORT}"
 
 
