@@ -38,7 +38,7 @@ MOST_CHILDREN = 24
 WORTHWHILE = 3
 """Fewer kernels are left to the worker."""
 FEW_CORES = 2
-"""With so few cores, a scout and children only save time for autotuned kernels."""
+"""On so few cores, a scout and children save time only for autotuned kernels."""
 MOST_KERNELS = 2048
 """Kernels for the children at most: the queue with their indices fits into a pipe's first page."""
 HOST_S = 5

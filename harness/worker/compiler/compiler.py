@@ -31,7 +31,7 @@ def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None
     """
     Make this process ready to compile for `target`. Call it before the candidate's import; later calls do nothing.
 
-    Afterwards the device `cuda` is the CPU with the properties of the target's reference device, and launches only compile.
+    From then on the device `cuda` is the CPU with the properties of the target's reference device, and launches only compile.
     `progress` is called after each compiled config of an autotuned kernel.
     """
     if _prepared and _prepared[0] != target:

@@ -12,7 +12,7 @@ from harness.worker.kit.candidate_trace import calling_line
 
 
 class Computes(BaseException):
-    """Ends a call whose host code computes: at `gpu` sizes that may take minutes on a CPU."""
+    """Ends a call, because its host code computes: at `gpu` sizes that may take minutes on a CPU."""
 
 
 class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -27,7 +27,7 @@ class Program:
     """One sampled program."""
 
     touched: dict[int, Touched] = field(default_factory=dict)
-    """By the allocation's address; 0 for accesses whose allocation is unknown."""
+    """Key: the allocation's address, 0 if the allocation is unknown."""
     trail: list[Access] = field(default_factory=list)
     dot_flops: int = 0
 
@@ -84,8 +84,8 @@ class SampledLaunch:
         """
         The bytes of the whole launch.
 
-        `sizes`: bytes of each allocation. `loose`: allocations whose addresses depend on loaded values. Their distinct bytes
-        are unknown: at least 0, at most the requested bytes.
+        `sizes`: bytes of each allocation. `loose`: allocations with addresses that depend on loaded values. Their distinct
+        bytes are unknown: at least 0, at most the requested bytes.
         """
         both = self._total(lambda program: program.read_bytes + program.write_bytes)
         homes = {home for program in self.programs.values() for home in program.touched}

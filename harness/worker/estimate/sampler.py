@@ -68,9 +68,9 @@ class Sampler(Observation):
         self.remarks: dict[str, None] = {}
         self.other_values = False
         self.loads = 0
-        """Of the running program, so far."""
+        """Loads of the running program so far."""
         self.falling = False
-        """With `other_values`: later loads return smaller values than earlier loads."""
+        """Whether later loads return smaller values than earlier loads; only with `other_values`."""
         self.program = Program()
         self._cost = 0.0
         self._repeats = 0
@@ -118,7 +118,7 @@ class Sampler(Observation):
 
     @property
     def misses(self) -> tuple[str, ...]:
-        """Accesses outside their tensor, one line each; only accesses whose addresses do not depend on values."""
+        """Accesses outside their tensor, one line each; not accesses with addresses that depend on values."""
         return tuple(self._misses.values())[:MAX_REPORTS]
 
     def run(self, grid: LaunchGrid, run_program: RunProgram) -> None:
@@ -148,7 +148,7 @@ class Sampler(Observation):
         self, programs: Mapping[int, Program], grid: LaunchGrid, run_program: RunProgram
     ) -> frozenset[int]:
         """
-        Run programs again with other values; returns the allocations whose addresses changed.
+        Run programs again with other values; returns the allocations that were accessed at other addresses.
 
         Values rise from load to load in one program and fall in the other. So the difference of two loaded values, such as
         the bounds of a row, is positive in one of them.

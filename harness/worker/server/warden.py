@@ -30,7 +30,7 @@ class End(NamedTuple):
     """How a worker ended."""
 
     status: int
-    """As `os.waitpid` gives it."""
+    """The status from `os.waitpid`."""
     leftover: int
     killed: bool
     why: str
