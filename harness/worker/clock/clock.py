@@ -232,7 +232,6 @@ class Clock:
             self._engine.alive()
 
     def _time_case(self, case: Case, *, check: bool) -> None:
-        """Time one case in every process."""
         self._case = case.name
         place.give_back()
         processes = self._prepare(case)
@@ -313,7 +312,6 @@ class Clock:
         self._end_phase("energy")
 
     def _is_precise(self, processes: Sequence[TimedProcess]) -> bool:
-        """Whether each process's median is precise enough."""
         return max(ratios.median_error(process.samples) for process in processes) <= MEDIAN_ERROR
 
     def _prepare(self, case: Case) -> list[TimedProcess]:

@@ -197,19 +197,11 @@ def _list_kernels(kernels: list[_Kernel], target: Target) -> None:
     compile_now = jit.JITFunction._do_compile
     seen = set()
 
-    def add_kernel(
-        kernel: Any,
-        key: Any,
-        signature: Any,
-        device: Any,
-        constexprs: Any,
-        options: Any,
-        attrs: Any,
-        warmup: Any,
-    ) -> Any:
+    def add_kernel(kernel: Any, key: Any, *args: Any, **named: Any) -> Any:
+        _signature, _device, _constants, options, *_ = args
         if (kernel.cache_key, key) not in seen:
             seen.add((kernel.cache_key, key))
-            make = partial(compile_now, kernel, key, signature, device, constexprs, options, attrs, warmup)
+            make = partial(compile_now, kernel, key, *args, **named)
             kernels.append(_Kernel(kernel.fn.__name__, make, tuned=capture.tuning.active))
         compiled = stub(target, vars(options))
         compiled.hash = ""

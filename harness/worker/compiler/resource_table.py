@@ -31,7 +31,7 @@ def table(
         if launch.compiled is None:
             if launch.autotune_index is not None and not isinstance(launch.failure, ForeignOption):
                 key: tuple[object, ...] = (launch.kernel, launch.autotune_index, *launch.config.items())
-                rows.setdefault(key, _failed(case, launch, failure(launch)))
+                rows.setdefault(key, _row(case, launch, ("failed",), failure(launch)))
             continue
         key = (id(launch.compiled), launch.autotune_index)
         if key not in rows:
@@ -40,7 +40,7 @@ def table(
     return tuple(rows.values())
 
 
-def _failed(case: str, launch: Launch, why: str) -> KernelResources:
+def _row(case: str, launch: Launch, flags: tuple[str, ...], why: str) -> KernelResources:
     return KernelResources(
         kernel=launch.kernel,
         case=case,
@@ -50,7 +50,7 @@ def _failed(case: str, launch: Launch, why: str) -> KernelResources:
         binary_sha256="",
         grid=launch.grid,
         notes=launch.notes,
-        flags=("failed",),
+        flags=flags,
         failure=why,
     )
 
@@ -61,22 +61,15 @@ def _compiled(case: str, launch: Launch, target: Target, why: str) -> tuple[Kern
     fit = _occupancy(resources, launch, target)
     counts = resources._asdict()
     del counts["threads"]
-    row = KernelResources(
-        kernel=launch.kernel,
-        case=case,
-        config=launch.config,
-        autotune_index=launch.autotune_index,
+    row = msgspec.structs.replace(
+        _row(case, launch, _flags(resources, launch), why),
         **counts,
         binary_sha256=hashlib.sha256(binary).hexdigest(),
         code_sha256=binaries.code_digest(binary),
-        grid=launch.grid,
         lds_bytes=launch.compiled.metadata.shared,
         occupancy=fit.waves if fit else None,
         occupancy_limit=fit.limit if fit else None,
         compile_seconds=launch.seconds,
-        notes=launch.notes,
-        flags=_flags(resources, launch),
-        failure=why,
     )
     return row, fit.workgroups if fit else 0
 

@@ -53,9 +53,7 @@ class Nursery:
                 self._reap()
             if self._control.fileno() in ready and not self._read_request():
                 break
-        deadline = (
-            time.monotonic() + 2 * limits.END_S
-        )  # END_S for a server's wardens, and END_S for the server
+        deadline = time.monotonic() + 2 * limits.END_S  # a server waits END_S for its wardens
         while self._servers and (wait_s := deadline - time.monotonic()) > 0:
             select.select([self._wake], [], [], wait_s)
             self._reap()
