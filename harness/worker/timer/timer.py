@@ -322,7 +322,7 @@ class Timer:
         torch.cuda.synchronize()
 
     def _capture(self, nonce: str) -> Done:
-        """Capture a graph of one call, on the first copy only: a graph of all copies would fix their order and addresses."""
+        """Capture a graph of one call, on the first copy: a graph of all copies would hide where the copies lie."""
         graph = torch.cuda.CUDAGraph()
         try:
             with _captured(graph):
