@@ -138,7 +138,7 @@ def test_out_of_memory_in_judge_names_case_briefly(
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError(PARAGRAPH)
 
-    monkeypatch.setattr(CaseInputs, "given", full)
+    monkeypatch.setattr(CaseInputs, "values", full)
     assert bench("fp32").measure().problem == f"case fp32: {FIRST_SENTENCES}"
 
 

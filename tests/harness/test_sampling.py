@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.wire.sample_messages import CaseSampled, Flow
 from harness.worker.estimate import footprint
-from harness.worker.estimate.program_sample import Programs
+from harness.worker.estimate.program_sample import LaunchGrid
 from tests.support.drivers import drive, line_of
 
 pytestmark = pytest.mark.judge
@@ -137,7 +137,7 @@ def test_union_of_footprints_has_the_bytes_of_all_lanes(accesses: list[tuple[int
     affordable=st.integers(0, 500),
 )
 def test_sample_represents_every_program_once(grid: tuple[int, int, int], dies: int, affordable: int) -> None:
-    programs = Programs(grid, dies)
+    programs = LaunchGrid(grid, dies)
     chosen = programs.sample(affordable)
     count = math.prod(grid)
     assert sum(stratum.programs for stratum in chosen.strata) == count
@@ -150,7 +150,7 @@ def test_sample_represents_every_program_once(grid: tuple[int, int, int], dies: 
 
 
 def test_program_numbers_follow_hardware_order() -> None:
-    programs = Programs((3, 2, 2), 1)
+    programs = LaunchGrid((3, 2, 2), 1)
     assert [programs.position(number) for number in (0, 1, 2, 3, 6)] == [
         (0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0), (0, 0, 1),
     ]  # fmt: skip

@@ -1,1 +1,1 @@
-"""Trusted, in the judge's process: drives timers over a task's cases and checks what they report."""
+"""Trusted, in the judge's process: drives timers over a task's cases and checks their reports."""

@@ -1,4 +1,4 @@
-"""Whose fault it is that timing did not go on: what a failed timer says of the candidate in it."""
+"""Decides what a timer's failure means for the candidate: a verdict on it, or a problem of the machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .timer_link import Cause
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 _MEMORY_SENTENCES = 3
-"""Of what torch says when a device is full: that it is, what was asked for, and what was free. The rest is of processes and settings."""
+"""Sentences kept of torch's out-of-memory message: the error, the requested bytes, the free bytes. The rest names processes and settings."""
 
 
 class Refused(Exception):
-    """Timing shows that the candidate is not what it was judged to be."""
+    """Timing contradicts the judge's verdict on the candidate."""
 
     def __init__(self, verdict: Verdict, error: ErrorReport) -> None:
         super().__init__(error.message)
@@ -26,18 +26,18 @@ class Refused(Exception):
 
 
 def is_memory(cause: Cause) -> bool:
-    """Several processes with copies of the inputs share the device: that it is full is nobody's fault."""
+    """Whether the device was full. That is no fault of the candidate: several processes share the device, each with copies of the inputs."""
     return isinstance(cause, CandidateRaised) and cause.failure.kind == OUT_OF_MEMORY
 
 
 def in_one_line(message: str) -> str:
-    """What a failure says, in its first line; of a full device only what was asked for and what was free."""
+    """The first line of a failure message; of an out-of-memory message only the first sentences."""
     line = message.partition("\n")[0]
     return " ".join(_SENTENCE.split(line)[:_MEMORY_SENTENCES]) if "out of memory" in line else line
 
 
 def blamed(cause: Cause, case: str) -> tuple[Verdict, ErrorReport]:
-    """The verdict on a candidate whose timer failed; `case` is empty where it was being imported."""
+    """The verdict on a candidate after its timer failed. `case` is empty if the failure was in the import."""
     match cause:
         case CandidateRaised(failure=failure):
             where = f"case {case}" if case else "the import"

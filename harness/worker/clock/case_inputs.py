@@ -1,4 +1,4 @@
-"""Inputs of cases where timers can read them: in device memory that is shared, or in arenas."""
+"""Puts the inputs of cases where timers can read them: into shared device memory, or into arenas."""
 
 from __future__ import annotations
 
@@ -22,83 +22,83 @@ from .timer_link import TimerLink
 
 LaidOut = Arena | DeviceArena
 SETS = 2
-"""Sets of other values that the copies of the inputs hold by turns; two more are kept for checks of outputs: the candidate's, its tape's."""
+"""Sets of values that the copies of the inputs hold by turns. The next two sets are kept for output checks: the candidate's, the tape's."""
 
 
 class CaseInputs:
-    """The cases of one candidate, with a session's secret values."""
+    """The inputs of one candidate's cases, with the session's secret values."""
 
     def __init__(self, problem: Problem, vault: Vault, seed: int) -> None:
         self._problem = problem
         self._vault = vault
         self._seed = seed
         self.not_shared: str | None = None
-        """Why device memory is not shared with timers; `None` until it was tried."""
+        """Why device memory is not shared with timers, empty if it is; `None` before `try_sharing`."""
 
-    def given(self, case: Case, number: int) -> Given:
-        """One set of values."""
+    def values(self, case: Case, number: int) -> Given:
+        """One set of values, with the oracle's outputs for it."""
         return self._vault.given(self._problem, JudgedCase(case), self._seed, number)
 
     def unseen(self, case: Case, *, by_candidate: bool = False) -> Given:
-        """Values that no timer was given before; `by_candidate`: nor in its check, for what a candidate had a hand in since."""
-        return self.given(case, SETS + by_candidate)
+        """Values that no timer has seen. `by_candidate`: values that the candidate's own check did not use either."""
+        return self.values(case, SETS + by_candidate)
 
     def try_sharing(self, timer: TimerLink) -> None:
-        """Finds out whether a timer can reach device memory of the clock's."""
+        """Find out whether a timer can read the clock's device memory; sets `not_shared`."""
         try:
-            tried = DeviceArena({"tried": torch.zeros(1024)})
+            probe = DeviceArena({"tried": torch.zeros(1024)})
         except NotShared as error:
             self.not_shared = str(error)
             return
         try:
-            reach = partial(Reach, handle=tried.handle, size_bytes=tried.size_bytes)
+            reach = partial(Reach, handle=probe.handle, size_bytes=probe.size_bytes)
             self.not_shared = timer.ask(lambda nonce: reach(nonce=nonce), Done, wall_s=STEP_S).problem
         finally:
-            tried.close()
+            probe.close()
 
     @contextmanager
-    def laid_out(self, given: Sequence[Given]) -> Iterator[Sequence[LaidOut]]:
-        """Where timers can read them, until the block ends."""
-        found: list[LaidOut] = []
+    def laid_out(self, sets: Sequence[Given]) -> Iterator[Sequence[LaidOut]]:
+        """Sets of values in memory that timers can read, until the block ends."""
+        arenas: list[LaidOut] = []
         try:
-            found.extend(
-                Arena(one.inputs, shared=True) if self.not_shared else DeviceArena(one.inputs)
-                for one in given
+            arenas.extend(
+                Arena(values.inputs, shared=True) if self.not_shared else DeviceArena(values.inputs)
+                for values in sets
             )
-            yield found
+            yield arenas
         finally:
-            for laid_out in found:
-                laid_out.close()
+            for arena in arenas:
+                arena.close()
 
-    def renew(self, timer: TimerLink, given: Given) -> None:
-        """Puts other values into the tensors that a timer holds."""
-        with self.laid_out((given,)) as laid_out:
+    def renew(self, timer: TimerLink, values: Given) -> None:
+        """Put new values into the tensors that a timer holds."""
+        with self.laid_out((values,)) as laid_out:
             renew = partial(Renew, handle=next(iter(handles(laid_out)), b""))
             timer.ask(lambda nonce: renew(nonce=nonce), Done, descriptors(laid_out), wall_s=STEP_S)
 
     def copies(self, case: Case, rotate_bytes: int) -> int:
-        """How many copies of the inputs a timer holds."""
-        _, size_bytes = lay_out(self.given(case, 0).inputs)
+        """The number of copies of the inputs that a timer holds."""
+        _, size_bytes = lay_out(self.values(case, 0).inputs)
         return copies_of(SETS, size_bytes, rotate_bytes)
 
     def changed(self, timer: TimerLink, case: Case, copy: int) -> tuple[str, ...]:
-        """Names of the inputs that are other bytes by now in this copy that a timer holds, guard zones inside their storages too."""
-        given = self.given(case, copy % SETS)
-        brought = Arena(given.inputs) if self.not_shared else DeviceArena(given.inputs)
+        """Names of inputs with changed bytes in one of the timer's copies; guard zones inside their storages count."""
+        inputs = self.values(case, copy % SETS).inputs
+        returned = Arena(inputs) if self.not_shared else DeviceArena(inputs)
         try:
-            brought.blank()
-            bring = partial(BringBack, copy=copy, handle=next(iter(handles((brought,))), b""))
-            timer.ask(lambda nonce: bring(nonce=nonce), Done, descriptors((brought,)), wall_s=STEP_S)
-            return brought.changed()
+            returned.blank()
+            bring = partial(BringBack, copy=copy, handle=next(iter(handles((returned,))), b""))
+            timer.ask(lambda nonce: bring(nonce=nonce), Done, descriptors((returned,)), wall_s=STEP_S)
+            return returned.changed()
         finally:
-            brought.close()
+            returned.close()
 
 
 def handles(laid_out: Sequence[LaidOut]) -> tuple[bytes, ...]:
-    """Of those in shared device memory."""
-    return tuple(one.handle for one in laid_out if isinstance(one, DeviceArena))
+    """The handles of arenas in shared device memory."""
+    return tuple(arena.handle for arena in laid_out if isinstance(arena, DeviceArena))
 
 
 def descriptors(laid_out: Sequence[LaidOut]) -> tuple[int, ...]:
-    """Of those in arenas."""
-    return tuple(one.descriptor for one in laid_out if isinstance(one, Arena))
+    """The descriptors of arenas in host memory."""
+    return tuple(arena.descriptor for arena in laid_out if isinstance(arena, Arena))

@@ -1,4 +1,4 @@
-"""The clock's line to the engine that started it, and that starts timers for it."""
+"""The clock's channel to the engine, which starts timers for it and leases the device."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .timer_link import TimerLink
 
 
 class EngineLine:
-    """See `clock.Engine`. `ChannelClosed` when the engine is gone or wants something else by now."""
+    """Implements `clock.Engine`. Raises `ChannelClosed` if the engine is gone or has given up timing."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
     def tell(self, report: ClockReport) -> None:
-        """To the engine."""
+        """Send a report to the engine."""
         self._channel.send(ENCODER.encode(report))
 
     def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
         """See `clock.Engine`."""
         self.tell(NeedTimers(sides=tuple(sides), count=count, instead=instead))
-        found: list[TimerLink] = []
+        links: list[TimerLink] = []
         try:
             for _ in range(count * len(sides)):
-                found.append(self._timer())  # noqa: PERF401 -- those before are closed when one fails
+                links.append(self._timer())  # noqa: PERF401 -- after a failure the earlier links are closed
         except ChannelClosed:
-            for link in found:
+            for link in links:
                 link.close()
             raise
-        return found
+        return links
 
     def _timer(self) -> TimerLink:
         frame = self._channel.receive()

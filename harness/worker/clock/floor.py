@@ -1,4 +1,4 @@
-"""What a device's clock is worth: its floor, and whether flushing empties its caches. Measured once a process."""
+"""Measures a device's timing floor (an empty kernel), and whether a flush empties its caches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from harness.worker.kit.stopwatch import Stopwatch, host_ms
 
 SAMPLES = 41
 SHARES = (0.25, 1.0, 4.0)
-"""Sizes of the copies, in parts of what is flushed: hot copies of the first stay in the caches, of the last in none."""
+"""Sizes of the copies as shares of the flushed bytes. Without flush, the first stays in the caches, the last does not."""
 
 
 @functools.cache
 def measure(flush_bytes: int) -> Floor:
-    """The floor of the GPU that this process sees; tens of milliseconds, once a process."""
+    """Measure the GPU that this process sees. Takes tens of milliseconds, once per process."""
     watch = Stopwatch(flush_bytes)
     launch(0)
     watch.leads_by(host_ms(launch))

@@ -1,8 +1,8 @@
 """
-Outputs of calls that were timed: a kernel that is right when it is judged and lazy when it is timed shows here.
+Checks outputs of timed calls. Finds a kernel that computes correctly while it is judged and skips work while it is timed.
 
-Values that no process has seen are put into the very tensors that were timed with, the calls are timed like all others,
-and then a part of an output is asked for. Which part nobody could know before.
+Values that no process has seen go into the timed tensors, and the calls are timed as usual. Then the clock asks for a random
+part of each output, which the candidate cannot predict.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from suites.tolerances import dtype_of
 from .timer_link import TimerLink
 
 MOST_ELEMENTS = 1 << 20
-"""Of one output; the rest of it is not moved."""
+"""Elements of one output to fetch at most."""
 WALL_S = 60.0
 
 
 class SpotCheck:
-    """Compares parts of outputs with the oracle's."""
+    """Compares random parts of outputs with the oracle's outputs."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._random = random.SystemRandom()
-        self.right = 0
-        """Calls whose parts were right."""
+        self.confirmed = 0
+        """Calls with correct parts so far."""
 
-    def wrong(self, link: TimerLink, given: Given, *, back: int) -> ErrorReport | None:
-        """What is wrong with the call before the last `back` ones; the oracle's outputs for its inputs are `given`'s."""
-        expected = given.expected
-        parts = tuple(self._part(one.numel()) for one in expected)
+    def find_error(self, link: TimerLink, values: Given, *, back: int) -> ErrorReport | None:
+        """The error in one timed call on `values`, if any; `back` calls came after it."""
+        expected = values.expected
+        parts = tuple(self._part(output.numel()) for output in expected)
         fetch = partial(Fetch, back=back, parts=parts)
         returned = link.ask(lambda nonce: fetch(nonce=nonce), Returned, wall_s=WALL_S)
-        lead = f"case {given.case.case.name}, in a call that was timed: "
+        lead = f"case {values.case.case.name}, in a call that was timed: "
         problem = call_checks.structure(returned, self._task) or _misshapen(returned.outputs, expected)
         if problem:
             return ErrorReport(kind="structure", message=lead + problem)
@@ -59,10 +59,10 @@ class SpotCheck:
         for output, data, truth, part in zip(
             self._task.outputs, returned.outputs, expected, parts, strict=True
         ):
-            mismatch = self._mismatch(output, data, truth, part, given)
+            mismatch = self._mismatch(output, data, truth, part, values)
             if mismatch is not None:
                 return mismatch_wording.mismatch(mismatch, "in a call that was timed")
-        self.right += 1
+        self.confirmed += 1
         return None
 
     def _part(self, elements: int) -> tuple[int, int]:
@@ -70,20 +70,20 @@ class SpotCheck:
         return self._random.randint(0, elements - count), count
 
     def _mismatch(
-        self, output: Output, data: OutputData, truth: torch.Tensor, part: tuple[int, int], given: Given
+        self, output: Output, data: OutputData, truth: torch.Tensor, part: tuple[int, int], values: Given
     ) -> Mismatch | None:
-        """The part, in the midst of what the oracle says: tolerances and metrics are of whole outputs."""
-        case = given.case.case
+        """Compare a part, inserted into the oracle's output: tolerances and metrics need whole outputs."""
+        case = values.case.case
         start, count = part
         dtype = getattr(torch, dtype_of(output, case))
-        told = tensor_of(msgspec.structs.replace(data, shape=(count,)))
-        if told.dtype != dtype:
+        fetched = tensor_of(msgspec.structs.replace(data, shape=(count,)))
+        if fetched.dtype != dtype:
             raise GuestLied(
                 f"an output of dtype {data.dtype} where calls before had {dtype_of(output, case)}"
             )
         whole = truth.to(dtype).flatten()
-        whole[start : start + count] = place.here(told)
-        tolerance, quantization = judged_by(self._task, output, given.case)
+        whole[start : start + count] = place.here(fetched)
+        tolerance, quantization = judged_by(self._task, output, values.case)
         return compare(
             whole.reshape(truth.shape),
             truth,
@@ -92,7 +92,7 @@ class SpotCheck:
             dtype=dtype,
             tolerance=tolerance,
             quantization=quantization,
-            terms=bounds.terms_of(tolerance, given.problem.sizes(case)),
+            terms=bounds.terms_of(tolerance, values.problem.sizes(case)),
             tf32=place.has_tf32(),
         ).mismatch
 

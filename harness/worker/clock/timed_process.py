@@ -1,4 +1,4 @@
-"""One timer in one case, from the clock's side: what it is asked, and what it has shown."""
+"""One timer on one case, from the clock's side: sends the requests, keeps the results."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from harness.worker.oracle.guest_link import GuestLied
 from .timer_link import TimerFailed, TimerLink
 
 BLOCK_MS = 8.0
-"""What a block of samples should take on the device."""
+"""Target device time of a block of samples."""
 MOST_IN_BLOCK = 50
 WALL_MS = 5.0
-"""What a batch for the clock's own watch should take, less what is around the calls."""
+"""Target time of a batch timed by the clock's own watch, without what surrounds the calls."""
 MOST_IN_BATCH = 20
 WALLS = 2
 STEP_S = 60.0
-"""For any request but the first of a case."""
+"""Limit for any request except the first of a case."""
 MOST_WORDS = 500
-"""Characters of a reason that are kept."""
+"""Characters kept of a reason."""
 _LONGEST_MS = STEP_S * 1e3
 
 
 @dataclass(slots=True)
 class TimedProcess:
-    """A timer that holds a case."""
+    """A timer that has prepared a case."""
 
     link: TimerLink
     prepared: Prepared
@@ -52,22 +52,22 @@ class TimedProcess:
 
     @property
     def samples(self) -> list[float]:
-        """Of all blocks that count."""
+        """The samples of all blocks that count."""
         return [sample for block in self.blocks for sample in block.samples_ms]
 
     def block(self, count: int) -> Block:
-        """Samples in a row; they count when they are added to `blocks`."""
+        """Take samples in a row. They count after the caller adds the block to `blocks`."""
         sample = partial(Sample, count=count, cold=self.cold)
         began = time.monotonic()
         sampled = self.link.ask(lambda nonce: sample(nonce=nonce), Sampled, wall_s=STEP_S)
         ended = time.monotonic()
-        if len(sampled.samples_ms) != count or not all(0 < one < _LONGEST_MS for one in sampled.samples_ms):
+        if len(sampled.samples_ms) != count or not all(0 < ms < _LONGEST_MS for ms in sampled.samples_ms):
             lie = GuestLied("what came are no times of the calls that were asked for")
             raise TimerFailed(self.link.side, lie)
         return Block(began, ended, sampled.samples_ms)
 
     def watch(self, *, launches_alone: bool = False) -> None:
-        """The clock's own watch around batches: what a call adds to what is around it, unless `launches_alone`; plain calls; a graph of one."""
+        """Time batches by the clock's own watch: calls minus their surroundings (not if `launches_alone`), plain calls, a graph."""
         median = statistics.median(self.samples)
         count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / max(median, 1e-4))))
         if not launches_alone:
@@ -81,7 +81,7 @@ class TimedProcess:
             self.graph_ms = min(self._batch("graph", count) for _ in range(WALLS)) / count
 
     def draw(self, seconds: float) -> None:
-        """Plain calls for about so long, after `watch` has told what one takes."""
+        """Make plain calls for about `seconds`, while the device's power is read. Call `watch` first."""
         assert self.plain_ms is not None
         count = max(1, int(seconds * 1e3 / max(self.plain_ms, 1e-3)))
         began = time.monotonic()
@@ -89,7 +89,7 @@ class TimedProcess:
         self.drawn = Drawn(began, time.monotonic(), count)
 
     def times(self, case: str) -> ProcessTimes:
-        """What it has shown."""
+        """All results."""
         return ProcessTimes(
             side=self.link.side,
             pair=self.link.pair,
@@ -105,7 +105,7 @@ class TimedProcess:
         )
 
     def _batch(self, kind: str, count: int) -> float:
-        """Milliseconds that the whole batch took, by the clock's watch."""
+        """Milliseconds of the whole batch, by the clock's own watch."""
         batch = partial(Batch, kind=kind, count=count, cold=self.cold)
         began = time.perf_counter()
         self.link.ask(lambda nonce: batch(nonce=nonce), Done, wall_s=STEP_S)
@@ -113,6 +113,6 @@ class TimedProcess:
 
 
 def block_size(tried: Block) -> int:
-    """Samples that a block should have, by what a few took that do not count."""
+    """Samples per block, from the time of a trial block, which does not count."""
     each_ms = (tried.ended_s - tried.began_s) * 1e3 / len(tried.samples_ms)
     return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))

@@ -1,4 +1,4 @@
-"""The clock's line to one timer: several are asked at once, and answer in their own time."""
+"""The clock's channel to one timer. Requests go to several timers at once; each answers when it is done."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Cause = CandidateRaised | GuestGone | GuestLied | GuestSlow
 
 
 class TimerFailed(Exception):
-    """A timer did not answer as it should, and of which side it is."""
+    """A timer of one side failed, for a `Cause`."""
 
     def __init__(self, side: str, cause: Cause) -> None:
         super().__init__(str(cause) or "it ended")
@@ -34,7 +34,7 @@ class TimerFailed(Exception):
 
 
 class TimerLink:
-    """One timer. Whatever its source does is a `TimerFailed`; what our own code in it does, `GuestBroken`."""
+    """One timer. A failure of its source raises `TimerFailed`; a failure of our own code in it, `GuestBroken`."""
 
     def __init__(self, channel: Channel, *, side: str, pair: int, pid: int, answer_bytes: int) -> None:
         self.side = side
@@ -45,7 +45,7 @@ class TimerLink:
         self._nonce = ""
 
     def hello(self) -> Hello:
-        """Its first words."""
+        """Wait for the timer's first report."""
         try:
             return self._receive(Hello, time.monotonic() + limits.GUEST_START_S, None)
         except (ChannelTimeout, GuestGone, GuestLied) as error:
@@ -54,7 +54,7 @@ class TimerLink:
     def send(
         self, make: Callable[[str], TimerRequest], descriptors: Sequence[int] = (), *, wall_s: float
     ) -> None:
-        """Asks; returns when the request is under way."""
+        """Send a request; returns before the answer."""
         self._nonce = secrets.token_hex(16)
         try:
             self._channel.send(
@@ -66,7 +66,7 @@ class TimerLink:
             raise TimerFailed(self.side, GuestGone()) from None
 
     def receive(self, wanted: type[Report], *, wall_s: float) -> Report:
-        """The answer to what was asked last."""
+        """Wait for the answer to the last request."""
         try:
             return self._receive(wanted, time.monotonic() + wall_s, cpu_limit(self._pid, wall_s))
         except ChannelTimeout:
@@ -82,12 +82,12 @@ class TimerLink:
         *,
         wall_s: float,
     ) -> Report:
-        """The answer to one request."""
+        """Send a request and wait for its answer."""
         self.send(make, descriptors, wall_s=wall_s)
         return self.receive(wanted, wall_s=wall_s)
 
     def close(self) -> None:
-        """Hangs up; it then ends by itself."""
+        """Close the channel; the timer then ends by itself."""
         self._channel.close()
 
     def _receive(self, wanted: type[Report], deadline: float, poll: Callable[[], None] | None) -> Report:

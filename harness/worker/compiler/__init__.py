@@ -1,4 +1,1 @@
-"""The compile stage's worker: launches captured, compiled for a target, and what the binaries need of a device.
-
-Enters: a source, argument specifications, a target. Leaves: a compile report with a table of resources.
-"""
+"""Compiles a candidate's launches for a target without a device, and reads from the binaries what each kernel needs."""

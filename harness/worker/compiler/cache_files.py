@@ -1,4 +1,4 @@
-"""What compiling leaves out here: files that nobody reads, and care for other processes' files where none but our own write."""
+"""Triton's folder of compiled kernels, for one process: trusts only reported kernels, and skips files that are never read."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from triton._C.libtriton import llvm
 from triton.runtime.cache import FileCacheManager
 
 _DUMPS = ("translate_to_mir", "dump_sched_dag")
-"""AMD's back end of Triton 3.6 asks for both of each kernel and drops what they give unless it was told to write it to a file."""
+"""Triton 3.6's AMD back end calls both for each kernel and ignores the result unless it was configured to write a file."""
 
 
 _trusted: set[str] = set()
-"""Folders of kernels that were compiled ahead, all of whose files are there."""
+"""Cache folders of kernels that were compiled ahead and have all their files."""
 
 
 class OwnFiles(FileCacheManager):  # type: ignore[misc]
-    """Triton's folder of compiled kernels, each written before anybody reads it: no renaming of finished files into place."""
+    """Writes files directly, without Triton's rename: each file is complete before any process reads it."""
 
     def get_group(self, filename: str) -> dict[str, str] | None:
-        """The files of a kernel by name; `None`, and it is compiled, where its log was not told of."""
-        found: dict[str, str] | None = super().get_group(filename) if self.key in _trusted else None
-        return found
+        """The files of a kernel by name; `None`, so that Triton compiles it, unless a child reported the kernel."""
+        group: dict[str, str] | None = super().get_group(filename) if self.key in _trusted else None
+        return group
 
-    def put(self, data: Any, filename: str, binary: bool = True) -> str:  # noqa: FBT001 -- as Triton's
-        """The path of the file that now holds `data`."""
+    def put(self, data: Any, filename: str, binary: bool = True) -> str:  # noqa: FBT001 -- Triton's signature
+        """Write the file; returns its path."""
         path = Path(self._make_path(filename))
         path.write_bytes(data if isinstance(data, bytes) else str(data).encode())
         return str(path)
 
 
 def trust(kernel: str) -> None:
-    """The files of the kernel with this hash, in hexadecimal digits, are read from now on; `ValueError` where it is no hash."""
+    """Let Triton read the cached files of the kernel with this hexadecimal hash; `ValueError` if it is no hash."""
     _trusted.add(base64.b32encode(bytes.fromhex(kernel)).decode().rstrip("="))
 
 
 def install() -> None:
-    """Once a process that compiles for one candidate."""
+    """Replace Triton's cache manager. Call it once in a process, which then compiles for one candidate."""
     triton.knobs.cache.manager_class = OwnFiles
     for name in _DUMPS:
         if hasattr(llvm, name):

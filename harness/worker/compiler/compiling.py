@@ -1,4 +1,4 @@
-"""The compiling worker: one candidate, one target. Sandboxed as a guest is; what it reports is evidence."""
+"""Role `compiler`: the compile worker, for one candidate and one target. Sandboxed like a guest; its report is evidence, not proof."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .compiler import compile_candidate, prepare
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answers one `Compile`, after a `Compiling` for each config of an autotuned kernel, and ends."""
+    """Answer one `Compile` request and end; send a `Compiling` after each config of an autotuned kernel."""
     layers = confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True)
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     request = GUEST_REQUESTS.decode(channel.receive().payload)
@@ -36,11 +36,12 @@ def main(channel: Channel, spawn: Spawn) -> None:
     report: GuestReport
     try:
         report = _compile(request, Path(spawn.scratch) / candidate_trace.NAME, channel)
-    except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
+    except Exception as error:  # noqa: BLE001 (the candidate's own errors are caught in `_compile`)
         report = broken(request.nonce, error)
     channel.send(ENCODER.encode(report))
-    # The engine takes files out of the scratch folder, which goes with this process.
-    with suppress(ChannelClosed):
+    with suppress(
+        ChannelClosed
+    ):  # wait: the engine copies files from the scratch folder, which ends with this process
         channel.receive()
 
 
@@ -50,9 +51,9 @@ def _compile(request: Compile, file: Path, channel: Channel) -> GuestReport:
     prepare(target, lambda: channel.send(working))
     try:
         module = import_candidate(file, request.source)
-    except SystemExit:  # it leaves; how the process ended tells
+    except SystemExit:  # the engine reports from the exit status
         raise
-    except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+    except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
         return failed(request.nonce, error, file)
     report = compile_candidate(
         module,

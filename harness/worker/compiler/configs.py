@@ -1,4 +1,4 @@
-"""Compiles the configs of autotuned kernels, as Triton's autotuner would take them, whose internals it touches (3.6 and 3.7)."""
+"""Replaces Triton's autotuner: compiles configs and runs none. Uses the autotuner's internals (3.6 and 3.7)."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from triton.runtime.errors import OutOfResources, PTXASError
 from . import ahead, capture
 
 SURVIVED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
-"""What Triton's autotuner takes for a config that lost; anything else ends the launch on a device too."""
+"""Errors after which Triton's autotuner drops the config and goes on; any other error ends the launch on a device too."""
 _seen: dict[int, set[str]] = {}
-"""Configs of each autotuned kernel that were compiled, by the kernel's identity."""
+"""Compiled configs of each autotuned kernel, by the kernel's identity."""
 
 
 def install() -> None:
     """
-    Take the place of the autotuner: once, after `capture.install`. Progress is reported with each config compiled.
+    Replace the autotuner; call it once, after `capture.install`.
 
-    Every config is compiled at the first sizes that it is launched with, at all sizes where `capture.tuning` says so. At other sizes
-    the first that compiles stands for the rest. A launch fails with the error of its first config where none compiles. On a device an
-    exception other than `SURVIVED` of any config leaves the launch, so it does here.
+    A launch compiles every config that no launch of the kernel compiled before; with `capture.tuning.always_all`, every config.
+    If all are known, it compiles the first config that works. Without a working config, the launch raises the error of the first.
+    An error outside `SURVIVED` always ends the launch, after all configs were tried.
     """
 
     def run(self: Any, *args: Any, **options: Any) -> Any:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
-        # Triton prunes only where there is a choice; pruning may return configs of its own making.
-        left = self.prune_configs(options) if len(self.configs) > 1 else self.configs
-        known = _seen.setdefault(id(self), set())
+        # Triton prunes only if there is a choice; pruning may return new configs.
+        configs = self.prune_configs(options) if len(self.configs) > 1 else self.configs
+        seen = _seen.setdefault(id(self), set())
         compiled: list[Any] = []
-        lost: Exception | None = None
+        dropped: Exception | None = None
         fatal: Exception | None = None
-        for config in left:
-            if compiled and str(config) in known and not capture.tuning.every:
+        for config in configs:
+            if compiled and str(config) in seen and not capture.tuning.always_all:
                 continue
-            known.add(str(config))
+            seen.add(str(config))
             try:
                 compiled.append((config, _launch(self, config, args, options)))
             except SURVIVED as error:
-                lost = lost or error
-            except Exception as error:  # noqa: BLE001 -- the others still go into the table; the first is raised below
+                dropped = dropped or error
+            except Exception as error:  # noqa: BLE001 -- raised below, after the other configs are in the table
                 fatal = fatal or error
             ahead.reporting.progress()
         self.nargs = None
-        first = fatal or (None if compiled else lost)
-        if first is not None:
-            raise first
+        failure = fatal or (None if compiled else dropped)
+        if failure is not None:
+            raise failure
         self.best_config, result = compiled[0]
         return result
 
@@ -55,7 +55,7 @@ def install() -> None:
 
 
 def _launch(tuner: Any, config: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    capture.tuning.runs = True
+    capture.tuning.active = True
     capture.tuning.index = next((at for at, known in enumerate(tuner.configs) if known == config), None)
     tuner.best_config = config
     try:
@@ -63,4 +63,4 @@ def _launch(tuner: Any, config: Any, args: tuple[Any, ...], options: dict[str, A
             config.pre_hook({**tuner.nargs, **options, **config.all_kwargs()})
         return tuner.fn.run(*args, **options, **config.all_kwargs())
     finally:
-        capture.tuning.runs, capture.tuning.index = False, None
+        capture.tuning.active, capture.tuning.index = False, None

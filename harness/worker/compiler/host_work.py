@@ -1,4 +1,4 @@
-"""What a candidate's host code does beside its launches while they are only compiled: operators that compute, reads of data."""
+"""Finds what a candidate's host code does besides launches: operators that compute, and reads of tensors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.worker.kit.candidate_trace import calling_line
 
 
 class Computes(BaseException):
-    """The host computes, so that nothing more is to be learned of the call: at `gpu` sizes it may take minutes on a CPU."""
+    """Ends a call, because its host code computes: at `gpu` sizes that may take minutes on a CPU."""
 
 
 class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Ends a call, with `Computes`, at the first operator that may not compute outside kernels, and notes whether Python read values."""
+    """Raises `Computes` at the first operator that may not compute outside kernels, and notes whether Python read values."""
 
     def __init__(self, module: str, allowed: tuple[str, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -25,7 +25,7 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operator = ""
         self.line: int | None = None
         self.reads = False
-        """What is launched may depend on values then, and these are not a case's."""
+        """Python read values, which are not the case's real values here; the launches may depend on them."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -34,7 +34,6 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """The operator's own result."""
         name = func._schema.name.rpartition("::")[2]
         if name == "_local_scalar_dense":
             self.reads = True

@@ -1,4 +1,4 @@
-"""How many waves of a kernel a device holds at once, what limits them, and how a grid fills it. Torch-free arithmetic."""
+"""Computes a kernel's occupancy, what limits it, and how a grid fills the device. Torch-free."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ SGPR_GRANULE = 16
 
 
 class Occupancy(NamedTuple):
-    """Waves a SIMD (AMD) or warps an SM (NVIDIA) that fit."""
+    """How much of a kernel fits on one compute unit or SM."""
 
     waves: float
+    """Waves per SIMD (AMD) or warps per SM (NVIDIA)."""
     limit: str
     """`vgprs`, `sgprs`, `lds`, `workgroups`, `waves` (AMD); `registers`, `shared`, `blocks`, `warps` (NVIDIA)."""
     workgroups: int
-    """Of a compute unit or multiprocessor."""
+    """Per compute unit or SM."""
 
 
 def occupancy(
     target: Target, *, waves_a_workgroup: int, registers: int, local_bytes: int, sgprs: int = 0
 ) -> Occupancy:
     """
-    Waves that fit on the target's reference device, whole workgroups at a time.
+    The occupancy on the target's reference device, in whole workgroups; 0 waves if not even one workgroup fits.
 
-    `registers` are a lane's (AMD: accumulation registers included); `local_bytes` a workgroup's. A workgroup that does
-    not fit at all has 0 waves.
-    Where several limits are equal, the hardware's own limit of waves is told, else the first in the order above.
+    `registers`: per lane (AMD: accumulation registers included). `local_bytes`: per workgroup.
     """
     facts = hardware(target)
     if target.backend == "hip":
@@ -43,10 +42,10 @@ def occupancy(
 
 def grid_fit(target: Target, case: str, grid: tuple[int, int, int], per_unit: int) -> GridFit | None:
     """
-    How the workgroups of a grid fill the target's reference device, `per_unit` of them on each compute unit at once.
+    How a grid fills the target's reference device, with `per_unit` workgroups on each compute unit at once.
 
-    Workgroups go round robin over the dies and stay there, so the die that gets most decides how often it is filled.
-    `None` for an empty grid, or where not one workgroup fits.
+    Workgroups are dealt round robin to the dies and stay there, so the die with the most workgroups decides the rounds.
+    `None` for an empty grid, or if not even one workgroup fits.
     """
     facts, workgroups = hardware(target), grid[0] * grid[1] * grid[2]
     if workgroups <= 0 or per_unit <= 0:
@@ -55,8 +54,8 @@ def grid_fit(target: Target, case: str, grid: tuple[int, int, int], per_unit: in
     units = facts.compute_units // facts.dies
     rounds = -(-most // (units * per_unit))
     full = (rounds - 1) * units * per_unit
-    fuller = workgroups % facts.dies
-    last = [max(most - full, 0)] * fuller + [max(least - full, 0)] * (facts.dies - fuller)
+    dies_with_most = workgroups % facts.dies
+    last = [max(most - full, 0)] * dies_with_most + [max(least - full, 0)] * (facts.dies - dies_with_most)
     places = units * per_unit * facts.dies
     return GridFit(
         case=case,
@@ -67,7 +66,7 @@ def grid_fit(target: Target, case: str, grid: tuple[int, int, int], per_unit: in
         rounds=rounds,
         tail_idle=1 - sum(last) / places,
         idle=1 - workgroups / (places * rounds),
-        idle_units=sum(max(units - of_die, 0) for of_die in last),
+        idle_units=sum(max(units - on_die, 0) for on_die in last),
         dies=facts.dies,
         die_most=most,
         die_least=least,
@@ -91,9 +90,9 @@ def _amd(facts: Hardware, waves: int, registers: int, local_bytes: int, sgprs: i
 
 
 def _nvidia(facts: Hardware, warps: int, registers: int, local_bytes: int, wave_size: int) -> Occupancy:
-    """Registers are handed out a warp, from four equal files, one a scheduler."""
-    a_warp = _granules(registers * wave_size, facts.register_granule)
-    by_registers = facts.registers // facts.simds // a_warp
+    """An SM has four schedulers with a register file each; registers are allocated per warp."""
+    per_warp = _granules(registers * wave_size, facts.register_granule)
+    by_registers = facts.registers // facts.simds // per_warp
     limits = {
         "registers": _workgroups(by_registers, facts.simds, warps),
         "shared": _by_local(facts, local_bytes),
@@ -113,16 +112,16 @@ def _workgroups(waves_a_simd: int, simds: int, waves: int) -> int:
 
 
 def _by_local(facts: Hardware, local_bytes: int) -> int:
-    taken = local_bytes + facts.local_reserved_bytes
+    total_bytes = local_bytes + facts.local_reserved_bytes
     if local_bytes > facts.local_bytes_workgroup:
         return 0
-    if taken == 0:
+    if total_bytes == 0:
         return facts.max_waves * facts.simds
-    return facts.local_bytes // _granules(taken, facts.local_granule_bytes)
+    return facts.local_bytes // _granules(total_bytes, facts.local_granule_bytes)
 
 
 def _least(limits: dict[str, int], *, last: str) -> tuple[str, int]:
-    """The tightest limit; where the hardware's own limit of waves is as tight, that one is told."""
+    """The tightest limit. Of equal limits: the hardware's limit of waves (`last`), else the first."""
     least = min(limits.values())
     if limits[last] == least:
         return last, least

@@ -1,1 +1,1 @@
-"""Samples a few programs of each launch at `gpu` sizes and counts the memory traffic that they ask for."""
+"""Samples a few programs of each launch at `gpu` sizes and estimates the memory traffic of the whole launch."""

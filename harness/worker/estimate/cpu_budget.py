@@ -1,4 +1,4 @@
-"""CPU seconds that the samples of one candidate may take; a sample that takes more is left out."""
+"""Limits the CPU seconds of one candidate's samples; a case over its limit gets no sample."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Any
 from harness.worker.interpreter.observing import cannot, current
 
 SAMPLE_CPU_S = 3.0
-"""All cases of a candidate together, without the import of its module."""
+"""For all cases of a candidate together; the import of its module does not count."""
 AGAIN_S = 0.25
-"""A candidate that catches what ends its sample is interrupted again after so many CPU seconds."""
+"""CPU seconds until the next interrupt, for a candidate that catches the exception of the first."""
 
 
 class Budget:
-    """Shared out evenly among the cases that are left: what one case does not use, the next cases may."""
+    """CPU seconds, shared evenly among the remaining cases; a case's unused seconds pass to the later cases."""
 
     def __init__(self, cases: int, seconds: float = SAMPLE_CPU_S) -> None:
         self._cases = cases
-        self._whole = seconds
-        self._left = seconds
+        self._total_s = seconds
+        self._remaining_s = seconds
 
     @contextmanager
     def case(self) -> Iterator[None]:
-        """One case: whatever runs when its share is spent raises, and the running observation notes why."""
-        share = max(self._left / max(self._cases, 1), AGAIN_S)
+        """Run one case: when its share is used up, the running code raises and the observation notes why."""
+        share = max(self._remaining_s / max(self._cases, 1), AGAIN_S)
         began = time.process_time()
 
         def spent(*_: Any) -> None:
             if current() is not None:
                 raise cannot(
-                    f"the sample would take more than {share:.1f} s of CPU time, this case's share of {self._whole:g} s: "
+                    f"the sample would take more than {share:.1f} s of CPU time, this case's share of {self._total_s:g} s: "
                     "its programs are long, as those of grid-stride and persistent kernels are"
                 )
 
@@ -45,4 +45,4 @@ class Budget:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
             self._cases -= 1
-            self._left = max(self._left - (time.process_time() - began), 0.0)
+            self._remaining_s = max(self._remaining_s - (time.process_time() - began), 0.0)

@@ -1,149 +1,147 @@
-"""What the sampled programs of a launch say of the whole launch. Torch-free."""
+"""Estimates a whole launch's memory traffic from its sampled programs. Torch-free."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from harness.wire.sample_messages import Flow
 
 from . import footprint
 from .footprint import Footprint
-from .program_sample import Programs, Sample
+from .program_sample import LaunchGrid, ProgramSample, Total
 
 
 @dataclass(slots=True)
 class Touched:
-    """What one program did to one allocation."""
+    """One program's traffic with one allocation; bytes of all its accesses, repeated bytes counted again."""
 
     read_bytes: int = 0
     write_bytes: int = 0
     parts: list[Footprint] = field(default_factory=list)
 
-    @property
-    def requested_bytes(self) -> int:
-        """Of all lanes."""
-        return self.read_bytes + self.write_bytes
-
 
 @dataclass(slots=True)
 class Program:
-    """What one sampled program did."""
+    """One sampled program."""
 
     touched: dict[int, Touched] = field(default_factory=dict)
-    """By the address of the storage; 0 where that is not known."""
+    """Key: the allocation's address, 0 if the allocation is unknown."""
     trail: list[Access] = field(default_factory=list)
     dot_flops: int = 0
 
     @property
     def read_bytes(self) -> int:
-        """Requested, of all allocations."""
-        return sum(one.read_bytes for one in self.touched.values())
+        """Requested from all allocations."""
+        return sum(touched.read_bytes for touched in self.touched.values())
 
     @property
     def write_bytes(self) -> int:
-        """Requested, of all allocations."""
-        return sum(one.write_bytes for one in self.touched.values())
+        """Requested from all allocations."""
+        return sum(touched.write_bytes for touched in self.touched.values())
+
+    def requested_from(self, home: int) -> int:
+        """Bytes read from and written to one allocation."""
+        touched = self.touched.get(home)
+        return touched.read_bytes + touched.write_bytes if touched else 0
 
 
-@dataclass(slots=True, frozen=True)
-class Access:
+class Access(NamedTuple):
     """One access of a program."""
 
     line: int
     kind: str
     requested_bytes: int
     home: int
+    """The allocation's address."""
     checksum: int
-    """Of its addresses."""
+    """Hash of all addresses."""
 
-    def asks_as(self, other: Access) -> bool:
-        """Whether both ask the same allocation for as many bytes, wherever they lie."""
-        return (self.line, self.kind, self.requested_bytes, self.home) == (
-            other.line,
-            other.kind,
-            other.requested_bytes,
-            other.home,
+    def has_size_of(self, access: Access) -> bool:
+        """Whether both request equally many bytes of the same allocation, at any addresses."""
+        return self._replace(checksum=0) == access._replace(checksum=0)
+
+
+class _UniqueBytes(NamedTuple):
+    """Bounds for the distinct bytes of one allocation."""
+
+    low: int
+    high: int
+    die: int
+    """Upper bound for the sum over dies of each die's distinct bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledLaunch:
+    """The programs of one launch that ran."""
+
+    grid: LaunchGrid
+    sample: ProgramSample
+    programs: Mapping[int, Program]
+
+    def flow(self, sizes: Mapping[int, int], loose: frozenset[int]) -> Flow:
+        """
+        The bytes of the whole launch.
+
+        `sizes`: bytes of each allocation. `loose`: allocations with addresses that depend on loaded values. Their distinct
+        bytes are unknown: at least 0, at most the requested bytes.
+        """
+        both = self._total(lambda program: program.read_bytes + program.write_bytes)
+        homes = {home for program in self.programs.values() for home in program.touched}
+        bounds = [
+            self._requested(home, sizes.get(home)) if home in loose else self._distinct(home, sizes.get(home))
+            for home in homes
+        ]
+        return Flow(
+            launches=1,
+            programs=self.grid.count,
+            sampled=len(self.programs),
+            requested_read_bytes=self._total(lambda program: program.read_bytes).mean,
+            requested_write_bytes=self._total(lambda program: program.write_bytes).mean,
+            requested_low_bytes=both.low,
+            requested_high_bytes=both.high,
+            unique_low_bytes=sum(unique.low for unique in bounds),
+            unique_high_bytes=sum(unique.high for unique in bounds),
+            die_bytes=sum(unique.die for unique in bounds),
+            dies=self.grid.dies,
+            group=len(self.sample.group),
+            dot_flops=self._total(lambda program: program.dot_flops).mean,
         )
 
+    def _total(self, value: Callable[[Program], int]) -> Total:
+        return self.grid.extrapolate(self.sample, lambda number: value(self.programs[number]))
 
-def flow(
-    grid: Programs,
-    chosen: Sample,
-    programs: Mapping[int, Program],
-    sizes: Mapping[int, int],
-    loose: frozenset[int],
-) -> Flow:
-    """
-    The bytes of one launch.
+    def _distinct(self, home: int, size: int | None) -> _UniqueBytes:
+        """
+        Distinct bytes of one allocation: at most its size, and at most the sum over programs if no two share a byte.
 
-    `sizes` are the bytes of each allocation; `loose` are those whose addresses depend on loaded values, so that what is
-    distinct there is not known: as many bytes as were requested at most, none at least.
-    """
-    reads = grid.extrapolate(chosen, lambda number: programs[number].read_bytes)
-    writes = grid.extrapolate(chosen, lambda number: programs[number].write_bytes)
-    both = grid.extrapolate(chosen, lambda number: programs[number].read_bytes + programs[number].write_bytes)
-    flops = grid.extrapolate(chosen, lambda number: programs[number].dot_flops)
-    low = high = die = 0
-    for home in {home for program in programs.values() for home in program.touched}:
-        if home in loose:
-            unique = _requested(grid, chosen, programs, home, sizes.get(home))
-        else:
-            unique = _distinct(grid, chosen, programs, home, sizes.get(home))
-        low, high, die = low + unique[0], high + unique[1], die + unique[2]
-    return Flow(
-        launches=1,
-        programs=grid.count,
-        sampled=len(programs),
-        requested_read_bytes=reads.mean,
-        requested_write_bytes=writes.mean,
-        requested_low_bytes=both.low,
-        requested_high_bytes=both.high,
-        unique_low_bytes=low,
-        unique_high_bytes=high,
-        die_bytes=die,
-        dies=grid.dies,
-        group=len(chosen.group),
-        dot_flops=flops.mean,
-    )
+        On a die: at most that sum, reduced as the sampled neighbours on one die share their bytes.
+        """
+        parts = {
+            number: footprint.union(program.touched[home].parts)
+            for number, program in self.programs.items()
+            if home in program.touched
+        }
+        seen = footprint.union(parts.values()).size
+        dies = self.grid.dies
+        if self.sample.complete:
+            by_die = [
+                footprint.union(part for number, part in parts.items() if number % dies == die).size
+                for die in range(dies)
+            ]
+            return _UniqueBytes(seen, seen, sum(by_die))
+        unshared = self.grid.extrapolate(
+            self.sample, lambda number: parts[number].size if number in parts else 0
+        ).high
+        group = [parts[number] for number in self.sample.group if number in parts]
+        share = footprint.union(group).size / max(sum(part.size for part in group), 1) if group else 1.0
+        high = max(unshared if size is None else min(unshared, size), seen)
+        on_dies = round(unshared * share)
+        return _UniqueBytes(seen, high, max(on_dies if size is None else min(on_dies, size * dies), high))
 
-
-def _distinct(
-    grid: Programs, chosen: Sample, programs: Mapping[int, Program], home: int, size: int | None
-) -> tuple[int, int, int]:
-    """
-    Distinct bytes of one allocation: at least, at most, and at most on each die, added up.
-
-    At most its size, and at most what all programs touch if none shares anything; on a die, where all share as the
-    sampled neighbours there do, at most that share of it.
-    """
-    parts = {
-        number: footprint.union(program.touched[home].parts)
-        for number, program in programs.items()
-        if home in program.touched
-    }
-    seen = footprint.union(parts.values()).size
-    if chosen.complete:
-        dealt = [
-            footprint.union(part for number, part in parts.items() if number % grid.dies == die).size
-            for die in range(grid.dies)
-        ]
-        return seen, seen, sum(dealt)
-    alone = grid.extrapolate(chosen, lambda number: parts[number].size if number in parts else 0).high
-    group = [parts[number] for number in chosen.group if number in parts]
-    shared = footprint.union(group).size / max(sum(part.size for part in group), 1) if group else 1.0
-    most = max(alone if size is None else min(alone, size), seen)
-    on_dies = round(alone * shared)
-    return seen, most, max(on_dies if size is None else min(on_dies, size * grid.dies), most)
-
-
-def _requested(
-    grid: Programs, chosen: Sample, programs: Mapping[int, Program], home: int, size: int | None
-) -> tuple[int, int, int]:
-    asked = grid.extrapolate(
-        chosen,
-        lambda number: touched.requested_bytes if (touched := programs[number].touched.get(home)) else 0,
-    ).high
-    if size is None:
-        return 0, asked, asked
-    return 0, min(asked, size), min(asked, size * grid.dies)
+    def _requested(self, home: int, size: int | None) -> _UniqueBytes:
+        high = self._total(lambda program: program.requested_from(home)).high
+        if size is None:
+            return _UniqueBytes(0, high, high)
+        return _UniqueBytes(0, min(high, size), min(high, size * self.grid.dies))

@@ -1,4 +1,4 @@
-"""Sets of bytes as sorted, disjoint intervals of addresses: what a program, or several together, touched."""
+"""Sets of touched bytes, as sorted, disjoint intervals of addresses."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Addresses = NDArray[np.int64]
 
 
 class Footprint(NamedTuple):
-    """Intervals from `starts` up to, not including, `ends`."""
+    """Half-open intervals [start, end)."""
 
     starts: Addresses
     ends: Addresses
 
     @property
     def size(self) -> int:
-        """Distinct bytes; only of a merged footprint."""
+        """Distinct bytes; only correct for a footprint from `union`."""
         return int((self.ends - self.starts).sum())
 
 
@@ -28,13 +28,13 @@ EMPTY = Footprint(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 def of_access(addresses: NDArray[np.uint64], mask: NDArray[np.bool_] | None, item_bytes: int) -> Footprint:
     """
-    What one access touches, an address a lane; intervals may overlap.
+    The bytes of one access, from one address per lane; intervals may overlap.
 
-    Lanes are walked along the axis that neighbours lie on, so that a transposed tile has as few intervals as a plain one.
+    Lanes are walked along their contiguous axis, so a transposed tile has as few intervals as a plain tile.
     """
     lanes = addresses.view(np.int64)
     if lanes.ndim > 1:
-        axis = _along(lanes, item_bytes)
+        axis = _contiguous_axis(lanes, item_bytes)
         if axis != lanes.ndim - 1:
             lanes = np.moveaxis(lanes, axis, -1)
             mask = None if mask is None else np.moveaxis(mask, axis, -1)
@@ -48,12 +48,12 @@ def of_access(addresses: NDArray[np.uint64], mask: NDArray[np.bool_] | None, ite
 
 
 def union(parts: Iterable[Footprint]) -> Footprint:
-    """The bytes in any of them, merged."""
-    known = [part for part in parts if part.starts.size]
-    if not known:
+    """All bytes of the parts, as merged intervals."""
+    parts = [part for part in parts if part.starts.size]
+    if not parts:
         return EMPTY
-    starts = np.concatenate([part.starts for part in known])
-    ends = np.concatenate([part.ends for part in known])
+    starts = np.concatenate([part.starts for part in parts])
+    ends = np.concatenate([part.ends for part in parts])
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(ends[order])
     first = np.concatenate([[True], starts[1:] > reach[:-1]])
@@ -61,12 +61,12 @@ def union(parts: Iterable[Footprint]) -> Footprint:
     return Footprint(starts[first], reach[last])
 
 
-def _along(lanes: Addresses, item_bytes: int) -> int:
-    """The axis on which the first two lanes are neighbours; the last where there is none."""
+def _contiguous_axis(lanes: Addresses, item_bytes: int) -> int:
+    """The axis on which the first two lanes are neighbours in memory; the last axis if there is none."""
     origin = (0,) * lanes.ndim
     for axis in reversed(range(lanes.ndim)):
         if lanes.shape[axis] > 1:
-            beside = tuple(int(at == axis) for at in range(lanes.ndim))
-            if lanes[beside] - lanes[origin] == item_bytes:
+            neighbour = tuple(int(at == axis) for at in range(lanes.ndim))
+            if lanes[neighbour] - lanes[origin] == item_bytes:
                 return axis
     return lanes.ndim - 1

@@ -1,4 +1,4 @@
-"""Which programs of a launch to sample, and what a sample says of all of them. Torch-free arithmetic."""
+"""Chooses the programs of a launch to sample, and extrapolates a sum from them to all programs. Torch-free."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 MOST = 96
-"""Programs of a sample; a launch of no more runs whole, where that is affordable."""
+"""Programs of a sample at most. A launch with fewer programs runs whole if that is affordable."""
 FEWEST = 8
 GOLDEN = 0.6180339887498949
-"""Multiples of it, whole parts dropped, spread evenly and never repeat."""
+"""The fractional parts of its multiples are evenly spread and never repeat."""
 
 
 class Total(NamedTuple):
-    """A sum over all programs: as each stratum's mean says, and with its least and its most in place of the mean."""
+    """A sum over all programs, computed from each stratum's mean, minimum and maximum."""
 
     mean: int
     low: int
@@ -21,31 +21,33 @@ class Total(NamedTuple):
 
 
 class Stratum(NamedTuple):
-    """Programs of one kind."""
+    """Programs with the same kind of place in the grid."""
 
     programs: int
     spread: tuple[int, ...]
-    """Those that stand for all, spread evenly."""
-    others: tuple[int, ...]
-    """Those of the kind that run besides, close to each other: they widen the range, and would bias the mean."""
+    """Sampled programs, evenly spread: they give the mean."""
+    neighbours: tuple[int, ...]
+    """Sampled programs close to each other: they widen the range only, because they would bias the mean."""
 
 
-class Sample(NamedTuple):
-    """Numbers of the programs to run, in the order in which hardware starts them: x fastest."""
+class ProgramSample(NamedTuple):
+    """The programs to run, by number. Hardware starts programs in this order, x fastest."""
 
     strata: tuple[Stratum, ...]
     group: tuple[int, ...]
-    """Neighbours on one die."""
+    """Neighbours that share one die."""
     complete: bool
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Each once, in order."""
-        return tuple(sorted(number for _, spread, others in self.strata for number in (*spread, *others)))
+        """Sorted, without repeats."""
+        return tuple(
+            sorted(number for _, spread, neighbours in self.strata for number in (*spread, *neighbours))
+        )
 
 
-class Programs:
-    """The programs of one launch of `grid`, dealt out to `dies` in turn (AMD: workgroups go round robin over XCDs)."""
+class LaunchGrid:
+    """The programs of one launch. The hardware deals them to its dies in turn (AMD: round robin over XCDs)."""
 
     def __init__(self, grid: tuple[int, int, int], dies: int) -> None:
         self.grid = grid
@@ -53,40 +55,40 @@ class Programs:
         self.count = grid[0] * grid[1] * grid[2]
         self.middle = self.count // 2
 
-    def sample(self, affordable: int) -> Sample:
-        """About `affordable` programs, within bounds: spread over the grid with its edges, and neighbours."""
+    def sample(self, affordable: int) -> ProgramSample:
+        """Choose about `affordable` programs: spread over the grid, on its edges, and neighbours."""
         size = max(min(affordable, MOST), FEWEST)
         if self.count <= size:
             everyone = tuple(range(self.count))
             whole = Stratum(self.count, everyone, ())
-            return Sample((whole,), everyone[:: self.dies], complete=True)
+            return ProgramSample((whole,), everyone[:: self.dies], complete=True)
         base = max(min(self.middle, self.count - size), 0)
         group = tuple(range(base, self.count, self.dies))[: max(size // 4, 4)]
         neighbours = tuple(range(base, self.count))[: size // 8]
-        return Sample(self._strata(size // 2, {*group, *neighbours}), group, complete=False)
+        return ProgramSample(self._strata(size // 2, {*group, *neighbours}), group, complete=False)
 
-    def extrapolate(self, sample: Sample, value: Callable[[int], int]) -> Total:
+    def extrapolate(self, sample: ProgramSample, value: Callable[[int], int]) -> Total:
         """The sum of `value` over all programs."""
         if sample.complete:
             exact = sum(value(number) for number in range(self.count))
             return Total(exact, exact, exact)
         mean = low = high = 0.0
-        for count, spread, others in sample.strata:
+        for count, spread, neighbours in sample.strata:
             values = [value(number) for number in spread]
             mean += count * sum(values) / len(values)
-            values += [value(number) for number in others]
+            values += [value(number) for number in neighbours]
             low += count * min(values)
             high += count * max(values)
         return Total(round(mean), round(low), round(high))
 
     def position(self, number: int) -> tuple[int, int, int]:
-        """Program ids of the program that is started as `number`, counting from 0."""
+        """Program ids (x, y, z) of the program with this number."""
         rest, x = divmod(number, self.grid[0])
         z, y = divmod(rest, self.grid[1])
         return x, y, z
 
-    def _strata(self, interior: int, besides: set[int]) -> tuple[Stratum, ...]:
-        """Programs that are last along each set of axes, and the others: masks differ at the ends of axes."""
+    def _strata(self, interior: int, neighbours: set[int]) -> tuple[Stratum, ...]:
+        """One stratum for each set of axes along which programs are last: masks differ at the ends of axes."""
         strata = []
         long = [axis for axis in range(3) if self.grid[axis] > 1]
         for choice in range(1 << len(long)):
@@ -96,12 +98,12 @@ class Programs:
             wanted = interior if not last else max(interior // 8, 1)
             picks = _evenly(count, min(wanted, count))
             spread = tuple(self._number(pick, extent, last) for pick in picks)
-            others = tuple(sorted(at for at in besides.difference(spread) if self._last(at) == last))
-            strata.append(Stratum(count, spread, others))
+            near = (number for number in neighbours.difference(spread) if self._last_axes(number) == last)
+            strata.append(Stratum(count, spread, tuple(sorted(near))))
         return tuple(strata)
 
-    def _last(self, number: int) -> set[int]:
-        """The axes along which it is the last, of those that have more than one."""
+    def _last_axes(self, number: int) -> set[int]:
+        """The axes, longer than 1, along which the program is the last."""
         places = self.position(number)
         return {axis for axis in range(3) if self.grid[axis] > 1 and places[axis] == self.grid[axis] - 1}
 
@@ -114,9 +116,9 @@ class Programs:
 
 
 def _evenly(count: int, wanted: int) -> list[int]:
-    """`wanted` of `count` places, the first among them, one in each equal share and never a fixed distance apart.
+    """Choose `wanted` of `count` places: the first, and one in each equal share, at irregular distances.
 
-    A fixed distance can hit the same tile of every row in a grid of rows and tiles.
+    A fixed distance could hit the same tile of every row in a grid of rows and tiles.
     """
     share = count / wanted
     return sorted({min(int((at + at * GOLDEN % 1) * share), count - 1) for at in range(wanted)})

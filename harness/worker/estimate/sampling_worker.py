@@ -1,4 +1,4 @@
-"""The sampling worker: a candidate's launches at `gpu` sizes. Sandboxed as a guest is; what it reports is evidence."""
+"""Role `sampler`: samples a candidate's launches at `gpu` sizes. Sandboxed like a guest; its report is evidence, not proof."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from harness.worker.interpreter.observing import running
 from harness.worker.kit import candidate_trace
 from harness.worker.recording.recorder import tensors
 
-from . import program_sampling
+from . import sampler
 from .cpu_budget import Budget
 
 _READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answers one `Sample`, a report a case, and ends."""
+    """Answer one `Sample` request with a report for each case, then end."""
     channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES))))
     request = SAMPLE_REQUESTS.decode(channel.receive().payload)
     target = find_target(request.target)
     interpreter.prepare(target)
-    program_sampling.install()
+    sampler.install()
     module = import_candidate(Path(spawn.scratch) / candidate_trace.NAME, request.source)
     specifications = CASE_SPECS.decode(request.cases)
     budget = Budget(len(specifications))
@@ -51,25 +51,25 @@ def main(channel: Channel, spawn: Spawn) -> None:
 def sample_case(
     module: ModuleType, request: Sample, spec: CaseSpec, dies: int, budget: Budget
 ) -> CaseSampled:
-    """The report on one case: whatever the candidate raises, there is one."""
+    """Sample one case; returns a report whatever the candidate raises."""
     began = time.perf_counter()
-    sampler = program_sampling.Sampler(dies)
+    observation = sampler.Sampler(dies)
     host = _HostReads()
     why = ""
     try:
         arguments = zero_arguments(spec)
-        sampler.admit(arguments)
-        with budget.case(), running(sampler), host, _Calls(host):
+        observation.admit(arguments)
+        with budget.case(), running(observation), host, _ReaderCalls(host):
             getattr(module, request.entry_point)(**arguments)
     except SystemExit:
         why = "the candidate ended its process"
-    except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is why there is no sample)
+    except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
         why = f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0]
-    flow = together(sampler.flows)
-    if sampler.unsupported is not None:
-        why = sampler.unsupported
-    elif host.seen:
-        why = f"host code reads values of tensors (`{host.seen}`)"
+    flow = together(observation.flows)
+    if observation.unsupported is not None:
+        why = observation.unsupported
+    elif host.reader:
+        why = f"host code reads values of tensors (`{host.reader}`)"
     elif not why and flow is None:
         why = "no kernel was launched"
     return CaseSampled(
@@ -78,39 +78,37 @@ def sample_case(
         seconds=time.perf_counter() - began,
         flow=None if why else flow,
         why=why,
-        out_of_bounds=sampler.misses,
-        remarks=tuple(sampler.remarks),
+        out_of_bounds=observation.misses,
+        remarks=tuple(observation.remarks),
         moved_bytes=host.moved_bytes,
     )
 
 
 class _HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes that host code looks at a value: what it does then depends on data that is not there. Counts what it copies."""
+    """Notes when host code reads a tensor's values, which are not real here. Counts the bytes that it copies."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.seen = ""
+        self.reader = ""
         self.moved_bytes = 0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Else torch would import its compiler, a second's work, to keep it away from this mode."""
-        return False
+        return False  # else torch imports its compiler, which takes a second
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """The operator's own result."""
         if func._schema.name == "aten::_local_scalar_dense":
-            self.seen = self.seen or "item"
+            self.reader = self.reader or "item"
         result = func(*args, **(kwargs or {}))
         if func._schema.name.removeprefix("aten::") in operators.MOVING:
-            self.moved_bytes += sum(one.nbytes for one in tensors(result))
+            self.moved_bytes += sum(tensor.nbytes for tensor in tensors(result))
         return result
 
 
-class _Calls(TorchFunctionMode):
-    """The readers that the dispatcher never sees."""
+class _ReaderCalls(TorchFunctionMode):
+    """Notes the readers of `_READERS`, which the dispatcher does not see."""
 
     def __init__(self, host: _HostReads) -> None:
         super().__init__()
@@ -123,7 +121,6 @@ class _Calls(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The function's own result."""
         if func in _READERS:
-            self._host.seen = self._host.seen or getattr(func, "__name__", "numpy")
+            self._host.reader = self._host.reader or getattr(func, "__name__", "numpy")
         return func(*args, **(kwargs or {}))

@@ -1,1 +1,1 @@
-"""Where workers come from: the nursery, the fork servers, the warden of each worker, and the roles they take."""
+"""Starts worker processes: nursery, fork servers, a warden for each worker, and the roles of workers."""

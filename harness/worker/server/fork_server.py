@@ -1,10 +1,10 @@
-"""The fork server: imports torch and triton once, computes nothing, and starts every worker from there.
+"""The fork server: imports torch and triton once, runs no candidate code, and starts every worker process.
 
-Forked by the nursery, or started by it as `python -m harness.worker.server.fork_server DESCRIPTOR MODE`, with an environment built
-from nothing, where DESCRIPTOR is its end of a sequenced-packet socket to the engine and MODE is `fork` or `exec`.
-`TRITON_INTERPRET` in that environment decides what the workers' triton does. In mode `exec`, for machines where a fork after
-the imports is not safe, each worker is a fresh interpreter that was started ahead of need. It ends when the engine's end of the
-socket closes.
+The nursery forks it, or starts it as `python -m harness.worker.server.fork_server DESCRIPTOR MODE` with a clean environment.
+DESCRIPTOR is its end of a sequenced-packet socket to the engine, MODE is `fork` or `exec`. In mode `exec`, for machines
+where a fork after the imports is not safe, each worker is a fresh interpreter that was started early as a spare.
+`TRITON_INTERPRET` in the environment decides whether the workers' triton interprets or compiles.
+The server ends when the engine closes its end of the socket.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -54,43 +55,43 @@ class _Slot:
 
     warden: int
     worker: int | None
-    """The engine's number; `None` for a spare that waits."""
+    """The engine's number of the worker; `None` for a waiting spare."""
     pid: int | None = None
     control: socket.socket | None = None
-    """To a spare, for the request that it becomes."""
+    """Socket to a spare, for the request that makes it a worker."""
     folder: int | None = None
-    """Pipe to a spare's warden, for the folder that it shall watch and remove."""
+    """Pipe to a spare's warden, for the name of the worker's folder."""
     end_by: float | None = None
-    """When an asked-for end has taken too long."""
+    """Deadline of an `End` request; after it the warden is killed."""
 
-    def close_folder(self) -> None:
-        """Nothing more to tell the warden."""
+    def close(self) -> None:
+        """Close what only a waiting spare needs."""
+        if self.control is not None:
+            self.control.close()
+            self.control = None
         if self.folder is not None:
             os.close(self.folder)
             self.folder = None
 
 
-class _Folder:
-    """In a warden: where its worker writes, which a spare's learns later than it starts."""
+def _folder_reader(pipe: int) -> Callable[[], Path | None]:
+    """In a warden: a function that returns the worker's folder, `None` while it has none. A spare gets its folder late."""
+    os.set_blocking(pipe, False)
+    folder: Path | None = None
 
-    def __init__(self, told: int) -> None:
-        os.set_blocking(told, False)
-        self._told = told
-        self._path: Path | None = None
+    def read() -> Path | None:
+        nonlocal folder
+        if folder is None:
+            with suppress(BlockingIOError):
+                name = os.read(pipe, PACKET_BYTES).decode()
+                folder = Path(name) if name else None
+        return folder
 
-    def path(self) -> Path | None:
-        """The folder; `None` where the worker has none, or none yet."""
-        if self._path is None:
-            try:
-                name = os.read(self._told, PACKET_BYTES).decode()
-            except BlockingIOError:
-                return None
-            self._path = Path(name) if name else None
-        return self._path
+    return read
 
 
 class Server:
-    """The loop: requests from the engine, reports from wardens, deaths of wardens."""
+    """Serves the engine's requests, forwards the wardens' reports to the engine, and reaps wardens."""
 
     def __init__(self, control: socket.socket, *, forks: bool) -> None:
         self._control = control
@@ -103,7 +104,7 @@ class Server:
             end.setblocking(False)
 
     def serve(self) -> None:
-        """Returns when the engine is gone and every worker has ended."""
+        """Serve until the engine is gone; return when every worker has ended."""
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -113,7 +114,7 @@ class Server:
         for end in (self._control, self._inbox, self._wake):
             poller.register(end, select.POLLIN)
         while True:
-            ready = {descriptor for descriptor, _event in poller.poll(1000 if self._ending() else None)}
+            ready = {descriptor for descriptor, _event in poller.poll(1000 if self._kill_overdue() else None)}
             if self._wake.fileno() in ready:
                 self._wake.recv(4096)
             self._read_reports()
@@ -126,7 +127,7 @@ class Server:
             warden.kill_tree()
 
     def _all_end_within(self, seconds: float) -> bool:
-        """Waits for the wardens to end by themselves; whether all did."""
+        """Wait for the wardens to end by themselves; returns whether all did."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             try:
@@ -137,7 +138,7 @@ class Server:
         return False
 
     def _read_request(self) -> bool:
-        """Takes one request; `False` when the engine is gone."""
+        """Handle one request; returns `False` when the engine is gone."""
         data, descriptors, _flags, _address = socket.recv_fds(self._control, PACKET_BYTES, 4)
         if not data:
             return False
@@ -159,13 +160,11 @@ class Server:
             assert slot.control is not None
             slot.worker = spawn.worker
             socket.send_fds(slot.control, [ENCODER.encode(spawn)], descriptors)
-            slot.control.close()
-            slot.control = None
             if slot.folder is not None:
                 os.write(slot.folder, spawn.scratch.encode())
-            slot.close_folder()
+            slot.close()
             if slot.pid is not None:
-                self._tell(Started(worker=spawn.worker, pid=slot.pid))
+                self._send(Started(worker=spawn.worker, pid=slot.pid))
             self._keep_spares()
         for descriptor in descriptors:
             os.close(descriptor)
@@ -176,10 +175,8 @@ class Server:
 
             def become_spare(end: socket.socket = theirs) -> NoReturn:
                 os.set_inheritable(end.fileno(), True)
-                os.execv(
-                    sys.executable,
-                    [sys.executable, "-m", "harness.worker.server.fork_server", str(end.fileno()), "spare"],
-                )
+                module = "harness.worker.server.fork_server"
+                os.execv(sys.executable, [sys.executable, "-m", module, str(end.fileno()), "spare"])
 
             self._start(None, become_spare, control=ours)
             theirs.close()
@@ -194,35 +191,35 @@ class Server:
     ) -> None:
         number = self._next_slot
         self._next_slot += 1
-        told, tell = os.pipe()
-        os.write(tell, scratch.encode())
+        read_end, write_end = os.pipe()
+        os.write(write_end, scratch.encode())
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            os.close(tell)
-            folder = _Folder(told)
+            os.close(write_end)
+            folder = _folder_reader(read_end)
             try:
                 warden.run(
                     body,
                     started=lambda child: self._report(Started(worker=number, pid=child)),
-                    ended=lambda end: self._conclude(Ended(worker=number, **end._asdict()), folder.path()),
-                    folder=folder.path,
+                    ended=lambda end: self._conclude(Ended(worker=number, **end._asdict()), folder()),
+                    folder=folder,
                 )
             finally:
                 os._exit(os.EX_SOFTWARE)
-        os.close(told)
-        self._slots[number] = slot = _Slot(warden=pid, worker=worker, control=control, folder=tell)
+        os.close(read_end)
+        self._slots[number] = slot = _Slot(warden=pid, worker=worker, control=control, folder=write_end)
         if control is None:
-            slot.close_folder()
+            slot.close()
 
     def _conclude(self, ended: Ended, folder: Path | None) -> None:
-        """In a warden, when the tree is gone: removes its folder, which nobody else does when the engine is gone."""
+        """In a warden, after its tree has ended: remove the worker's folder, because the engine may be gone."""
         if folder is not None:
             remove(folder)
         self._report(ended)
 
     def _report(self, report: ServerReport) -> None:
-        """In a warden: to the server, which knows the engine's number for the slot."""
+        """In a warden: send a report to the server, under the slot's number."""
         self._outbox.send(ENCODER.encode(report))
 
     def _read_reports(self) -> None:
@@ -239,13 +236,12 @@ class Server:
             if isinstance(report, Started):
                 slot.pid = report.pid
                 if slot.worker is not None:
-                    self._tell(Started(worker=slot.worker, pid=report.pid))
+                    self._send(Started(worker=slot.worker, pid=report.pid))
             else:
-                del self._slots[report.worker]
-                self._forget(slot, report)
+                self._finish(report.worker, report)
 
     def _reap(self) -> None:
-        """Collects ended wardens. One that ended without a report was killed: so is what it left."""
+        """Reap ended wardens. A warden that ended without a report was killed; its worker tree is killed too."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -256,41 +252,39 @@ class Server:
             self._read_reports()
             for number, slot in list(self._slots.items()):
                 if slot.warden == pid:
-                    del self._slots[number]
                     killed = slot.end_by is not None
-                    self._forget(slot, Ended(worker=number, status=status or 9, leftover=0, killed=killed))
+                    self._finish(number, Ended(worker=number, status=status or 9, leftover=0, killed=killed))
         self._kill_strays()
 
     def _kill_strays(self) -> None:
-        """A child that is no warden of ours belonged to one that died."""
+        """Kill every child that is not a known warden: it belonged to a warden that died."""
         wardens = {slot.warden for slot in self._slots.values()}
         for pid in syscalls.children(os.getpid()):
             if pid not in wardens and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 os.kill(pid, signal.SIGKILL)
 
-    def _forget(self, slot: _Slot, ended: Ended) -> None:
-        slot.close_folder()
-        if slot.control is not None:
-            slot.control.close()
+    def _finish(self, number: int, ended: Ended) -> None:
+        slot = self._slots.pop(number)
+        slot.close()
         if slot.worker is not None:
-            self._tell(msgspec.structs.replace(ended, worker=slot.worker))
+            self._send(msgspec.structs.replace(ended, worker=slot.worker))
         else:
             self._keep_spares()
 
-    def _ending(self) -> bool:
-        """Whether an end that was asked for is still due; kills the wardens whose time is up."""
-        due = [slot for slot in self._slots.values() if slot.end_by is not None]
-        for slot in due:
-            if slot.end_by is not None and time.monotonic() > slot.end_by:
-                os.kill(slot.warden, signal.SIGKILL)
-        return bool(due)
+    def _kill_overdue(self) -> bool:
+        """Kill wardens past the deadline of their end; returns whether any end is awaited."""
+        deadlines = {slot.warden: slot.end_by for slot in self._slots.values() if slot.end_by is not None}
+        for pid, deadline in deadlines.items():
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+        return bool(deadlines)
 
-    def _tell(self, report: ServerReport) -> None:
+    def _send(self, report: ServerReport) -> None:
         self._control.send(ENCODER.encode(report))
 
 
 def enter(spawn: Spawn, descriptors: list[int]) -> NoReturn:
-    """In a worker: takes its channel and its output, closes all else, plays its role, exits."""
+    """In a worker: take over its channel and output, close everything else, run its role, exit."""
     from .roles import ROLES
 
     status = 1
@@ -307,9 +301,9 @@ def enter(spawn: Spawn, descriptors: list[int]) -> NoReturn:
         sys.stderr = open(2, "w", closefd=False, buffering=1, errors="backslashreplace")  # noqa: SIM115 (for life)
         ROLES[spawn.role](Channel(socket.socket(fileno=end)), spawn)
         status = 0
-    except SystemExit as left:
-        status = left.code if isinstance(left.code, int) else 1 if left.code else 0
-    except BaseException:  # noqa: BLE001 (the child's main: what is not caught here would run the server's code)
+    except SystemExit as leave:
+        status = leave.code if isinstance(leave.code, int) else 1 if leave.code else 0
+    except BaseException:  # noqa: BLE001 (an uncaught exception would run the server's code in the child)
         traceback.print_exc()
         status = os.EX_SOFTWARE
     finally:
@@ -319,7 +313,7 @@ def enter(spawn: Spawn, descriptors: list[int]) -> NoReturn:
 
 
 def show_alone(device: Device) -> None:
-    """Lets this process see one GPU; before its runtime is initialised, which reads the variables then."""
+    """Let this process see one GPU only. Call it before the GPU runtime starts: the runtime reads these variables once."""
     for names in VISIBILITY_VARIABLES.values():
         for name in names:
             os.environ.pop(name, None)
@@ -328,8 +322,8 @@ def show_alone(device: Device) -> None:
 
 
 def import_all() -> Ready:
-    """Imports what workers need and says what was found."""
-    gc.disable()  # what is imported stays: looking for garbage is a seventh of the time
+    """Import everything that workers need; returns the versions, and why a fork is not safe if it is not."""
+    gc.disable()  # collecting garbage takes a seventh of the import time, and modules stay anyway
     import numpy
     import torch
     import triton
@@ -360,7 +354,7 @@ def import_all() -> Ready:
 
 
 def _warm_up(*, compiling: bool) -> None:
-    """What the first launch and compilation set up is worth up to a second to every worker, and no worker depends on it."""
+    """Set up what Triton's first launch and compilation need: saves each worker up to a second. Failures do not matter."""
     from harness.sandbox import landlock
     from harness.worker.kit import warm
 
@@ -369,12 +363,12 @@ def _warm_up(*, compiling: bool) -> None:
         warm.specialise_once()
         if compiling:
             warm.compile_once()
-    except Exception:  # noqa: BLE001 -- whatever a triton without this back end raises
+    except Exception:  # noqa: BLE001 -- a triton without this back end may raise anything
         traceback.print_exc()
 
 
 def wait_as_spare(control: socket.socket) -> None:
-    """In mode `spare`: becomes the worker that the first request asks for."""
+    """Mode `spare`: import everything, then become the worker that the first request asks for."""
     import_all()
     data, descriptors, _flags, _address = socket.recv_fds(control, PACKET_BYTES, 4)
     if data:
@@ -384,7 +378,7 @@ def wait_as_spare(control: socket.socket) -> None:
 
 
 def run(control: socket.socket, *, forks: bool) -> None:
-    """Serves the engine until it is gone."""
+    """Serve the engine until it is gone."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     ready = import_all() if forks else Ready(versions={}, threads=1)
     control.send(ENCODER.encode(msgspec.structs.replace(ready, pid=os.getpid())))
@@ -392,12 +386,12 @@ def run(control: socket.socket, *, forks: bool) -> None:
 
 
 def main() -> None:
-    """Entry of the process; see the module."""
+    """Run as a fork server or as a spare; see the module."""
     control = socket.socket(fileno=int(sys.argv[1]))
     if sys.argv[2] == "spare":
         wait_as_spare(control)
-        return
-    run(control, forks=sys.argv[2] == "fork")
+    else:
+        run(control, forks=sys.argv[2] == "fork")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Role `health`: allocates on the GPU, computes, copies there and back, and says `ok` or what differs."""
+"""Role `health`: computes on the GPU, copies to it and back, and answers `ok` or the problem."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from harness.wire.messages import Spawn
 from harness.worker.kit import gpu
 
 _ELEMENTS = 1 << 24
-"""64 MiB: more than stays in a last-level cache's first ways, little beside what a GPU has."""
+"""64 MiB: little of a GPU's memory, but more than the first ways of its last-level cache hold."""
 _ROUNDS = 3
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answers one frame. A GPU that faults ends the process, one that hangs says nothing: both are answers too."""
+    """Send one frame. A GPU fault ends the process and a hang sends nothing; the engine reads both as unhealthy."""
     assert spawn.device is not None
     torch.set_num_threads(1)
     try:
         gpu.start(spawn.device)
-        said = _computes()
+        problem = _find_problem()
     except (RuntimeError, gpu.WrongGpu) as error:
-        said = str(error).partition("\n")[0]
-    channel.send((said or "ok").encode())
+        problem = str(error).partition("\n")[0]
+    channel.send((problem or "ok").encode())
 
 
-def _computes() -> str:
-    """What is wrong; empty when nothing is. Integers, so that the answer is exact on every GPU."""
-    here = torch.device("cuda", 0)
+def _find_problem() -> str:
+    """Returns what differs, empty if nothing does. Integers give the same result on every GPU."""
+    device = torch.device("cuda", 0)
     host = torch.arange(_ELEMENTS, dtype=torch.int32)
-    for turn in range(1, _ROUNDS + 1):
-        back = host.to(here).mul_(3).add_(turn).cpu()
-        wrong = int((back != host * 3 + turn).sum())
+    for addend in range(1, _ROUNDS + 1):
+        back = host.to(device).mul_(3).add_(addend).cpu()
+        wrong = int((back != host * 3 + addend).sum())
         if wrong:
             return f"{wrong} of {_ELEMENTS} sums came back wrong"
     return ""

@@ -1,4 +1,4 @@
-"""Role `launchers`: builds Triton's driver module and launchers by the types of their arguments, and runs nothing of anybody's."""
+"""Role `launchers`: builds Triton's driver module and its launchers for given argument types. Runs no candidate code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WANTED: msgspec.msgpack.Decoder[tuple[tuple[str, ...], ...]] = msgspec.msgpack.D
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answers one frame, the wanted types, when what can be built stands in the scratch folder."""
+    """Receive the wanted types, build what can be built into the scratch folder, answer `built`."""
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
     assert spawn.device is not None
@@ -35,16 +35,15 @@ def main(channel: Channel, spawn: Spawn) -> None:
     wanted = WANTED.decode(channel.receive().payload)
     gpu.warm(spawn.device)
     for types in wanted:
-        # Whatever Triton says of types that it does not launch with: who needs such a launcher builds it.
-        with suppress(Exception):
+        with suppress(Exception):  # a worker that needs this launcher builds it itself
             _build(types)
     channel.send(b"built")
-    with suppress(ChannelClosed):  # the scratch folder goes with this process
+    with suppress(ChannelClosed):  # the scratch folder is removed when this process ends
         channel.receive()
 
 
 def _build(types: tuple[str, ...]) -> None:
-    """Touches the internals of Triton's drivers (3.6; in 3.7 one launcher serves all kernels, and nothing is built)."""
+    """Uses internals of Triton's drivers (3.6). Triton 3.7 has one launcher for all kernels, so nothing is built."""
     driver = triton.runtime.driver.active
     source = SimpleNamespace(constants={}, signature=dict(enumerate(types)))
     metadata = SimpleNamespace(

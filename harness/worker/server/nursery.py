@@ -1,8 +1,8 @@
-"""The nursery: imports torch once, and forks the fork servers from there before they import triton, each in its own way.
+"""The nursery: imports torch once and forks the fork servers, before any of them imports triton.
 
-Triton takes `TRITON_INTERPRET` at its import and for good; torch, most of what a server imports, does not care. Started by
-the engine as `python -m harness.worker.server.nursery DESCRIPTOR`, its end of a sequenced-packet socket. It computes nothing,
-starts no worker, and ends when the engine's end is closed and its servers are gone; they end with it.
+Triton reads `TRITON_INTERPRET` once, at its import; torch, the larger part of a server's imports, does not depend on it.
+The engine starts the nursery as `python -m harness.worker.server.nursery DESCRIPTOR`: its end of a sequenced-packet socket.
+The nursery starts no worker. It ends when the engine closes its end and the servers, which then end too, are gone.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from . import fork_server
 
 
 class Nursery:
-    """The loop: requests from the engine, deaths of servers."""
+    """Serves the engine's requests for fork servers, and reaps servers."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._environment = dict(os.environ)
-        """Before torch adds to it."""
+        """Saved before torch adds variables."""
         self._servers: dict[int, int] = {}
-        """Process ids of those that were not reaped, by the engine's number."""
-        self._shares: bool | None = None
-        """Whether a server may be forked; `None` before it was tried."""
+        """Process ids of servers not yet reaped, by the engine's number."""
+        self._can_fork: bool | None = None
+        """Whether servers can be forked from here; `None` before the shared import."""
         self._wake, self._waker = socket.socketpair()
         for end in (self._wake, self._waker):
             end.setblocking(False)
 
     def serve(self) -> None:
-        """Returns when the engine is gone, and the servers are gone or had their time."""
+        """Serve until the engine is gone; then wait a limited time for the servers to end."""
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         poller = select.poll()
@@ -53,9 +53,9 @@ class Nursery:
                 self._reap()
             if self._control.fileno() in ready and not self._read_request():
                 break
-        deadline = time.monotonic() + 2 * limits.END_S  # a server gives its wardens one of them
-        while self._servers and (left := deadline - time.monotonic()) > 0:
-            select.select([self._wake], [], [], left)
+        deadline = time.monotonic() + 2 * limits.END_S  # a server waits END_S for its wardens
+        while self._servers and (wait_s := deadline - time.monotonic()) > 0:
+            select.select([self._wake], [], [], wait_s)
             self._reap()
 
     def _reap(self) -> None:
@@ -68,15 +68,15 @@ class Nursery:
                 del self._servers[number]
 
     def _read_request(self) -> bool:
-        """Takes one request; `False` when the engine is gone."""
+        """Handle one request; returns `False` when the engine is gone."""
         data, descriptors, _flags, _address = socket.recv_fds(self._control, fork_server.PACKET_BYTES, 4)
         if not data:
             return False
         match NURSERY_REQUESTS.decode(data):
             case Bear() as bear:
                 try:
-                    self._servers[bear.number] = self._bear(bear, *descriptors)
-                except OSError as error:  # as where no process can be started; the server's end closes
+                    self._servers[bear.number] = self._start_server(bear, *descriptors)
+                except OSError as error:  # e.g. the process limit; the engine sees the server's socket close
                     os.write(descriptors[1], str(error).encode())
             case Kill(number=number):
                 if number in self._servers:
@@ -85,11 +85,11 @@ class Nursery:
             os.close(descriptor)
         return True
 
-    def _bear(self, bear: Bear, end: int, complaints: int) -> int:
-        """The new server's process id."""
-        if self._shares is None and bear.forks:
-            self._shares = _import_what_servers_share()
-        if bear.forks and self._shares:
+    def _start_server(self, bear: Bear, end: int, complaints: int) -> int:
+        """Start a fork server; returns its process id. Its standard error goes to the pipe `complaints`."""
+        if self._can_fork is None and bear.forks:
+            self._can_fork = _import_shared()
+        if bear.forks and self._can_fork:
             pid = os.fork()
             if pid == 0:
                 _become_server(bear, end, complaints)
@@ -109,13 +109,13 @@ def _interpreting(bear: Bear) -> dict[str, str]:
     return {INTERPRET: "1"} if bear.interpret else {}
 
 
-def _import_what_servers_share() -> bool:
-    """Whether it can be forked: what starts threads cannot, and triton is not to be among it."""
+def _import_shared() -> bool:
+    """Import torch; returns whether servers can be forked: not if the import started threads or imported triton."""
     gc.disable()
     try:
         import numpy as numpy
         import torch as torch
-    except Exception:  # noqa: BLE001 -- whatever a broken torch raises: the server imports it again, and tells
+    except Exception:  # noqa: BLE001 -- a server imports torch again and reports the error
         return False
     gc.freeze()
     return "triton" not in sys.modules and syscalls.thread_count() == 1
@@ -132,14 +132,14 @@ def _become_server(bear: Bear, end: int, complaints: int) -> NoReturn:
         os.environ.update(_interpreting(bear))
         fork_server.run(socket.socket(fileno=end), forks=True)
         status = 0
-    except BaseException:  # noqa: BLE001 (the child's main: what is not caught here would run the nursery's code)
+    except BaseException:  # noqa: BLE001 (an uncaught exception would run the nursery's code in the child)
         traceback.print_exc()
     finally:
         os._exit(status)
 
 
 def main() -> None:
-    """Entry of the process; see the module."""
+    """Run the nursery; see the module."""
     syscalls.keep_undumpable()
     Nursery(socket.socket(fileno=int(sys.argv[1]))).serve()
 

@@ -1,4 +1,4 @@
-"""What a worker can be; imported by the fork server, so that each worker has all of it at once."""
+"""The roles of workers. The fork server imports this module, so every worker starts with all roles imported."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from harness.worker.timer import timer
 from . import gpu_probe, launchers
 
 
-def self_test(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- a role like the others
-    """Does after the fork what breaks when the imports left threads or a GPU runtime behind."""
+def self_test(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- every role has this signature
+    """Answer `ok` if torch computes correctly after the fork: threads or a GPU runtime from before a fork break it."""
     torch.set_num_threads(1)
     product = torch.ones(64, 64) @ torch.ones(64, 64)
     threads = syscalls.thread_count()

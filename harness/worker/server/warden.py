@@ -1,11 +1,10 @@
-"""Parent of one worker: reaps its whole tree, grandchildren in sessions of their own included. Torch-free.
+"""The warden: parent of one worker, reaps the worker's whole process tree. Torch-free.
 
-A warden is forked from the server and forks the worker. It is the subreaper of the worker's tree, so a process that
-leaves the session or loses its parent comes back to it; when the worker ends, or when SIGTERM asks, it kills what is
-left and reports. A few times a second it counts the tree's processes and what its folder holds, and ends a worker that
-has too much of either: limits of the kernel do not hold where root's user cannot be changed, and none holds a folder.
-A warden that is killed itself takes the worker along (parent-death signal), and the server kills what then comes back
-to the server.
+The fork server forks the warden, and the warden forks the worker. The warden is the subreaper of the tree: a process that
+loses its parent or leaves the session becomes the warden's child. When the worker ends, or on SIGTERM, the warden kills
+the rest of the tree and reports. A few times a second it counts the tree's processes and the bytes in the worker's folder,
+and ends a worker with too many. The kernel's own limits do not hold for root, and none limits a folder.
+If the warden itself is killed, the kernel kills the worker (parent-death signal) and the server kills the rest.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -23,18 +23,18 @@ from harness.wire import limits
 
 _WATCHED = {signal.SIGCHLD, signal.SIGTERM}
 _REAP_S = 0.001
-"""For killed processes to become reapable."""
+"""Wait for killed processes to become reapable."""
 
 
 class End(NamedTuple):
     """How a worker ended."""
 
     status: int
-    """As `os.waitpid` gives it."""
+    """The status from `os.waitpid`."""
     leftover: int
     killed: bool
     why: str
-    """Of which it had too much, so that its warden ended it; empty when that is not so."""
+    """The limit that the worker exceeded, so that its warden ended it; else empty."""
 
 
 def run(
@@ -43,16 +43,16 @@ def run(
     ended: Callable[[End], None],
     folder: Callable[[], Path | None],
 ) -> NoReturn:
-    """Runs `worker` in a child until it ends, then exits 0.
+    """Run `worker` in a child until it ends, then exit 0.
 
-    `started(pid)` and `ended(end)` tell the server; `folder()` is where the worker writes, once that is known.
+    `started(pid)` and `ended(end)` report to the server. `folder()` returns the worker's folder, `None` while unknown.
     """
     server = os.getppid()
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != server:
-        os._exit(0)  # the server was gone before the signal was asked for
+        os._exit(0)  # the server died before the parent-death signal was set
     warden = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -66,18 +66,23 @@ def run(
 
 
 def kill_tree() -> None:
-    """Kills and reaps every descendant; returns when there is none.
+    """Kill and reap every descendant; returns when there is none.
 
-    Groups are killed whole, which no fork escapes; a tree of ever new groups ends because each round kills more than
-    its share of the processor lets it start.
+    Killing a whole process group leaves no time for a fork to escape. A tree that keeps starting new groups also ends:
+    each round kills more processes than the tree can start in that time.
     """
-    me = os.getpid()
     while True:
-        below = syscalls.descendants(me)
-        for group in {group for group in map(_group, below) if group not in (None, os.getpgrp())}:
-            _kill(os.killpg, group)
-        for pid in below:
-            _kill(os.kill, pid)
+        descendants = syscalls.descendants(os.getpid())
+        groups = set()
+        for pid in descendants:
+            with suppress(ProcessLookupError):
+                groups.add(os.getpgid(pid))
+        for group in groups - {os.getpgrp()}:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        for pid in descendants:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 continue
@@ -99,12 +104,12 @@ def _become_worker(warden: int, worker: Callable[[], NoReturn]) -> NoReturn:
 
 
 def _wait(worker: int, folder: Callable[[], Path | None]) -> tuple[int, bool, str]:
-    """The worker's wait status, whether SIGTERM asked for its end, and of what it had too much. Reaps others."""
+    """Returns the worker's wait status, whether SIGTERM ended it, and the limit it exceeded. Reaps other processes."""
     killed, why = False, ""
-    looked = time.monotonic()
+    checked_at = time.monotonic()
     while True:
-        woken = signal.sigtimedwait(_WATCHED, limits.WATCH_S)
-        if woken is not None and woken.si_signo == signal.SIGTERM and not killed:
+        received = signal.sigtimedwait(_WATCHED, limits.WATCH_S)
+        if received is not None and received.si_signo == signal.SIGTERM and not killed:
             killed = True
             os.kill(worker, signal.SIGKILL)
         while True:
@@ -116,15 +121,15 @@ def _wait(worker: int, folder: Callable[[], Path | None]) -> tuple[int, bool, st
                 break
             if pid == worker:
                 return status, killed, why
-        if time.monotonic() - looked > limits.WATCH_S:
+        if time.monotonic() - checked_at > limits.WATCH_S:
             why = why or excess(syscalls.descendants(os.getpid()), folder())
             if why:
                 os.kill(worker, signal.SIGKILL)
-            looked = time.monotonic()
+            checked_at = time.monotonic()
 
 
 def excess(processes: tuple[int, ...], folder: Path | None) -> str:
-    """Of what a tree has too much, in words; empty when it has not."""
+    """Returns the limit that a tree or its folder exceeds, in words; empty if none."""
     if len(processes) > limits.PROCESSES:
         return f"more than {limits.PROCESSES} processes"
     size = count = 0
@@ -141,18 +146,3 @@ def excess(processes: tuple[int, ...], folder: Path | None) -> str:
         if size > limits.SCRATCH_BYTES:
             return f"more than {limits.SCRATCH_BYTES >> 20} MiB in its folder"
     return ""
-
-
-def _group(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None
-
-
-def _kill(kill: Callable[[int, int], None], number: int | None) -> None:
-    if number is not None:
-        try:
-            kill(number, signal.SIGKILL)
-        except ProcessLookupError:
-            return  # it ended meanwhile

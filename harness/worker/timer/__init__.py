@@ -1,1 +1,1 @@
-"""Times one source in a sandboxed process, and plays launch tapes. What it reports is evidence."""
+"""Times one source in a sandboxed process, and plays launch tapes. Its reports are evidence, not proof."""

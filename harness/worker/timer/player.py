@@ -1,7 +1,7 @@
 """
-Plays a launch tape, in a process that never saw the source it is of.
+Plays a launch tape, in a process that never saw the candidate's source.
 
-By the driver's own calls (CUDA driver API; on AMD HIP's module API, there unverified).
+Calls the driver directly: CUDA's driver API, or HIP's module API on AMD (not verified on AMD hardware).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _CALLS = {
     ),
 }
 _MOST_DYNAMIC_SHARED = 8
-"""Number of the attribute, the same in both interfaces."""
+"""Number of the function attribute, equal in both APIs."""
 _STATIC_SHARED = 48 << 10
-"""Beyond it NVIDIA's driver wants to be told before a launch."""
+"""More shared memory needs a function attribute on NVIDIA before the launch."""
 _TYPES: dict[str, type[Any]] = {
     "i1": ctypes.c_int8, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64,
     "u1": ctypes.c_uint8, "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32,
     "u64": ctypes.c_uint64, "fp32": ctypes.c_float, "f32": ctypes.c_float, "fp64": ctypes.c_double,
 }  # fmt: skip
 _SCRATCH = 2
-"""Pointers that Triton's kernels take after their own arguments; null, as no taped kernel uses them."""
+"""Pointers that Triton's kernels take after their own arguments; null here, because no taped kernel uses them."""
 
 
 class NotPlayed(Exception):
-    """The driver refuses a step of the tape."""
+    """The driver refused a step of the tape."""
 
 
 class Player:
-    """One tape, its kernels loaded."""
+    """One tape with its kernels loaded."""
 
     def __init__(self, tape: Tape) -> None:
         torch.cuda.synchronize()  # makes torch's context the current one
@@ -60,14 +60,14 @@ class Player:
         self._blank: dict[int, torch.Tensor] | None = None
 
     def ready(self) -> None:
-        """Memory for the next play, ahead of its time: no play finds what one before it left."""
+        """Allocate poisoned buffers for the next play, outside its timing: no play sees an earlier play's results."""
         self._blank = {
             number: torch.full((size,), gpu.POISON, dtype=torch.uint8, device=gpu.HERE)
             for number, size in enumerate(self._tape.buffers)
         }
 
     def __call__(self, inputs: torch.Tensor) -> Any:
-        """What the call would return, its inputs lying in `inputs`."""
+        """Play the tape on the memory `inputs`; returns what the candidate's call would return."""
         if self._blank is None:
             self.ready()
         memories, self._blank = {INPUTS: inputs, **(self._blank or {})}, None
@@ -77,21 +77,21 @@ class Player:
                 memories[step.buffer].view(getattr(torch, step.dtype)).fill_(step.value)
             else:
                 self._start(step, memories, stream)
-        parts = tuple(_output(one, memories) for one in self._tape.outputs)
+        parts = tuple(_output(output, memories) for output in self._tape.outputs)
         return parts[0] if self._tape.structure == "tensor" else parts
 
     def _loaded(self, kernel: TapedKernel) -> ctypes.c_void_p:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        _passed(self._load(ctypes.byref(module), kernel.binary), "load a kernel")
-        _passed(self._find(ctypes.byref(function), module, kernel.name.encode()), "find a kernel")
+        _check(self._load(ctypes.byref(module), kernel.binary), "load a kernel")
+        _check(self._find(ctypes.byref(function), module, kernel.name.encode()), "find a kernel")
         if kernel.shared_bytes > _STATIC_SHARED:
-            asked = self._set(function, _MOST_DYNAMIC_SHARED, kernel.shared_bytes)
-            _passed(asked, "give a kernel its shared memory")
+            status = self._set(function, _MOST_DYNAMIC_SHARED, kernel.shared_bytes)
+            _check(status, "give a kernel its shared memory")
         return function
 
     def _start(self, step: Launch, memories: dict[int, torch.Tensor], stream: int) -> None:
         kernel = self._tape.kernels[step.kernel]
-        values = [_value(one, memories) for one in step.arguments]
+        values = [_value(argument, memories) for argument in step.arguments]
         values += [ctypes.c_uint64(0)] * _SCRATCH
         places = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         status = self._launch(
@@ -103,7 +103,7 @@ class Player:
             places,
             None,
         )
-        _passed(status, f"launch {kernel.name}")
+        _check(status, f"launch {kernel.name}")
 
 
 def _value(argument: Span | Scalar, memories: dict[int, torch.Tensor]) -> Any:
@@ -119,6 +119,6 @@ def _output(output: TapedOutput, memories: dict[int, torch.Tensor]) -> torch.Ten
     return whole.as_strided(output.shape, output.strides, whole.storage_offset())
 
 
-def _passed(status: int, what: str) -> None:
+def _check(status: int, action: str) -> None:
     if status != 0:
-        raise NotPlayed(f"the driver does not {what}: it answers {status}")
+        raise NotPlayed(f"the driver does not {action}: it answers {status}")

@@ -1,7 +1,7 @@
 """
-Values that no call was timed with before, in the very tensors of the calls that are timed.
+Changes the timed inputs before each call, so that no call sees values that an earlier call had.
 
-Copies of the inputs hold few sets of values by turns, so that whoever looks at all of an input may know it again and copy an answer.
+The copies of the inputs hold only a few sets of values. Without this, a candidate could recognise an input and copy an old answer.
 """
 
 from __future__ import annotations
@@ -14,33 +14,35 @@ import torch
 
 _WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _COPY, _CLONE = torch.Tensor.copy_, torch.Tensor.clone
-# Bound before foreign code is imported; what it patches later is not what is called here.
+# Saved before foreign code is imported, which may patch torch later.
 
 
 class Stirrer:
-    """Before each call one column of each fractional input is its neighbour, so that every row is another one; afterwards all is as it was."""
+    """Before a call, overwrites one random column of each floating-point input with the next column; restores it later."""
 
     def __init__(self, sets: Sequence[Mapping[str, Any]] = ()) -> None:
-        """`sets`: the arguments of calls; those that are contiguous are stirred."""
+        """`sets`: the arguments of the calls. Only contiguous tensors are stirred."""
         self._random = random.SystemRandom()
-        self._inputs = [[_rows(value) for value in one.values() if _is_stirred(value)] for one in sets]
+        self._inputs = [
+            [_rows(value) for value in arguments.values() if _is_stirred(value)] for arguments in sets
+        ]
         self._stirred: list[tuple[torch.Tensor, torch.Tensor]] = []
-        """Columns, and what stood there."""
+        """Overwritten columns and their saved values."""
 
     def stir(self, number: int) -> None:
-        """For the next call, with this set of arguments; what was stirred for the last one is put back."""
+        """Restore the last set of arguments and stir the set `number` for the next call."""
         self.settle()
         for rows in self._inputs[number]:
             columns = rows.shape[1]
-            at = self._random.randrange(columns)
-            column = rows[:, at]
+            index = self._random.randrange(columns)
+            column = rows[:, index]
             self._stirred.append((column, _CLONE(column)))
-            _COPY(column, rows[:, (at + 1) % columns])
+            _COPY(column, rows[:, (index + 1) % columns])
 
     def settle(self) -> None:
-        """Puts back what is stirred."""
-        for column, before in self._stirred:
-            _COPY(column, before)
+        """Restore all overwritten columns."""
+        for column, saved in self._stirred:
+            _COPY(column, saved)
         self._stirred.clear()
 
 
@@ -51,6 +53,6 @@ def _is_stirred(value: Any) -> bool:
 
 
 def _rows(value: torch.Tensor) -> torch.Tensor:
-    """The elements as whole numbers, which any device can move, in rows that have a neighbour to each element."""
+    """The elements as integers, which every device can copy, in rows of at least two elements."""
     columns = value.shape[-1] if value.shape[-1] > 1 else value.numel()
     return value.detach().view(_WHOLE[value.element_size()]).view(-1, columns)

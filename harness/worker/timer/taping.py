@@ -1,7 +1,7 @@
 """
-Makes a launch tape of one call, in the timer that holds the candidate.
+Records a launch tape of one call of the candidate, in the candidate's own timer.
 
-Touches the internals of Triton's compiled kernels (3.6 and 3.7): `launch_metadata` is asked once a launch, with all arguments.
+Uses internals of Triton's compiled kernels (3.6 and 3.7): Triton calls `launch_metadata` once per launch, with all arguments.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from harness.worker.kit import arena
 _FRESH = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
 _FULL = {"full": 1, "full_like": 1, "new_full": 2, "fill_": 1}
-"""Place of the value among the arguments."""
+"""Index of the fill value among the arguments."""
 _INTEGERS = frozenset({"i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64"})
 _FLOATS = frozenset({"fp32", "f32", "fp64"})
 _LAUNCH_METADATA = CompiledKernel.launch_metadata
 
 
 class NotTaped(Exception):
-    """The call does what no tape holds; why, in words."""
+    """The call does something that a tape cannot hold; the message says what."""
 
 
 class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What one call allocates, fills and launches."""
+    """Records what one call allocates, fills and launches."""
 
     def __init__(self, inputs: torch.Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._inputs = inputs
         self._buffers: list[torch.UntypedStorage] = []
-        """Kept, so that no address is ever that of two."""
+        """Kept alive, so that no two buffers have the same address."""
         self._kernels: list[CompiledKernel] = []
         self._steps: list[Launch | Fill] = []
         self._why = ""
@@ -49,7 +49,6 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """The operator's own result."""
         named = dict(kwargs or {})
         result = func(*args, **named)
         name = func._schema.name.rpartition("::")[2]
@@ -58,16 +57,16 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         elif name in _FILLED:
             self._fill(result, _FILLED[name])
         elif name in _FULL:
-            place = _FULL[name]
-            self._fill(result, args[place] if len(args) > place else named.get("fill_value"))
-        elif not func.is_view and any(isinstance(one, torch.Tensor) for one in _flat(result)):
+            index = _FULL[name]
+            self._fill(result, args[index] if len(args) > index else named.get("fill_value"))
+        elif not func.is_view and any(isinstance(value, torch.Tensor) for value in _flat(result)):
             self._refuse(f"`{name}` of torch computes between launches")
-        elif not func.is_view and any(isinstance(one, torch.Tensor) for one in (*args, *named.values())):
+        elif not func.is_view and any(isinstance(value, torch.Tensor) for value in (*args, *named.values())):
             self._refuse(f"Python reads a tensor by `{name}`, and may go on by what it finds")
         return result
 
     def launched(self, kernel: CompiledKernel, grid: Sequence[int], *values: Any) -> None:
-        """One launch is about to happen."""
+        """Record a launch that is about to happen."""
         metadata = kernel.metadata
         if getattr(metadata, "num_ctas", 1) != 1 or getattr(metadata, "launch_cooperative_grid", False):
             self._refuse("a launch of clusters or of a cooperative grid")
@@ -87,7 +86,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._steps.append(Launch(kernel=self._kernels.index(kernel), grid=(x, y, z), arguments=arguments))
 
     def tape(self, value: Any) -> Tape:
-        """The tape of a call that returned `value`; `NotTaped` when there is none."""
+        """The tape of the call, which returned `value`; raises `NotTaped` if it cannot be taped."""
         if self._why:
             raise NotTaped(self._why)
         structure, parts = outputs.parts_of(value)
@@ -106,13 +105,14 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _fill(self, tensor: torch.Tensor, value: Any) -> None:
         storage = tensor.untyped_storage()
-        known = [number for number, one in enumerate(self._buffers) if one.data_ptr() == storage.data_ptr()]
-        buffer = known[0] if known else self._buffer(tensor)
+        address = storage.data_ptr()
+        matches = [number for number, buffer in enumerate(self._buffers) if buffer.data_ptr() == address]
+        number = matches[0] if matches else self._buffer(tensor)
         whole = arena.span_bytes(tensor) == storage.nbytes()
         if not isinstance(value, (int, float)) or not whole or tensor.data_ptr() == self._inputs.data_ptr():
             self._refuse("a fill of a part of a buffer")
             return
-        self._steps.append(Fill(buffer=buffer, dtype=arena.dtype_name(tensor.dtype), value=value))
+        self._steps.append(Fill(buffer=number, dtype=arena.dtype_name(tensor.dtype), value=value))
 
     def _argument(self, kind: Any, value: Any) -> Span | Scalar:
         if isinstance(kind, str) and kind.startswith("*") and isinstance(value, torch.Tensor):
@@ -135,11 +135,11 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _output(self, part: Any) -> TapedOutput:
         if not isinstance(part, torch.Tensor) or outputs.problem(part):
             raise NotTaped("an output that is no plain tensor")
-        found = self._span(part.data_ptr())
+        span = self._span(part.data_ptr())
         if self._why:
             raise NotTaped(self._why)
         return TapedOutput(
-            at=found,
+            at=span,
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
             strides=tuple(part.stride()),
@@ -150,7 +150,7 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def taped(call: Callable[[], Any], inputs: torch.Tensor) -> Tape:
-    """The tape of `call`, whose inputs all lie in `inputs`; `NotTaped` where it does more than a tape holds."""
+    """The tape of `call`, with all its inputs in the memory `inputs`; raises `NotTaped` if it cannot be taped."""
     taping = _Taping(inputs)
 
     def launch_metadata(kernel: CompiledKernel, grid: Any, stream: Any, *values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A timer: times one source in a process of its own, sandboxed. Its times are evidence; the clock holds them against its own."""
+"""Role `timer`: times one source in a sandboxed process. Its times are evidence; the clock compares them with its own."""
 
 from __future__ import annotations
 
@@ -66,18 +66,16 @@ from .taping import NotTaped, taped
 from .tuned import Tuning
 
 WARM_CALLS = 3
-"""Of each copy of the inputs, before anything is timed."""
+"""Warm calls on each copy of the inputs, before anything is timed."""
 KEPT_BYTES = 1 << 30
-"""Of device memory, by torch's cache between cases, the buffer that empties the caches among it."""
-KEPT = 2
-"""Outputs of the calls sampled last, for the clock to ask for."""
-
-
+"""Device memory that torch's cache may keep between cases, including the buffer that flushes the caches."""
+KEPT_OUTPUTS = 2
+"""Outputs kept of the last sampled calls, for the clock to fetch."""
 _STIRRED = (("half", torch.float16), ("single", torch.float32))
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Serves one clock until it hangs up."""
+    """Serve one clock until it closes the channel."""
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
     scratch = Path(spawn.scratch)
@@ -87,8 +85,8 @@ def main(channel: Channel, spawn: Spawn) -> None:
     )
     assert spawn.device is not None
     gpu.warm(spawn.device)
-    with suppress(Exception):  # what fails here fails again where it is told
-        Stopwatch(1 << 20).sample(_nothing, 1, cold=True)
+    with suppress(Exception):  # an error here occurs again in a request, which reports it
+        Stopwatch(1 << 20).sample(_do_nothing, 1, cold=True)
         stirrer = Stirrer([{name: torch.zeros(64, 64, device=gpu.HERE).to(kind) for name, kind in _STIRRED}])
         stirrer.stir(0)
         stirrer.settle()
@@ -102,13 +100,13 @@ def main(channel: Channel, spawn: Spawn) -> None:
         request = TIMER_REQUESTS.decode(frame.payload)
         try:
             report = timer.answer(request, frame.descriptors)
-        except Exception as error:  # noqa: BLE001 (what the source raises is caught where its code runs)
+        except Exception as error:  # noqa: BLE001 (`answer` catches what the source raises)
             report = broken(request.nonce, error)
         channel.send(ENCODER.encode(report))
 
 
 class Timer:
-    """One source, one case at a time."""
+    """Times one source, or plays one tape, one case at a time."""
 
     def __init__(self, scratch: Path, device: Device) -> None:
         self._file = scratch / candidate_trace.NAME
@@ -116,27 +114,27 @@ class Timer:
         self._source = ""
         self._module: ModuleType | None = None
         self._fresh = True
-        """No call of the module's was made that ran nothing."""
+        """Whether the module was never called while launches only compiled."""
         self._snapshot: Snapshot | None = None
         self._tuning = Tuning()
         self._stopwatch: Stopwatch | None = None
         self._sets: list[dict[str, Any]] = []
-        """Arguments of each copy of the inputs; neighbours hold other values."""
+        """Arguments of each copy of the inputs; adjacent copies have different values."""
         self._memory: list[torch.Tensor] = []
         self._run: Callable[[int], Any] = _unprepared
-        """A call on one copy of the inputs."""
+        """Calls the source on one copy of the inputs."""
         self._player: Player | None = None
         self._stirrer = Stirrer()
         self._stirs = False
-        """Whether the inputs hold values that other calls had too."""
-        self._kept: deque[Any] = deque(maxlen=KEPT)
+        """Whether calls stir the inputs, because other calls use the same values."""
+        self._kept: deque[Any] = deque(maxlen=KEPT_OUTPUTS)
         self._at = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._threads = 0
-        """The most that were running when calls were over."""
+        """The most threads seen running after calls."""
 
     def answer(self, request: TimerRequest, descriptors: tuple[int, ...]) -> TimerReport:
-        """The report on one request; what the source raises is a report too."""
+        """Answer one request. An exception of the source becomes a report too."""
         try:
             match request:
                 case Load():
@@ -171,11 +169,11 @@ class Timer:
                     return LeftBehind(nonce=nonce, patched=patched, threads=self._threads, children=0)
         except (SystemExit, AssertionError):
             raise
-        except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+        except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
             return failed(request.nonce, error, self._file, self._kind_of(error))
 
     def _count_threads(self) -> None:
-        """One that works between calls may be gone when the last one is over."""
+        """Count after each request: a thread that works between calls may have ended before the last request."""
         self._threads = max(self._threads, gpu.running_threads())
 
     @property
@@ -214,7 +212,7 @@ class Timer:
         if request.ahead:
             self._compile(request, descriptors)
             return Prepared(nonce=request.nonce, call_ms=0.0, peak_bytes=0, configs={})
-        self._copies(request, descriptors)
+        self._make_copies(request, descriptors)
         if self._stopwatch is None:
             self._stopwatch = Stopwatch(request.flush_bytes)
         for number in range(WARM_CALLS * len(self._sets)):
@@ -233,11 +231,11 @@ class Timer:
         )
 
     def _compile(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
-        """Before the lease: inputs are not read, so memory that nobody wrote stands for them."""
+        """Compile a case before the lease. Inputs are not read, so uninitialised memory is enough."""
         for descriptor in descriptors:
             os.close(descriptor)
         memory = torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE)
-        inputs = {one.name: gpu.view(memory, one) for one in request.arguments}
+        inputs = {argument.name: gpu.view(memory, argument) for argument in request.arguments}
         self._sets = [inputs]
         self._fresh = False
         with self._tuning.ahead():
@@ -245,7 +243,7 @@ class Timer:
         self._sets = []
 
     def _import_again(self) -> None:
-        """What a module keeps of calls whose kernels did not run is not what it would keep of a call."""
+        """Forget what the module may have stored during calls that ran no kernels."""
         self._module = import_candidate(self._file, self._source)
         self._fresh = True
 
@@ -259,7 +257,7 @@ class Timer:
         if self._stirs:
             self._stirrer.stir((self._at + 1) % len(self._sets))
 
-    def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
+    def _make_copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
         copies = copies_of(least, request.arena_bytes, request.rotate_bytes)
         self._stirs = True
@@ -267,7 +265,8 @@ class Timer:
             torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE) for _ in range(copies)
         ]
         self._sets = [
-            {one.name: gpu.view(memory, one) for one in request.arguments} for memory in self._memory
+            {argument.name: gpu.view(memory, argument) for argument in request.arguments}
+            for memory in self._memory
         ]
         self._stirrer = Stirrer(self._sets)
         for number, handle in enumerate(request.handles):
@@ -282,8 +281,8 @@ class Timer:
         torch.cuda.synchronize()
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
-        self._stirs = False  # the oracle's outputs are for these very values
-        self._kept = deque(maxlen=LEAST_IN_BLOCK)  # any of the calls that follow may be asked for
+        self._stirs = False  # the oracle's outputs are for exactly these values
+        self._kept = deque(maxlen=LEAST_IN_BLOCK)  # the clock may fetch the output of any of the next calls
         length = self._memory[0].numel()
         for descriptor in descriptors:
             self._fill(_read(descriptor, length))
@@ -298,12 +297,12 @@ class Timer:
         for descriptor in descriptors:
             _write(descriptor, memory)
         if request.handle:
-            with device_memory.opened(request.handle, memory.numel()) as brought:
-                brought.copy_(memory)
+            with device_memory.opened(request.handle, memory.numel()) as returned:
+                returned.copy_(memory)
         return Done(nonce=request.nonce)
 
     def _call(self, number: int) -> object:
-        """The next call, on the next copy of the inputs."""
+        """Call the source on the next copy of the inputs and keep the output."""
         del number
         self._at = (self._at + 1) % len(self._sets)
         value = self._run(self._at)
@@ -323,12 +322,12 @@ class Timer:
         torch.cuda.synchronize()
 
     def _capture(self, nonce: str) -> Done:
-        """A graph of one call of each copy of the inputs would hide where copies lie: one call, on the first."""
+        """Capture a graph of one call, on the first copy: a graph of all copies would hide where the copies lie."""
         graph = torch.cuda.CUDAGraph()
         try:
             with _captured(graph):
                 self._kept.append(self._run(0))
-        except Exception as error:  # noqa: BLE001 (many calls cannot be captured; why is for people)
+        except Exception as error:  # noqa: BLE001 (many calls cannot be captured; the reason is reported)
             torch.cuda.synchronize()
             return Done(nonce=nonce, problem=str(error).partition("\n")[0] or type(error).__name__)
         self._graph = graph
@@ -336,20 +335,21 @@ class Timer:
 
     def _fetch(self, request: Fetch) -> Returned:
         torch.cuda.synchronize()
-        asked = len(self._kept) - 1 - request.back
-        structure, parts = outputs.parts_of(self._kept[asked])
-        others = [
-            one
+        fetched = len(self._kept) - 1 - request.back
+        structure, parts = outputs.parts_of(self._kept[fetched])
+        other_outputs = [
+            tensor
             for number, value in enumerate(self._kept)
-            if number != asked
-            for one in outputs.plain(outputs.parts_of(value)[1])
+            if number != fetched
+            for tensor in outputs.plain(outputs.parts_of(value)[1])
         ]
-        self._kept = deque(maxlen=KEPT)
+        self._kept = deque(maxlen=KEPT_OUTPUTS)
         return Returned(
             nonce=request.nonce,
             structure=structure,
             outputs=tuple(
-                _output(part, *place, others) for part, place in zip(parts, request.parts, strict=False)
+                _output(part, *place, other_outputs)
+                for part, place in zip(parts, request.parts, strict=False)
             ),
             operators=(),
             host_elements=0,
@@ -388,7 +388,7 @@ class Timer:
             torch.cuda.empty_cache()
 
     def _kind_of(self, error: BaseException) -> str:
-        """As a guest tells it: after a fault the context is lost."""
+        """The kind of a source's error, as a guest reports it: after a fault the context is lost and `synchronize` fails."""
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
         try:
@@ -400,10 +400,10 @@ class Timer:
 
 @contextmanager
 def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
-    """As `torch.cuda.graph`, which first collects garbage and empties torch's cache: tens of milliseconds, each time."""
+    """Like `torch.cuda.graph` without its garbage collection and emptying of torch's cache, which take tens of milliseconds."""
     torch.cuda.synchronize()
     collects = gc.isenabled()
-    gc.disable()  # a tensor that is freed meanwhile would end the capture
+    gc.disable()  # freeing a tensor during the capture would end it
     try:
         with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
             graph.capture_begin()
@@ -426,7 +426,7 @@ def _reach(request: Reach) -> Done:
 
 
 def _read(descriptor: int, length: int) -> torch.Tensor:
-    """An arena's bytes; closes the descriptor."""
+    """Read an arena's bytes; closes the descriptor."""
     with mmap.mmap(descriptor, length, prot=mmap.PROT_READ) as memory:
         os.close(descriptor)
         host = torch.empty(length, dtype=torch.uint8)
@@ -435,27 +435,27 @@ def _read(descriptor: int, length: int) -> torch.Tensor:
 
 
 def _write(descriptor: int, memory: torch.Tensor) -> None:
-    """Into an arena; closes the descriptor."""
+    """Write device memory into an arena; closes the descriptor."""
     with mmap.mmap(descriptor, memory.numel()) as arena_memory:
         os.close(descriptor)
         arena_memory[:] = memory.cpu().numpy().data
 
 
-def _output(part: Any, start: int, count: int, others: Sequence[torch.Tensor]) -> OutputData:
-    """So many of its elements; `others` are outputs of other calls, with which it may share no memory."""
+def _output(part: Any, start: int, count: int, other_outputs: Sequence[torch.Tensor]) -> OutputData:
+    """`count` elements of an output, which may share no memory with the outputs of other calls."""
     kind = type(part)
     name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
     problem = outputs.problem(part) if isinstance(part, torch.Tensor) else ""
     if not isinstance(part, torch.Tensor) or problem:
         return OutputData(type=name, problem=problem)
-    asked = part.detach().contiguous().flatten()[start : start + count]
+    elements = part.detach().contiguous().flatten()[start : start + count]
     return OutputData(
         type=name,
         dtype=arena.dtype_name(part.dtype),
         shape=tuple(part.shape),
-        data=arena.storage_bytes(asked) if asked.numel() else b"",
+        data=arena.storage_bytes(elements) if elements.numel() else b"",
         aliases="the output of another call"
-        if any(outputs.share_memory(part, one) for one in others)
+        if any(outputs.share_memory(part, output) for output in other_outputs)
         else "",
         from_kernel=True,
     )
@@ -465,5 +465,5 @@ def _unprepared(_: int) -> None:
     raise AssertionError("no case was prepared")
 
 
-def _nothing(_: int) -> None:
-    """To load what the stopwatch launches around a call."""
+def _do_nothing(_: int) -> None:
+    """A call that only loads the kernels that the stopwatch launches around a call."""

@@ -1,7 +1,7 @@
 """
-Autotuned kernels in a timer: compiled ahead of the lease, tuned once inside it, held to what was chosen.
+Autotuned kernels in a timer: compiled before the lease, tuned once during it, then fixed to the chosen config.
 
-Touches the internals of Triton's autotuner and launcher (3.6 and 3.7).
+Uses internals of Triton's autotuner and launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from triton.runtime import autotuner, jit
 
 
 class Tuning:
-    """What the autotuners of one process choose, and what they are held to. Install it once, before foreign code is imported."""
+    """Records and fixes the configs that autotuners of this process choose. Install it once, before foreign code is imported."""
 
     def __init__(self) -> None:
         self._seen: dict[str, set[str]] = {}
-        self.held: dict[str, str] = {}
-        """Configs by kernel, as Triton prints them."""
+        self.fixed: dict[str, str] = {}
+        """Config to use, by kernel, as Triton prints it."""
         self._ahead = False
 
     @property
     def chosen(self) -> dict[str, str]:
-        """By kernel, since `begin`; a kernel that chose several, by its key, is left out: it is tuned in each process."""
+        """The chosen config of each kernel since `begin`. A kernel with several, by its key, is left out: each process tunes it."""
         return {kernel: next(iter(configs)) for kernel, configs in self._seen.items() if len(configs) == 1}
 
     @property
     def described(self) -> dict[str, str]:
-        """By kernel, for people."""
+        """The chosen configs of each kernel, in words."""
         return {kernel: " or ".join(sorted(configs)) for kernel, configs in self._seen.items()}
 
-    def begin(self, held: dict[str, str]) -> None:
-        """A case begins."""
+    def begin(self, fixed: dict[str, str]) -> None:
+        """Begin a case with these fixed configs."""
         self._seen.clear()
-        self.held = held
+        self.fixed = fixed
 
     @contextmanager
     def ahead(self) -> Iterator[None]:
-        """Launches compile, every config of an autotuned kernel, and nothing runs."""
+        """Until the block ends, launches only compile; of an autotuned kernel, every config."""
         self._ahead = True
         try:
             yield
@@ -47,30 +47,29 @@ class Tuning:
             self._ahead = False
 
     def install(self) -> None:
-        """Takes its place in Triton's classes."""
+        """Replace methods of Triton's classes."""
         tune, launch = autotuner.Autotuner.run, jit.JITFunction.run
 
         def run(tuner: Any, *args: Any, **options: Any) -> Any:
             if self._ahead:
-                options.pop("warmup", None)  # Triton's own warm-up says it itself
+                options.pop("warmup", None)  # `tuner.warmup` passes it too
                 return tuner.warmup(*args, **options)
             name = tuner.base_fn.__name__
-            held = self.held.get(name)
-            kept = [config for config in tuner.configs if str(config) == held]
-            if not kept:
-                found = tune(tuner, *args, **options)
+            fixed = [config for config in tuner.configs if str(config) == self.fixed.get(name)]
+            if not fixed:
+                result = tune(tuner, *args, **options)
                 if len(tuner.configs) > 1:
                     self._seen.setdefault(name, set()).add(str(tuner.best_config))
-                return found
-            every, tuner.configs = tuner.configs, kept
+                return result
+            all_configs, tuner.configs = tuner.configs, fixed
             try:
-                self._seen.setdefault(name, set()).add(str(kept[0]))
+                self._seen.setdefault(name, set()).add(str(fixed[0]))
                 return tune(tuner, *args, **options)
             finally:
-                tuner.configs = every
+                tuner.configs = all_configs
 
-        def launched(function: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        def launch_or_compile(function: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
             return launch(function, *args, grid=grid, warmup=warmup or self._ahead, **options)
 
         autotuner.Autotuner.run = run
-        jit.JITFunction.run = launched
+        jit.JITFunction.run = launch_or_compile

@@ -14,7 +14,7 @@ import torch
 from harness.hardware.targets import target
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.wire.sample_messages import Sample
-from harness.worker.estimate import program_sampling
+from harness.worker.estimate import sampler
 from harness.worker.estimate.cpu_budget import Budget
 from harness.worker.estimate.sampling_worker import sample_case
 from harness.worker.interpreter import interpreter
@@ -23,7 +23,7 @@ DIES = 8
 
 torch.set_num_threads(1)
 interpreter.prepare(target("gfx942"))
-program_sampling.install()
+sampler.install()
 
 import sampled_kernels  # noqa: E402 -- after the process is prepared, as a guest does it
 

@@ -1,10 +1,10 @@
-# ruff: noqa: ARG001, ARG005 -- stands in for the interpreter's methods, whose arguments are theirs
+# ruff: noqa: ARG001, ARG005 -- replaces methods of Triton's interpreter, with their signatures
 """
-Runs a few programs of each launch at `gpu` sizes and counts what they ask memory for, without touching it.
+Runs a few programs of each launch at `gpu` sizes and counts the bytes that they request, without touching memory.
 
-Loads answer with made-up values and stores go nowhere, so only addresses and masks are computed. Some programs run
-once more with other values: where they then ask for other bytes, what the kernel does depends on its data and a sample
-says nothing. Nor does it where the CPU seconds of a sample are spent. Touches the internals of Triton's interpreter (3.6 and 3.7); for a process that does nothing else.
+Loads return made-up values and stores do nothing, so only addresses and masks are computed. Some programs run again with
+other values: if they then request other bytes, the kernel depends on its data and no sample is possible.
+For a process that only samples. Uses internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import MAX_REPORTS, Observation, Origin
 
-from . import extrapolation, footprint
-from .extrapolation import Access, Program, Touched
-from .program_sample import Programs
+from . import footprint
+from .extrapolation import Access, Program, SampledLaunch, Touched
+from .program_sample import LaunchGrid
 
 LANES_AN_ACCESS = 1 << 14
-"""An access of so many lanes costs about as much as the access itself."""
+"""So many lanes cost about as much time as the access itself."""
 AFFORDABLE = 1600
-"""Accesses that the sample of one launch should cost at most, lanes reckoned in; larger programs mean fewer of them."""
+"""Cost of one launch's sample at most, in accesses; lanes count too. Larger programs mean fewer programs."""
 ENDLESS = 1 << 17
-"""Accesses of one program, lanes reckoned in, beyond which it is not waited for."""
+"""Cost of one program at most, in accesses; lanes count too."""
 WAITING = 1024
-"""The very same access so many times in a row is a program's that waits for what nobody here writes."""
+"""So many identical accesses in a row mean that a program waits for a value, which no program writes here."""
 CHECKED = 2
 """Programs that run again with other values."""
 STEP, LOADS = 7, 16
-"""Made-up values differ by so much from one load to the next; after so many loads they begin anew, so that they fit into 8 bits."""
+"""Made-up values grow by STEP from load to load and restart after LOADS loads, so they fit into 8 bits."""
 MERGED = 256
-"""Parts of a footprint that are kept before they are merged."""
+"""Parts of a footprint that are collected before they are merged."""
 
 _UNUSED = {
     "create_store": (1,),
@@ -51,9 +51,9 @@ _UNUSED = {
     "create_atomic_rmw": (2,),
     "create_atomic_cas": (1, 2),
 }
-"""Values, of which the stand-ins below ask the shape alone: nothing that only they depend on need be computed."""
+"""Arguments of which the functions below read only the shape, so their values need no computing."""
 _IDLE = frozenset({"ReduceOps", "ScanOps"})
-"""Nobody looks here at who stored what, so that it does not matter where lanes meet."""
+"""Operations that need not run: a sample does not look for lanes that meet."""
 
 RunProgram = Callable[[tuple[int, int, int]], None]
 
@@ -68,19 +68,19 @@ class Sampler(Observation):
         self.remarks: dict[str, None] = {}
         self.other_values = False
         self.loads = 0
-        """Of the program that runs, so far."""
+        """Loads of the running program so far."""
         self.falling = False
-        """Whether later loads give smaller values than earlier ones, where values are `other_values`."""
+        """Whether later loads return smaller values than earlier loads; only with `other_values`."""
         self.program = Program()
         self._cost = 0.0
-        self._alike = 0
+        self._repeats = 0
         self._misses: dict[tuple[str, int, str], str] = {}
 
     def touch(
         self, kind: str, addresses: Any, mask: Any | None, item_bytes: int, origin: Origin | None
     ) -> None:
-        """Count one access; none is kept from memory, as none reaches it."""
-        # Masks that operators combined may hold integers, by which numpy would index.
+        """Count one access."""
+        # A combined mask may hold integers, and numpy would use integers as an index.
         active = None if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), addresses.shape)
         self._cost += 1 + addresses.size / LANES_AN_ACCESS
         if self._cost > ENDLESS:
@@ -95,14 +95,14 @@ class Sampler(Observation):
         requested = item_bytes * (addresses.size if active is None else int(np.count_nonzero(active)))
         reach = Span(int(part.starts.min()), int(part.ends.max()))
         home = self._home_of(reach, origin)
-        known = self.program.touched.setdefault(home, Touched())
+        touched = self.program.touched.setdefault(home, Touched())
         if kind != "store":
-            known.read_bytes += requested
+            touched.read_bytes += requested
         if kind != "load":
-            known.write_bytes += requested
-        known.parts.append(part)
-        if len(known.parts) > MERGED:
-            known.parts = [footprint.union(known.parts)]
+            touched.write_bytes += requested
+        touched.parts.append(part)
+        if len(touched.parts) > MERGED:
+            touched.parts = [footprint.union(touched.parts)]
         checksum = hash((part.starts.tobytes(), part.ends.tobytes()))
         self._note(Access(line, kind, requested, home, checksum))
         if origin is not None and not self.other_values:
@@ -110,58 +110,61 @@ class Sampler(Observation):
 
     def _note(self, access: Access) -> None:
         trail = self.program.trail
-        alike = bool(trail) and trail[-1] == access and access.requested_bytes > 0
-        self._alike = self._alike + 1 if alike else 1
-        if self._alike >= WAITING:
+        is_repeat = bool(trail) and trail[-1] == access and access.requested_bytes > 0
+        self._repeats = self._repeats + 1 if is_repeat else 1
+        if self._repeats >= WAITING:
             raise cannot(f"a program waits for a value that another one writes (line {access.line})")
         trail.append(access)
 
     @property
     def misses(self) -> tuple[str, ...]:
-        """Accesses outside their tensor, one line each, of those whose addresses do not depend on values."""
+        """Accesses outside their tensor, one line each; not accesses with addresses that depend on values."""
         return tuple(self._misses.values())[:MAX_REPORTS]
 
-    def run(self, grid: Programs, run_program: RunProgram) -> None:
-        """Run the programs that stand for one launch, and add its flow; none of a case that is left out."""
+    def run(self, grid: LaunchGrid, run_program: RunProgram) -> None:
+        """Run the sampled programs of one launch and append its flow."""
         if self.unsupported is not None:
             raise cannot(self.unsupported)
-        programs = {grid.middle: self._one(grid.middle, grid, run_program)}
-        # The first one says what they cost: the same kernel at the same sizes always has the same sample.
-        chosen = grid.sample(int(AFFORDABLE / max(self._cost, 1)))
-        for number in chosen.all:
+        programs = {grid.middle: self._run_one(grid.middle, grid, run_program)}
+        # The first program gives the cost of all: the same kernel at the same sizes always has the same sample.
+        sample = grid.sample(int(AFFORDABLE / max(self._cost, 1)))
+        for number in sample.all:
             if number not in programs:
-                programs[number] = self._one(number, grid, run_program)
-        again = list(programs)[:: max(len(programs) - 1, 1)][:CHECKED]
-        loose = self._moved({number: programs[number] for number in again}, grid, run_program)
-        sizes = {address: known.span.end - known.span.start for address, known in self.allocations.items()}
-        self.flows.append(extrapolation.flow(grid, chosen, programs, sizes, loose))
+                programs[number] = self._run_one(number, grid, run_program)
+        checked = list(programs)[:: max(len(programs) - 1, 1)][:CHECKED]
+        loose = self._find_loose({number: programs[number] for number in checked}, grid, run_program)
+        sizes = {
+            address: allocation.span.end - allocation.span.start
+            for address, allocation in self.allocations.items()
+        }
+        self.flows.append(SampledLaunch(grid, sample, programs).flow(sizes, loose))
 
-    def _one(self, number: int, grid: Programs, run_program: RunProgram) -> Program:
+    def _run_one(self, number: int, grid: LaunchGrid, run_program: RunProgram) -> Program:
         self.program, self._cost, self.loads = Program(), 0.0, 0
         run_program(grid.position(number))
         return self.program
 
-    def _moved(
-        self, programs: Mapping[int, Program], grid: Programs, run_program: RunProgram
+    def _find_loose(
+        self, programs: Mapping[int, Program], grid: LaunchGrid, run_program: RunProgram
     ) -> frozenset[int]:
         """
-        Run them again with other values: the allocations that are then addressed elsewhere.
+        Run programs again with other values; returns the allocations that were accessed at other addresses.
 
-        Values rise from load to load in one program and fall in the other: the difference of two loaded values, as of the
-        bounds of a row, is more than 0 in one of them.
+        Values rise from load to load in one program and fall in the other. So the difference of two loaded values, such as
+        the bounds of a row, is positive in one of them.
         """
         loose: set[int] = set()
         self.other_values, self.falling = True, False
         try:
             for number, program in programs.items():
-                before, after = program.trail, self._one(number, grid, run_program).trail
+                before, after = program.trail, self._run_one(number, grid, run_program).trail
                 self.falling = True
                 pairs = list(zip(before, after, strict=False))
-                differs = next((old for old, new in pairs if not old.asks_as(new)), None)
-                if differs is not None or len(before) != len(after):
-                    where = differs or (before or after)[-1]
+                changed = next((old for old, new in pairs if not old.has_size_of(new)), None)
+                if changed is not None or len(before) != len(after):
+                    access = changed or (before or after)[-1]
                     raise cannot(
-                        f"which bytes it asks for depends on values that it loads (line {where.line})"
+                        f"which bytes it asks for depends on values that it loads (line {access.line})"
                     )
                 moved = {old.line: old.home for old, new in pairs if old.checksum != new.checksum}
                 loose |= set(moved.values())
@@ -178,8 +181,8 @@ class Sampler(Observation):
     def _home_of(self, reach: Span, origin: Origin | None) -> int:
         if origin is not None:
             return origin.storage
-        for address, known in self.allocations.items():
-            if known.span.start <= reach.start and reach.end <= known.span.end:
+        for address, allocation in self.allocations.items():
+            if allocation.span.start <= reach.start and reach.end <= allocation.span.end:
                 return address
         return 0
 
@@ -200,51 +203,51 @@ class Sampler(Observation):
         )
 
     def _add(self, address: int, span: Span, holder: object) -> None:
-        """Without maps of bytes, which would be as large as the tensors."""
-        nothing = np.empty(0, dtype=np.uint8)
-        self.allocations[address] = Allocation(span, holder, nothing, nothing)
+        """Add an allocation without its byte maps, which would be as large as the tensor."""
+        empty = np.empty(0, dtype=np.uint8)
+        self.allocations[address] = Allocation(span, holder, empty, empty)
 
 
 def install() -> None:
-    """Turn every launch of this process into a sample; once, after `interpreter.prepare`."""
+    """Turn every launch of this process into a sample. Call it once, after `interpreter.prepare`."""
     builder = interpreter.InterpreterBuilder
 
     def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _touch("load", ptrs, mask)
         dtype = ptrs.get_element_ty()
-        return TensorHandle(_made_up(ptrs.data.shape, interpreter._get_np_dtype(dtype)), dtype)
+        return TensorHandle(_make_up_values(ptrs.data.shape, interpreter._get_np_dtype(dtype)), dtype)
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> None:
         _touch("store", ptrs, mask)
 
     def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         _touch("atomic", ptr, mask)
-        return TensorHandle(_made_up(ptr.data.shape, val.data.dtype), val.dtype.scalar)
+        return TensorHandle(_make_up_values(ptr.data.shape, val.data.dtype), val.dtype.scalar)
 
     def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
         _touch("atomic", ptr, None)
-        return TensorHandle(_made_up(ptr.data.shape, val.data.dtype), cmp.dtype.scalar)
+        return TensorHandle(_make_up_values(ptr.data.shape, val.data.dtype), cmp.dtype.scalar)
 
     def dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
         _sampler().program.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
-        return TensorHandle(_made_up(d.data.shape, d.data.dtype), d.dtype)
+        return TensorHandle(_make_up_values(d.data.shape, d.data.dtype), d.dtype)
 
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, dot
     builder.create_print = lambda *args, **named: None
-    # Each sum would be worked out once more to look for overflow, a sixth of all the time.
-    own = interpreter.interpreter_builder
-    own.options = dataclasses.replace(own.options, sanitize_overflow=False)
+    # The overflow check computes each sum twice: a sixth of all the time.
+    current_builder = interpreter.interpreter_builder
+    current_builder.options = dataclasses.replace(current_builder.options, sanitize_overflow=False)
     interpreter.GridExecutor.__call__ = _launch
 
 
-def _launch(self: Any, *given: Any, **named: Any) -> None:
-    """As the interpreter launches, for the programs of the sample."""
-    with interpreted.launched(self, given, named) as (arguments, grid):
+def _launch(self: Any, *args: Any, **named: Any) -> None:
+    """Replaces the interpreter's launch: runs the sampled programs only."""
+    with interpreted.launched(self, args, named) as (arguments, grid):
         if math.prod(grid) > 0:
             sampler = _sampler()
             run = interpreted.Programs(self.fn, arguments, several=True, unused=_UNUSED, idle=_IDLE).run
-            sampler.run(Programs(grid, sampler.dies), run)
+            sampler.run(LaunchGrid(grid, sampler.dies), run)
 
 
 def _sampler() -> Sampler:
@@ -260,8 +263,8 @@ def _touch(kind: str, ptrs: Any, mask: Any) -> None:
     _sampler().touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
 
 
-def _made_up(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros; for the second look small values that differ from lane to lane and from load to load, the first not 0."""
+def _make_up_values(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros; with `other_values`, small values that differ between lanes and between loads, the first not 0."""
     sampler = _sampler()
     if not sampler.other_values:
         return np.zeros(shape, dtype=dtype)

@@ -1,6 +1,6 @@
-"""What a device refuses when a kernel that it could load is launched; said by a compiled kernel before there is a device.
+"""Checks a compiled launch against the target's limits and raises the device's own errors, without a device.
 
-Touches the internals of Triton's launcher (3.6 and 3.7).
+Uses internals of Triton's launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from triton.runtime import _allocation
+from triton.runtime.errors import OutOfResources
 
 from harness.hardware.targets import hardware
 from harness.wire.device import Target
@@ -17,11 +18,17 @@ from harness.worker.kit.binaries import read_registers
 
 from .occupancy import occupancy
 
+MAX_THREADS = 1024
+"""Threads of a workgroup, on every target."""
+MAX_GRID = {"cuda": ((1 << 31) - 1, 65535, 65535)}
+"""Programs along each axis of a grid; AMD limits threads instead."""
+MAX_GRID_THREADS = (1 << 32) - 1
+"""Threads of all workgroups along an axis, on AMD."""
+
 
 def check(compiled: Any, grid: tuple[int, int, int] | None, target: Target) -> None:
-    """Raise as a launch on the target's reference device would: without the memory that the kernel needs, or where its
-    programs have to run all at once and do not fit.
-    """
+    """Raise the error with which a launch on the target's reference device would fail, if any."""
+    _check_size(compiled.metadata, grid, target)
     metadata = compiled.metadata
     programs = math.prod(grid) * getattr(metadata, "num_ctas", 1) if grid is not None else 0
     if programs <= 0:
@@ -33,16 +40,34 @@ def check(compiled: Any, grid: tuple[int, int, int] | None, target: Target) -> N
         _check_allocator(size_bytes * programs, metadata.global_scratch_align)
 
 
+def _check_size(metadata: Any, grid: tuple[int, int, int] | None, target: Target) -> None:
+    facts = hardware(target)
+    if metadata.shared > facts.local_bytes_workgroup:
+        raise OutOfResources(metadata.shared, facts.local_bytes_workgroup, "shared memory")
+    threads = metadata.num_warps * target.wave_size
+    if threads > MAX_THREADS:
+        raise OutOfResources(threads, MAX_THREADS, "threads")
+    for axis, programs in zip("xyz", grid or (), strict=False):
+        most = MAX_GRID_THREADS // (threads if axis == "x" else 1)
+        if target.backend in MAX_GRID:
+            most = MAX_GRID[target.backend]["xyz".index(axis)]
+        if programs > most:
+            raise RuntimeError(
+                f"the grid has {programs} programs along {axis}, {target.name} launches {most} at most"
+            )
+
+
 def _check_residence(compiled: Any, programs: int, target: Target) -> None:
-    facts, metadata = hardware(target), compiled.metadata
+    """The programs of a cooperative grid must all run at once."""
+    metadata = compiled.metadata
     binary = compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
-    a_unit = occupancy(
+    per_unit = occupancy(
         target,
         waves_a_workgroup=metadata.num_warps,
         registers=read_registers(binary)[0],
         local_bytes=metadata.shared,
     ).workgroups
-    most = facts.compute_units * a_unit
+    most = hardware(target).compute_units * per_unit
     if programs > most:
         raise RuntimeError(
             f"the launch is cooperative (launch_cooperative_grid) and has {programs} programs, of which {target.name} holds "
@@ -51,7 +76,7 @@ def _check_residence(compiled: Any, programs: int, target: Target) -> None:
 
 
 def _check_allocator(size_bytes: int, alignment: int) -> None:
-    """Triton's own, where none was set, raises as it does on a device."""
+    """Call the allocator for scratch memory. Triton's default allocator raises, here and on a device."""
     memory = _allocation._allocator.get()(size_bytes, alignment, 0)
     if not isinstance(memory, torch.Tensor) and not callable(getattr(memory, "data_ptr", None)):
         raise RuntimeError(

@@ -1,0 +1,123 @@
+"""Says in words why a candidate's launches fail to compile, and names the candidate's own line."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
+from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITFunction
+
+from harness.wire.device import Target
+
+from .capture import ForeignOption, Launch
+
+MESSAGE_CHARACTERS = 600
+_DIAGNOSTIC = re.compile(r'"?(?P<file>[^\s":]+\.py)"?:(?P<line>\d+):\d+\)?: error: (?P<message>.+)')
+
+
+class FailureWording(NamedTuple):
+    """Words for the failures of one candidate on one target."""
+
+    module: ModuleType
+    target: Target
+
+    def explain(self, error: BaseException, launches: Sequence[Launch], case: str) -> tuple[str, int | None]:
+        """Message and line for an exception that left the entry point."""
+        launch = next((launch for launch in launches if launch.failure is error), None)
+        if launch is None:
+            message = f"the entry point raised {_with_type(error)} at the gpu sizes of case {case}"
+            return message, self._traceback_line(error)
+        message, line = self._message(error, launch)
+        return _describe(launch, case, message), self._traceback_line(error) if line is None else line
+
+    def failure(self, launch: Launch) -> str:
+        """Why a launch failed; empty if it did not."""
+        return self._message(launch.failure, launch)[0] if launch.failure is not None else ""
+
+    def notes(self, launches: Sequence[tuple[str, Launch]], error: str) -> tuple[str, ...]:
+        """One note for each failed launch of the pairs of case and launch, except the launch that `error` describes."""
+        notes = {
+            _describe(launch, case, self.failure(launch)): None
+            for case, launch in launches
+            if launch.failure is not None and not isinstance(launch.failure, ForeignOption)
+        }
+        return tuple(note for note in notes if note != error)
+
+    def _message(self, error: BaseException, launch: Launch) -> tuple[str, int | None]:
+        if isinstance(error, OutOfResources):
+            return self._too_large(error), None
+        if isinstance(error, CompilationError):
+            return self._front_end(error)
+        diagnostic = _DIAGNOSTIC.search(launch.log)
+        if diagnostic is None:
+            return _with_type(error), None
+        is_own = Path(diagnostic["file"]).name == Path(self.module.__file__ or "").name
+        return shorten(diagnostic["message"]), int(diagnostic["line"]) if is_own else None
+
+    def _too_large(self, error: OutOfResources) -> str:
+        name = self.target.name
+        if error.name != "shared memory":
+            return f"needs {error.required} {error.name} a workgroup, {name} allows {error.limit}"
+        memory = "LDS" if self.target.backend == "hip" else "shared memory"
+        return (
+            f"needs {error.required} bytes of {memory} a workgroup, {name} has {error.limit}; "
+            "smaller blocks or fewer num_stages help"
+        )
+
+    def _front_end(self, error: CompilationError) -> tuple[str, int | None]:
+        """Triton chains one error per called function: the innermost has the reason, the innermost own line is the line."""
+        chain: list[BaseException] = [error]
+        while chain[-1].__cause__ is not None:
+            chain.append(chain[-1].__cause__)
+        reason = chain[-1]
+        links = [link for link in chain if isinstance(link, CompilationError)]
+        messages = [link.error_message for link in links if link.error_message]
+        message = messages[-1] if messages else str(reason) or type(reason).__name__
+        if isinstance(reason, CompileTimeAssertionFailure) and not messages:
+            message = "tl.static_assert failed"
+        lines = [line for link in links if (line := self._own_line(link)) is not None]
+        return shorten(message), lines[-1] if lines else None
+
+    def _own_line(self, error: CompilationError) -> int | None:
+        """Triton counts lines from a function's `def`: find the module's function with this source and add its line."""
+        line = getattr(error.node, "lineno", None)
+        if line is None or error.src is None:
+            return None
+        for value in vars(self.module).values():
+            function = value
+            while not isinstance(function, JITFunction) and hasattr(function, "fn"):
+                function = function.fn
+            if isinstance(function, JITFunction) and function.src == error.src:
+                texts = enumerate(function.raw_src)
+                decorators = next((i for i, text in texts if text.lstrip().startswith("def ")), 0)
+                return int(function.starting_line_number) + decorators + int(line) - 1
+        return None
+
+    def _traceback_line(self, error: BaseException) -> int | None:
+        """Line of the innermost frame in the candidate's module."""
+        frames = traceback.extract_tb(error.__traceback__)
+        return next(
+            (frame.lineno for frame in reversed(frames) if frame.filename == self.module.__file__), None
+        )
+
+
+def _describe(launch: Launch, case: str, message: str) -> str:
+    index = f" config {launch.autotune_index}" if launch.autotune_index is not None else ""
+    config = ", ".join(f"{name}={value}" for name, value in launch.config.items())
+    return f"{launch.kernel}{index} ({config}), case {case}: {message}"
+
+
+def _with_type(error: BaseException) -> str:
+    return shorten(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def shorten(text: str) -> str:
+    """The first six non-empty lines of a message, cut to `MESSAGE_CHARACTERS`."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return "\n".join(lines[:6])[:MESSAGE_CHARACTERS]
