@@ -1,4 +1,4 @@
-"""Whether a member of a module or class was replaced: what a name means now and what it meant before, by identity."""
+"""Detects replaced members of modules and classes: compares by identity the object of each name now and before."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 Owner = ModuleType | type
 
 _DRIVER = ".driver"
-"""Modules called so fill in parts of themselves when a device is first used."""
-_MOVING = frozenset(
+"""Part of the names of modules that set some members at the first use of a device."""
+_CHANGED_BY_PYTHON = frozenset(
     {"__abstractmethods__", "_abc_impl", "_", "last_type", "last_value", "last_traceback", "last_exc"}
 )
-"""Names that change as Python runs."""
+"""Members that Python itself changes at run time."""
 
 
 class Members:
-    """The functions, classes and properties of modules and classes. A name that appears later is no difference: libraries load parts lazily."""
+    """Functions, classes and properties of modules and classes. A later new name does not count: libraries load parts lazily."""
 
     def __init__(self, owners: Iterable[Owner]) -> None:
         self._before = [(owner, _members(owner)) for owner in owners]
 
     def replaced(self) -> Iterator[str]:
-        """Names that mean something else now or nothing, as `torch.matmul`."""
+        """Names that were replaced or removed, as `torch.matmul`."""
         for owner, before in self._before:
             now = _members(owner)
             for name, value in before.items():
@@ -35,7 +35,7 @@ class Members:
 
 
 def owners_in(package: str) -> Iterator[Owner]:
-    """The modules of a package that are loaded, but drivers, and their classes."""
+    """The loaded modules of a package and their classes, without drivers."""
     seen: set[int] = set()
     for name, module in list(sys.modules.items()):
         if not _is_inside(name, package) or _DRIVER in name:
@@ -52,19 +52,19 @@ def _is_inside(name: str, package: str) -> bool:
 
 
 def _members(owner: Owner) -> dict[str, Any]:
-    """Of a class also what it inherits, so that a method that hides an inherited one is a difference."""
+    """The members by name; inherited members too, so that a new method over an inherited method counts as a replacement."""
     parts = owner.__mro__[-2::-1] if isinstance(owner, type) else (owner,)
     return {
         name: value
         for part in parts
         for name, value in list(vars(part).items())
-        if name not in _MOVING
+        if name not in _CHANGED_BY_PYTHON
         and (callable(value) or isinstance(value, (property, staticmethod, classmethod)))
     }
 
 
 def _is_wrapped_by_library(owner: Owner, now: Any, before: Any) -> bool:
-    """Whether the library put a function of its own around its member, as torch does with `manual_seed` when it imports its compiler."""
+    """Whether the library itself wrapped the member, as torch wraps `manual_seed` when it imports its compiler."""
     if inspect.unwrap(now, stop=lambda function: function is before) is not before or not hasattr(
         now, "__code__"
     ):

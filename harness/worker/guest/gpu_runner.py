@@ -46,7 +46,7 @@ class GpuRunner:
         """See `Runner`."""
         start(self._device)
         build_driver()
-        storages.hide_who_made_them()
+        storages.hide_allocator()
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 

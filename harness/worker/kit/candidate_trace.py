@@ -20,7 +20,7 @@ class Explained(NamedTuple):
     """An exception as a kernel author reads it."""
 
     message: str
-    """As `TypeError: ...`."""
+    """Type and text, as `TypeError: ...`."""
     trace: str
     line: int | None
     """The innermost line of the candidate's own module."""

@@ -113,7 +113,7 @@ def _always(answer: Any) -> Callable[..., Any]:
 
 
 class Stream:
-    """Stands in for `torch.cuda.Stream`; all work here runs at once and in order."""
+    """Replaces `torch.cuda.Stream`; all work here runs at once and in order."""
 
     cuda_stream = 0
     device = GPU
@@ -133,7 +133,7 @@ class Stream:
 
 
 class Event:
-    """Stands in for `torch.cuda.Event`; measures host time."""
+    """Replaces `torch.cuda.Event`; measures host time."""
 
     synchronize = wait = _always(None)
     query = _always(True)
@@ -324,7 +324,7 @@ def _undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 def _patch_storages() -> None:
     """Make storages report the GPU as their device, as tensors do."""
-    storages.hide_who_made_them()
+    storages.hide_allocator()
     kind: Any = torch.UntypedStorage
 
     def device(storage: Any) -> torch.device:
