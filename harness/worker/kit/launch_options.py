@@ -37,7 +37,7 @@ _VERSIONED = {
 def refusal(name: str, value: object, backend: str) -> str:
     """Why a launch with this option cannot be judged: the other vendor's option, or one that replaces the kernel's code; else empty."""
     if name in _REPLACING:
-        return f"launch option `{name}`: it can make other code of a kernel than what its source says, which nobody here has judged; leave it out"
+        return f"launch option `{name}`: it can replace the code of the kernel by code that was not judged; leave it out"
     if name == "num_ctas" and backend == "hip" and isinstance(value, int) and value > 1:
         return f"launch option `num_ctas={value}`: AMD's GPUs have no clusters"
     if name in OPTIONS[backend] or backend in _VERSIONED.get(name, ()):
