@@ -39,6 +39,7 @@ class Recorder:
 
     def __init__(self, module_file: str) -> None:
         self._file = module_file
+        self._reason = self._excess = ""
         self._reset()
 
     def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
@@ -230,8 +231,7 @@ class Recorder:
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._numbers: dict[int, int] = {}
         self._size_bytes = self._elements_read = 0
-        self._reason: str = ""
-        self._excess: str = ""
+        self._reason = self._excess = ""
         self._paused = False
 
     def _attempt(self, make: Callable[..., Any], *args: Any) -> Any:
