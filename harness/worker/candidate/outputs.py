@@ -81,13 +81,12 @@ class Kept:
     def __init__(self) -> None:
         self._held: deque[tuple[torch.Tensor, Extent]] = deque()
         self._bytes = 0
-        self._last: tuple[torch.Tensor, ...] = ()
-        self._before: list[torch.Tensor] = []
+        self._last: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """Each output of the last call, with a copy of its bytes."""
 
     def keep(self, outputs: tuple[torch.Tensor, ...]) -> None:
         """Keep the outputs of a call. The oldest outputs are dropped above `HELD_BYTES` in total."""
-        self._last = outputs
-        self._before = [arena.memory_of(output).clone() for output in outputs]
+        self._last = [(output, arena.memory_of(output).clone()) for output in outputs]
         for output in outputs:
             start, end = _extent(output)
             self._held.append((output, (start, end)))
@@ -98,10 +97,7 @@ class Kept:
 
     def changed(self) -> bool:
         """Whether any byte of the last call's outputs changed since the call."""
-        return not all(
-            torch.equal(arena.memory_of(output), before)
-            for output, before in zip(self._last, self._before, strict=True)
-        )
+        return not all(torch.equal(arena.memory_of(output), before) for output, before in self._last)
 
     def meets(self, part: torch.Tensor) -> bool:
         """Whether the tensor shares memory with any kept output."""

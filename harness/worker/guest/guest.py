@@ -87,7 +87,7 @@ class Guest:
         watch.count_host_elements()
         self._runner.prepare(request)
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
-        self._snapshot = Snapshot.take()
+        self._snapshot = Snapshot()
         try:
             self._module = import_candidate(self._file, request.source)
         except SystemExit:  # the judge sees the exit status

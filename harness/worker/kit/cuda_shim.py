@@ -160,6 +160,7 @@ class StubDriver(DriverBase):  # type: ignore[misc]
     def __init__(self, target: Target) -> None:
         super().__init__()
         self._target = gpu_target(target)
+        self.get_device_capability = _always(_capability(target))
         self.utils = SimpleNamespace(
             get_device_properties=lambda device=0: driver_properties(target), load_binary=_load_binary
         )
@@ -170,10 +171,6 @@ class StubDriver(DriverBase):  # type: ignore[misc]
 
     def get_current_target(self) -> GPUTarget:
         return self._target
-
-    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-        major, minor = torch.cuda.get_device_capability()
-        return major, minor
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         return ty
@@ -231,7 +228,7 @@ def _properties(target: Target) -> SimpleNamespace:
         warp_size=target.wave_size,
         max_threads_per_multi_processor=_threads(target),
         max_threads_per_block=1024,
-        regs_per_multiprocessor=driver_properties(target)["max_num_regs"],
+        regs_per_multiprocessor=REGISTERS_A_WORKGROUP,
         shared_memory_per_block=64 * KIB if amd else 48 * KIB,
         shared_memory_per_block_optin=facts.local_bytes_workgroup,
         shared_memory_per_multiprocessor=facts.local_bytes,
