@@ -73,7 +73,8 @@ class Kernels:
         functions = self._built.get(key)
         if functions is None:
             functions = self._build(notes)
-            if len(self._built) < MOST_BUILT and all(map(_is_constant, notes)):
+            values = [value for note in notes for value in (*note.names.values(), *note.defaults)]
+            if len(self._built) < MOST_BUILT and all(map(_is_constant, values)):
                 self._built[key] = functions
         return functions
 
@@ -93,7 +94,10 @@ class Kernels:
 
     def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
         if notes.function not in self._codes:
-            bare = self._bare_definition(notes.function)
+            name, line = notes.function.name, notes.function.line
+            if (name, line) not in self._definitions:
+                raise NotAKernel(f"no function `{name}` begins on line {line}", None)
+            bare = _bare(self._definitions[name, line])
             plain = self._code(bare)
             # The interpreter's transformer changes the definition itself.
             self._codes[notes.function] = plain, self._code(interpreter.ASTTransformer().visit(bare))
@@ -108,12 +112,6 @@ class Kernels:
             fn.kwargs["do_not_specialize"] = list(notes.unspecialised)
             interpreter.InterpretedFunction.rewritten_fn[body] = self._defined(rewritten, scope, notes)
         return fn, scope
-
-    def _bare_definition(self, function: Function) -> ast.FunctionDef:
-        node = self._definitions.get((function.name, function.line))
-        if node is None:
-            raise NotAKernel(f"no function `{function.name}` begins on line {function.line}", None)
-        return _bare(node)
 
     def _code(self, node: ast.FunctionDef) -> CodeType:
         module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
@@ -130,14 +128,10 @@ class Kernels:
         return function
 
 
-def _is_constant(notes: FunctionNotes) -> bool:
-    """Whether all names and defaults of a function are constants; memory, for example, belongs to one call."""
-    return all(_is_number(value) for value in (*notes.names.values(), *notes.defaults))
-
-
-def _is_number(value: Value) -> bool:
+def _is_constant(value: Value) -> bool:
+    """Whether the value is the same in every call; memory, for example, belongs to one call."""
     if isinstance(value, Constexpr):
-        return _is_number(value.value)
+        return _is_constant(value.value)
     return value is None or isinstance(value, (bool, int, float, str, Dtype, Language, Function))
 
 
@@ -146,9 +140,7 @@ def language(reference: Language) -> Any:
     module = sys.modules.get(reference.module)
     if module is None or reference.module.partition(".")[0] not in ("triton", "math"):
         raise NotAKernel(f"a kernel uses the module {reference.module}", None)
-    if not reference.member:
-        return module
-    return getattr(module, reference.member)
+    return getattr(module, reference.member) if reference.member else module
 
 
 def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
