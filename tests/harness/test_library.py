@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.worker.candidate.members import Members, owners_in
+from harness.worker.candidate.integrity import Members, owners_in
 
 SOURCE = """
 import functools
@@ -133,7 +133,7 @@ LOOK = """
 import importlib, sys
 importlib.import_module(sys.argv[1])
 from harness.worker.candidate.integrity import Snapshot
-taken = Snapshot.take()
+taken = Snapshot()
 import triton.testing
 assert not taken.differences(), taken.differences()
 triton.testing.do_bench = print

@@ -1,1 +1,1 @@
-"""A candidate as a Python module: imported, its signature read, what it patches or leaves behind noticed."""
+"""Handles the candidate as a Python module: imports it, reads its signatures, examines its outputs, detects its patches."""

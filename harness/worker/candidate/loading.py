@@ -1,4 +1,4 @@
-"""The candidate as a Python module: imported from its own file, its exceptions and signatures reported."""
+"""Locks a worker process in and imports the candidate there; reports its exceptions and its signatures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.worker.kit import candidate_trace
 
 
 def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = False) -> tuple[Layer, ...]:
-    """Lock this process in before any foreign code runs; the layers of its sandbox."""
+    """Put this process into its sandbox, before any foreign code runs. Returns the layers that are active."""
     syscalls.keep_undumpable()
     torch.set_num_threads(1)
     close_doors()
@@ -36,7 +36,7 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
 
 
 def close_doors() -> None:
-    """Leaves only installed packages importable, and the standard library: not the folder of the project."""
+    """Make only the standard library and installed packages importable, not the folder of the project."""
     kept = [str(folder) for folder in sandbox.python_folders()]
     sys.path[:] = [entry for entry in sys.path if entry in kept]
     sys.meta_path[:] = [finder for finder in sys.meta_path if "__editable__" not in str(_home(finder))]
@@ -44,7 +44,7 @@ def close_doors() -> None:
 
 
 def import_candidate(file: Path, source: str) -> ModuleType:
-    """The candidate's module, imported from its own file so that tracebacks and `inspect` find its lines."""
+    """The candidate's module, imported from a file so that tracebacks and `inspect` find its lines."""
     file.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
@@ -64,28 +64,28 @@ def failed(nonce: str, error: BaseException, file: Path, kind: str = "exception"
 
 
 def broken(nonce: str, error: Exception) -> Broken:
-    """The report on an exception of our own code; the traceback goes to what the process printed."""
+    """The report on an exception of the harness; the traceback goes to the output of the process."""
     traceback.print_exc()
     return Broken(nonce=nonce, message="".join(traceback.format_exception_only(error)).strip())
 
 
 def parameters_of(entry: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Parameters as Python sees them; none where it cannot (then the call decides)."""
+    """The parameters of an entry point; empty if Python cannot list them, so that the call itself decides."""
     try:
-        found = inspect.signature(entry).parameters.values()
-    except Exception:  # noqa: BLE001 (a `__signature__` of the candidate's may raise anything)
+        parameters = inspect.signature(entry).parameters.values()
+    except Exception:  # noqa: BLE001 (a `__signature__` of the candidate may raise anything)
         return ()
-    if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in found):
+    if any(item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) for item in parameters):
         return ()
     return tuple(
         Parameter(
-            name=one.name,
-            default=None if one.default is one.empty else repr(one.default),
-            by_name=one.kind is not one.POSITIONAL_ONLY,
+            name=item.name,
+            default=None if item.default is item.empty else repr(item.default),
+            by_name=item.kind is not item.POSITIONAL_ONLY,
         )
-        for one in found
+        for item in parameters
     )
 
 
-def _home(thing: Any) -> Any:
-    return getattr(thing, "__module__", type(thing).__module__)
+def _home(finder: Any) -> Any:
+    return getattr(finder, "__module__", type(finder).__module__)

@@ -1,4 +1,4 @@
-"""What an entry point returned, looked at inside the guest: its parts, whether they are plain tensors, what they share."""
+"""Examines the return value of an entry point inside the guest: its parts, defects of tensors, shared memory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from harness.worker.kit import arena
 from suites.dtypes import ITEM_BYTES
 
 HELD_BYTES = 64 << 20
+Extent = tuple[int, int]
+"""Addresses of a tensor's first byte and of the byte after its last."""
 
 
 def parts_of(value: Any) -> tuple[str, tuple[Any, ...]]:
-    """The structure of what was returned (`tensor`, `tuple` or a type's name), and its parts."""
+    """Structure of a return value (`tensor`, `tuple` or the name of its type), and its parts."""
     if isinstance(value, torch.Tensor):
         return "tensor", (value,)
     if isinstance(value, (tuple, list)):
@@ -24,12 +26,12 @@ def parts_of(value: Any) -> tuple[str, tuple[Any, ...]]:
 
 
 def plain(parts: Iterable[Any]) -> tuple[torch.Tensor, ...]:
-    """Those that are plain, dense tensors."""
+    """The parts that are plain, dense tensors."""
     return tuple(part for part in parts if isinstance(part, torch.Tensor) and not problem(part))
 
 
 def problem(tensor: torch.Tensor) -> str:
-    """Why this is no plain, dense tensor; empty when it is one."""
+    """Why the tensor is not plain and dense; else empty."""
     if type(tensor) is not torch.Tensor:
         return f"is a {type(tensor).__name__}, not a plain torch.Tensor"
     if tensor.layout is not torch.strided:
@@ -46,7 +48,7 @@ def problem(tensor: torch.Tensor) -> str:
 
 
 def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], kept: Kept) -> str:
-    """What `part` shares memory with: an input or an output of an earlier call; empty when nothing."""
+    """The input or earlier output that `part` shares memory with, in words; else empty."""
     name = in_inputs(part, inputs)
     if name:
         return f"input `{name}`"
@@ -54,39 +56,37 @@ def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], kept: Kept) 
 
 
 def in_inputs(part: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> str:
-    """The name of the first input that `part` shares memory with; empty when there is none."""
+    """The name of the first input that `part` shares memory with; else empty."""
     extent = _extent(part)
-    return next((name for name, tensor in inputs.items() if _meet(extent, _extent(tensor))), "")
+    return next((name for name, tensor in inputs.items() if _overlap(extent, _extent(tensor))), "")
 
 
-def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether they lie in part in the same place."""
-    return _meet(_extent(one), _extent(other))
+def share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether the memory of two tensors overlaps."""
+    return _overlap(_extent(first), _extent(second))
 
 
-def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """The addresses of its first byte and of the one after its last."""
+def _extent(tensor: torch.Tensor) -> Extent:
     start = tensor.data_ptr()
     return start, start + arena.span_bytes(tensor)
 
 
-def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(first: Extent, second: Extent) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
 
 
 class Kept:
-    """Outputs of the calls so far, held so that no honest allocation gets their memory again."""
+    """Outputs of earlier calls, kept alive so that no honest allocation gets their memory again."""
 
     def __init__(self) -> None:
-        self._held: deque[tuple[torch.Tensor, tuple[int, int]]] = deque()
+        self._held: deque[tuple[torch.Tensor, Extent]] = deque()
         self._bytes = 0
-        self._last: tuple[torch.Tensor, ...] = ()
-        self._before: list[torch.Tensor] = []
+        self._last: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """Each output of the last call, with a copy of its bytes."""
 
     def keep(self, outputs: tuple[torch.Tensor, ...]) -> None:
-        """Holds what one call returned; the oldest go when all together hold more than `HELD_BYTES`."""
-        self._last = outputs
-        self._before = [arena.memory_of(output).clone() for output in outputs]
+        """Keep the outputs of a call. The oldest outputs are dropped above `HELD_BYTES` in total."""
+        self._last = [(output, arena.memory_of(output).clone()) for output in outputs]
         for output in outputs:
             start, end = _extent(output)
             self._held.append((output, (start, end)))
@@ -96,13 +96,10 @@ class Kept:
             self._bytes -= end - start
 
     def changed(self) -> bool:
-        """Whether any byte that the last call returned is another one by now."""
-        return not all(
-            torch.equal(arena.memory_of(output), before)
-            for output, before in zip(self._last, self._before, strict=True)
-        )
+        """Whether any byte of the last call's outputs changed since the call."""
+        return not all(torch.equal(arena.memory_of(output), before) for output, before in self._last)
 
     def meets(self, part: torch.Tensor) -> bool:
-        """Whether a tensor shares memory with any of them."""
+        """Whether the tensor shares memory with any kept output."""
         extent = _extent(part)
-        return any(_meet(extent, held) for _, held in self._held)
+        return any(_overlap(extent, kept) for _, kept in self._held)

@@ -1,1 +1,1 @@
-"""Runs a candidate on inputs that the judge laid out and reports what it saw. Only its bytes are believed."""
+"""Runs a candidate on inputs that the judge laid out, and reports its outputs and what it observed. The judge trusts only the bytes."""

@@ -1,7 +1,7 @@
 """
-Every launch of a kernel on a GPU: its name, its grid, and the memory that it was handed.
+Observes every kernel launch of a guest on a GPU: name, grid, and the memory that the kernel gets.
 
-Touches the internals of Triton's launcher and autotuner (3.6 and 3.7).
+Patches internals of Triton's launcher and autotuner (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -27,62 +27,62 @@ from harness.worker.kit.launch_options import refusal
 from harness.worker.kit.storages import NUMPY, WORDS
 
 BLOCK_BYTES = 512
-"""The caching allocator hands out multiples of it (`kMinBlockSize`, on both makers' GPUs)."""
+"""The caching allocator hands out multiples of this size (`kMinBlockSize`, the same for CUDA and HIP)."""
 MARK = 0xA5
 TABLE_BYTES = 64 << 10
 """Largest tensor of integers that is searched for addresses."""
 DELAY_CYCLES = 100_000_000
-"""Some 50 ms of a GPU's clock."""
+"""About 50 ms."""
 _SLEEP: Any = getattr(torch.cuda, "_sleep", None)
 _STILL_THERE: Any = torch.UntypedStorage._new_with_weak_ptr
 TUNING_MS = 1
-"""How long a config runs while it is tuned: any of them must be right, and none is chosen for its speed here."""
+"""How long the autotuner runs a config. Every config must be correct, and its speed does not matter here."""
 
 
 @dataclass(slots=True)
 class GpuObservation(Observation):
-    """What one call launched. A GPU counts no bytes and tells of no access: those fields stay empty."""
+    """Launches of one call. A GPU reports no bytes and no accesses, so that these fields stay empty."""
 
     reached: dict[int, object] = field(default_factory=dict)
-    """Storages that a kernel was handed, by their address; kept alive, so that no address is ever that of two."""
+    """Storages that a kernel got as arguments, by address. Kept alive, so that no second storage gets an address."""
     words: set[int] = field(default_factory=set)
-    """Numbers that a kernel was handed, alone or in a table, and that may be addresses."""
+    """Integers that a kernel got, alone or in a table, and that may be addresses."""
     home: int = 0
-    """The stream that the call was made on, as the driver numbers it."""
+    """The stream of the call, as the driver numbers it."""
     delayed: set[int] = field(default_factory=set)
-    """Other streams, each held up once: what nobody waits for then still runs when the call returns."""
+    """Other streams, each delayed once: work that the call does not wait for is then still running when it returns."""
     tuning: int = 0
-    """Above 0 while the autotuner times configs: those launches are not the call's work."""
+    """Above 0 while the autotuner times configs: such launches are not the call's work."""
 
     behind: list[tuple[str, StorageWeakRef, torch.Tensor]] = field(default_factory=list)
-    """Of tensors that the candidate made, in words, and the bytes between their end and that of their block: nobody's to store into."""
+    """For each tensor that the candidate made: its description, its storage, and the unused bytes behind it in its block."""
 
     def fresh(self, tensor: torch.Tensor) -> None:
-        """Nobody here tells which bytes of it a kernel stores; those behind it, up to its block's end, are marked."""
+        """Mark the unused bytes behind a new tensor: a store there is an error. Stores to the tensor cannot be observed."""
         if tensor.device.type != "cuda" or _capturing():
             return
         storage = tensor.untyped_storage()
-        left = -storage.nbytes() % BLOCK_BYTES
-        if storage.nbytes() and left:
-            behind = _memory_at(storage.data_ptr() + storage.nbytes(), left, tensor.device).fill_(MARK)
-            what = f"a tensor of {tensor.numel()} elements of {str(tensor.dtype).removeprefix('torch.')}"
-            self.behind.append((what, StorageWeakRef(storage), behind))  # type: ignore[no-untyped-call]
+        unused = -storage.nbytes() % BLOCK_BYTES
+        if storage.nbytes() and unused:
+            behind = _memory_at(storage.data_ptr() + storage.nbytes(), unused, tensor.device).fill_(MARK)
+            name = f"a tensor of {tensor.numel()} elements of {str(tensor.dtype).removeprefix('torch.')}"
+            self.behind.append((name, StorageWeakRef(storage), behind))  # type: ignore[no-untyped-call]
 
     def look_behind(self) -> None:
-        """Tell of stores past the end of tensors that are still there, once all work is done."""
-        for what, reference, behind in self.behind:
+        """Report stores past the end of tensors that still exist. Call once all work is done."""
+        for name, reference, behind in self.behind:
             storage = _STILL_THERE(reference.cdata)
             if storage is None or storage.data_ptr() + storage.nbytes() != behind.data_ptr():
                 continue  # given back, or resized into another block
             if bool((behind != MARK).any()):
-                self.missed_stores.append(f"a kernel stored past the end of {what} that the candidate made")
+                self.missed_stores.append(f"a kernel stored past the end of {name} that the candidate made")
                 return
 
     def filled(self, tensor: torch.Tensor) -> None:
-        """As `fresh`."""
+        """Does nothing: fills by the host cannot be observed either."""
 
     def wrote(self, tensor: torch.Tensor) -> bool:
-        """Whether a kernel was handed the tensor's memory, or an address in it: no GPU tells which of it was stored into."""
+        """Whether a kernel got the tensor's memory or an address in it. A GPU does not report which bytes were stored."""
         storage = tensor.untyped_storage()
         start = storage.data_ptr()
         if start in self.reached:
@@ -91,7 +91,7 @@ class GpuObservation(Observation):
         return any(word in inside for word in self.words)
 
     def reach(self, value: Any) -> None:
-        """Notes the memory of an argument."""
+        """Note the memory of an argument."""
         if isinstance(value, int) and value >= LOWEST_ADDRESS:
             self.words.add(value)
         for tensor in tensors(value):
@@ -100,19 +100,19 @@ class GpuObservation(Observation):
             if tensor.dtype in WORDS and tensor.nbytes <= TABLE_BYTES and not _capturing():
                 self.words.update(_possible_addresses(tensor))
 
-    def _hold_up(self) -> None:
+    def _delay_stream(self) -> None:
         stream = torch.cuda.current_stream().cuda_stream
         if stream != self.home and stream not in self.delayed and not _capturing():
             self.delayed.add(stream)
             _SLEEP(DELAY_CYCLES)
 
     def note(self, kernel: Any, grid: Any, arguments: Mapping[str, Any]) -> None:
-        """One launch is about to happen."""
+        """Note a launch that is about to happen."""
         for value in arguments.values():
             self.reach(value)
         if self.tuning:
             return
-        self._hold_up()
+        self._delay_stream()
         x, y, z = (*(int(size) for size in grid), 1, 1, 1)[:3]
         record = LaunchRecord(kernel.__name__, (x, y, z), x * y * z, function=kernel, arguments=arguments)
         self.launches.append(record)
@@ -128,8 +128,8 @@ def _memory_at(address: int, size_bytes: int, device: torch.device) -> torch.Ten
 def _possible_addresses(table: torch.Tensor) -> list[int]:
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         words = NUMPY(table.detach().cpu()).ravel()
-    found: list[int] = words[words >= LOWEST_ADDRESS].tolist()
-    return found
+    possible: list[int] = words[words >= LOWEST_ADDRESS].tolist()
+    return possible
 
 
 def _capturing() -> bool:
@@ -137,14 +137,14 @@ def _capturing() -> bool:
 
 
 def install(backend: str) -> None:
-    """Note launches in the observation that runs; once a process, before the candidate's module is imported."""
+    """Note launches in the running observation from now on. Call once, before the candidate's module is imported."""
     _hook_functions(backend, compiler_settings.now())
     _hook_compiled_kernels()
     _hook_tuning()
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors in an argument of a launch: itself, in a tuple, or under a descriptor or a reinterpreting wrapper."""
+    """The tensors in an argument of a launch: the argument itself, parts of a tuple, or the base of a descriptor or wrapper."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, tuple):
@@ -155,8 +155,8 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _observation() -> GpuObservation | None:
-    found = current()
-    return found if isinstance(found, GpuObservation) else None
+    observation = current()
+    return observation if isinstance(observation, GpuObservation) else None
 
 
 def _hook_functions(backend: str, before: compiler_settings.Settings) -> None:
@@ -168,24 +168,24 @@ def _hook_functions(backend: str, before: compiler_settings.Settings) -> None:
             return launch(self, *args, grid=grid, warmup=warmup, **options)
         for name in compiler_settings.differences(before):
             raise cannot(
-                f"setting `{name}` was changed, so that any code may be made of a kernel; leave it alone"
+                f"setting `{name}` was changed, which may change the code of kernels; leave it unchanged"
             )
         names = list(inspect.signature(self.fn).parameters)
-        _refuse_foreign(set(options) - set(names), backend)
+        _refuse_options(set(options) - set(names), backend)
         arguments = dict(zip(names, args, strict=False)) | options
 
-        def noted(bound: Any) -> Any:
+        def note_grid(bound: Any) -> Any:
             size = grid(bound) if callable(grid) else grid
             observation.note(self.fn, size, arguments)
             return size
 
-        return launch(self, *args, grid=noted, warmup=False, **options)
+        return launch(self, *args, grid=note_grid, warmup=False, **options)
 
     jit.JITFunction.run = run
 
 
 def _hook_compiled_kernels() -> None:
-    """Persistent kernels are compiled ahead and then launched as `compiled[grid](...)`."""
+    """Note launches as `compiled[grid](...)`, the way in which persistent kernels run after `warmup`."""
     choose_grid: Callable[..., Any] = CompiledKernel.__getitem__
 
     def getitem(self: Any, grid: Any) -> Any:
@@ -222,9 +222,9 @@ def _hook_tuning() -> None:
     autotuner.Autotuner._bench = timed
 
 
-def _refuse_foreign(options: set[str], backend: str) -> None:
-    """`UnsupportedHere` for a launch option that only the other vendor's compiler has."""
+def _refuse_options(options: set[str], backend: str) -> None:
+    """Raise `UnsupportedHere` for a launch option that `refusal` names."""
     for name in sorted(options):
-        foreign = refusal(name, None, backend)
-        if foreign:
-            raise cannot(foreign)
+        reason = refusal(name, None, backend)
+        if reason:
+            raise cannot(reason)

@@ -1,4 +1,5 @@
-"""A guest's GPU, by `torch.cuda`: CUDA on NVIDIA, HIP on AMD (there unverified)."""
+# ruff: noqa: D102 -- the methods are documented in `Runner`
+"""The GPU of a guest, by `torch.cuda`: CUDA on NVIDIA, HIP on AMD (unverified)."""
 
 from __future__ import annotations
 
@@ -22,20 +23,21 @@ from harness.worker.kit.gpu import HERE, POISON, build_driver, running_threads, 
 
 from . import gpu_launches
 from .gpu_launches import GpuObservation
+from .runner import Runner
 
 _SMALL_BLOCKS, _SMALL_BYTES = 32, 256 << 10
-"""The caching allocator keeps small blocks apart."""
+"""The caching allocator has a separate pool for small blocks."""
 
 
-class GpuRunner:
-    """A guest's GPU: see `Runner`. What it tells is evidence, but for the bytes that come back and are compared."""
+class GpuRunner(Runner):
+    """Runs calls on a guest's GPU. The judge trusts only the bytes that come back, which it compares."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._opened = OpenedMemory()
         self._answers: torch.Tensor | None = None
-        """Where outputs may be put, with the place in the judge's memory at which it begins."""
         self._answers_at = 0
+        """Free room for outputs in the judge's memory, and the offset at which it begins."""
         self._shared: torch.Tensor | None = None
         self._inputs: torch.Tensor | None = None
         self._last_inputs: torch.Tensor | None = None
@@ -43,15 +45,13 @@ class GpuRunner:
         self._streams: dict[int, torch.cuda.Stream] = {}
 
     def prepare(self, load: Load) -> None:
-        """See `Runner`."""
         start(self._device)
         build_driver()
-        storages.hide_who_made_them()
+        storages.hide_allocator()
         gpu_launches.install(self._device.kind)
         self._watch_streams()
 
     def reach(self, memory: SharedAt) -> str:
-        """See `Runner`."""
         try:
             self._opened.at(memory).sum()
         except NotShared as error:
@@ -59,7 +59,7 @@ class GpuRunner:
         return ""
 
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
-        """See `Runner`. All inputs lie in one buffer of the device, with the judge's guard zones around each."""
+        # All inputs lie in one buffer of the device, with the judge's guard zones around each tensor.
         self._answers, self._answers_at = None, call.answers_at
         if call.memory is not None:
             memory = self._opened.at(call.memory)
@@ -74,19 +74,18 @@ class GpuRunner:
             _poison_free_memory(call.arena_bytes)
             self._inputs = torch.empty(call.arena_bytes, dtype=torch.uint8, device=HERE).copy_(self._shared)
             inputs = self._inputs
-            self._arguments = arena.open_each(call.arguments, lambda one: view(inputs, one))
+            self._arguments = arena.open_each(call.arguments, lambda argument: view(inputs, argument))
         return dict(self._arguments)
 
     @contextmanager
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> Iterator[Observation]:
-        """See `Runner`."""
         observation = GpuObservation(home=torch.cuda.current_stream().cuda_stream)
         with running(observation):
             yield observation
             observation.look_behind()
 
     def settle(self, outputs: Sequence[torch.Tensor]) -> str:
-        """See `Runner`. A caller waits for the stream that it called on; all else must be joined to that by then."""
+        # A caller waits only for the stream of its call; work on other streams must have joined that stream by then.
         torch.cuda.current_stream().synchronize()
         early = [arena.memory_of(output).clone() for output in outputs]
         torch.cuda.current_stream().synchronize()
@@ -101,7 +100,6 @@ class GpuRunner:
         return "an output still changed" if late else ""
 
     def deliver(self, output: torch.Tensor) -> int | None:
-        """See `Runner`."""
         memory = arena.memory_of(output)
         if self._answers is None or memory.numel() > self._answers.numel():
             return None
@@ -112,27 +110,24 @@ class GpuRunner:
         return at
 
     def give_back(self) -> None:
-        """See `Runner`."""
         if self._shared is not None and self._inputs is not None:
             self._shared.copy_(self._inputs)
         torch.cuda.synchronize()
-        # What was returned may be an input, and is looked at once more after the next call.
+        # A returned tensor may be an input, and the guest examines it again after the next call.
         self._shared, self._last_inputs = None, self._inputs
 
     def kind_of(self, error: BaseException) -> str:
-        """See `Runner`. After a fault the context is lost: nothing on it succeeds again."""
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
         if isinstance(error, (CompilationError, OutOfResources)):
             return NOT_COMPILED
         try:
-            torch.cuda.synchronize()
+            torch.cuda.synchronize()  # fails after a fault, because the context is lost
         except RuntimeError:
             return GPU_FAULT
         return "exception"
 
     def threads(self) -> int:
-        """See `Runner`."""
         return running_threads()
 
     def _watch_streams(self) -> None:
@@ -147,7 +142,7 @@ class GpuRunner:
 
 
 def _poison_free_memory(wanted_bytes: int) -> None:
-    """What the caching allocator hands out next holds NaN: memory that nobody wrote shows, whoever allocates it."""
+    """Fill the memory that the caching allocator hands out next with NaN, so that reads before a write show."""
     free, _total = torch.cuda.mem_get_info()
     sizes = [_SMALL_BYTES] * _SMALL_BLOCKS + [min(2 * wanted_bytes + (64 << 20), free // 4)]
     blocks = [torch.full((size,), POISON, dtype=torch.uint8, device=HERE) for size in sizes]

@@ -1,4 +1,4 @@
-"""The guest: runs one candidate on inputs it is handed and returns bytes. Sandboxed; believed in nothing but bytes."""
+"""The guest: runs one candidate on the judge's inputs, in a sandbox. The judge trusts only the output bytes that it returns."""
 
 from __future__ import annotations
 
@@ -10,25 +10,8 @@ from typing import Any
 
 import torch
 
-from harness.wire import limits
+from harness.wire import limits, messages
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import (
-    ENCODER,
-    GUEST_REQUESTS,
-    Call,
-    Compile,
-    Failed,
-    Farewell,
-    GuestReport,
-    GuestRequest,
-    Hello,
-    LeftBehind,
-    Load,
-    Loaded,
-    OutputData,
-    Returned,
-    Spawn,
-)
 from harness.worker.candidate import global_state, outputs
 from harness.worker.candidate.integrity import Snapshot
 from harness.worker.candidate.loading import broken, confine, failed, import_candidate, parameters_of
@@ -43,12 +26,12 @@ from .gpu_runner import GpuRunner
 from .runner import InterpreterRunner, Runner
 
 
-def main(channel: Channel, spawn: Spawn) -> None:
-    """Serves one judge until it hangs up."""
+def main(channel: Channel, spawn: messages.Spawn) -> None:
+    """Serve one judge until it closes the channel."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
         gpu.warm(spawn.device)
-    channel.send(ENCODER.encode(Hello(sandbox=layers)))
+    channel.send(messages.ENCODER.encode(messages.Hello(sandbox=layers)))
     guest = Guest(
         Path(spawn.scratch), InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device)
     )
@@ -57,17 +40,17 @@ def main(channel: Channel, spawn: Spawn) -> None:
             frame = channel.receive()
         except ChannelClosed:
             return
-        request = GUEST_REQUESTS.decode(frame.payload)
+        request = messages.GUEST_REQUESTS.decode(frame.payload)
         try:
             report = guest.answer(request, frame.descriptors)
         except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
             report = broken(request.nonce, error)
-        channel.send(ENCODER.encode(report))
+        channel.send(messages.ENCODER.encode(report))
 
 
 @dataclass(slots=True)
-class Ran:
-    """One call of the entry point that came back."""
+class EntryRun:
+    """A call of the entry point that returned, and what was observed during it."""
 
     value: Any
     inputs: Mapping[str, torch.Tensor]
@@ -77,7 +60,7 @@ class Ran:
 
 
 class Guest:
-    """One candidate and what its last call returned."""
+    """Holds one candidate and the outputs of its last calls."""
 
     def __init__(self, scratch: Path, runner: Runner) -> None:
         self._file = scratch / candidate_trace.NAME
@@ -86,64 +69,59 @@ class Guest:
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
         self._kept = outputs.Kept()
-        self._parameters: dict[str, torch.nn.Parameter] = {}
-        """Of the last call."""
+        self._last_parameters: dict[str, torch.nn.Parameter] = {}
 
-    def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
-        """The report on one request; what the candidate raises is a report too."""
+    def answer(self, request: messages.GuestRequest, descriptors: tuple[int, ...]) -> messages.GuestReport:
+        """The report on one request. An exception of the candidate is a report too."""
         match request:
-            case Load():
+            case messages.Load():
                 return self._load(request)
-            case Call():
+            case messages.Call():
                 return self._call(request, descriptors[0] if descriptors else None)
-            case Farewell(nonce=nonce):
+            case messages.Farewell(nonce=nonce):
                 return self._farewell(nonce)
-            case Compile():
+            case messages.Compile():
                 raise TypeError("a guest does not compile")
 
-    def _load(self, request: Load) -> Loaded | Failed:
+    def _load(self, request: messages.Load) -> messages.Loaded | messages.Failed:
         watch.count_host_elements()
         self._runner.prepare(request)
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
-        self._snapshot = Snapshot.take()
+        self._snapshot = Snapshot()
         try:
             self._module = import_candidate(self._file, request.source)
-        except SystemExit:  # it leaves; how the process ended tells
+        except SystemExit:  # the judge sees the exit status
             raise
-        except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+        except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
             return failed(request.nonce, error, self._file)
         parameters = {}
         for name in request.entry_points:
             entry = vars(self._module).get(name)
             if not callable(entry):
                 message = f"kernel.py defines no function `{name}`"
-                return Failed(
+                return messages.Failed(
                     nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
                 )
             parameters[name] = parameters_of(entry)
-        return Loaded(
-            nonce=request.nonce,
-            parameters=parameters,
-            not_reached=not_reached,
-        )
+        return messages.Loaded(nonce=request.nonce, parameters=parameters, not_reached=not_reached)
 
-    def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
+    def _call(self, request: messages.Call, descriptor: int | None) -> messages.Returned | messages.Failed:
         arguments = self._runner.open(descriptor, request)
         if not request.again:
-            self._parameters = {name: torch.nn.Parameter(arguments[name]) for name in request.parameters}
-        arguments = arguments | self._parameters
-        ran = self._run(request, arguments)
-        if isinstance(ran, Failed):
-            return ran
-        report = self._returned(request, ran)
+            self._last_parameters = {name: torch.nn.Parameter(arguments[name]) for name in request.parameters}
+        arguments = arguments | self._last_parameters
+        run = self._run(request, arguments)
+        if isinstance(run, messages.Failed):
+            return run
+        report = self._returned(request, run)
         self._runner.give_back()
-        made = outputs.plain(outputs.parts_of(ran.value)[1])
-        # The memory of an input is the judge's, who fills it anew for the next call.
-        self._kept.keep(tuple(part for part in made if not outputs.in_inputs(part, ran.inputs)))
+        tensors = outputs.plain(outputs.parts_of(run.value)[1])
+        # The judge fills the memory of inputs again for the next call, so that it may change.
+        self._kept.keep(tuple(tensor for tensor in tensors if not outputs.in_inputs(tensor, run.inputs)))
         return report
 
-    def _run(self, request: Call, arguments: dict[str, Any]) -> Ran | Failed:
-        """The one place where the candidate's entry point runs, watched."""
+    def _run(self, request: messages.Call, arguments: dict[str, Any]) -> EntryRun | messages.Failed:
+        """Run the candidate's entry point under observation; no other code calls it."""
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
         value = None
@@ -156,63 +134,61 @@ class Guest:
                 self._recorder.begin(inputs)
             try:
                 with torch.set_grad_enabled(not request.no_gradients), operators:
-                    named = {
-                        name: given for name, given in arguments.items() if name not in request.positional
-                    }
+                    named = {name: arguments[name] for name in arguments if name not in request.positional}
                     state = global_state.read()
                     value = entry(*(arguments[name] for name in request.positional), **named)
                     changed_state = global_state.changed(state)
                 observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
-            except SystemExit:  # it leaves; how the process ended tells
+            except SystemExit:  # the judge sees the exit status
                 raise
-            except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is its report)
+            except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
                 if observation.unsupported is None:
                     return failed(request.nonce, error, self._file, self._runner.kind_of(error))
-        return Ran(value, inputs, observation, operators, changed_state)
+        return EntryRun(value, inputs, observation, operators, changed_state)
 
-    def _returned(self, request: Call, ran: Ran) -> Returned:
-        structure, parts = outputs.parts_of(ran.value)
+    def _returned(self, request: messages.Call, run: EntryRun) -> messages.Returned:
+        structure, parts = outputs.parts_of(run.value)
         record, unrecorded = self._recorder.finish(outputs.plain(parts))
-        return Returned(
+        return messages.Returned(
             nonce=request.nonce,
             structure=structure,
-            outputs=tuple(self._output(part, ran) for part in parts),
-            operators=ran.operators.operators(),
-            host_elements=ran.operators.host_elements,
-            copies=ran.operators.copies,
-            kernels=tuple(dict.fromkeys(launch.kernel for launch in ran.observation.launches)),
-            traffic=case_traffic(request.case, ran.observation),
-            unsupported=ran.observation.unsupported or "",
+            outputs=tuple(self._output(part, run) for part in parts),
+            operators=run.operators.operators(),
+            host_elements=run.operators.host_elements,
+            copies=run.operators.copies,
+            kernels=tuple(dict.fromkeys(launch.kernel for launch in run.observation.launches)),
+            traffic=case_traffic(request.case, run.observation),
+            unsupported=run.observation.unsupported or "",
             changed_output=self._kept.changed(),
-            changed_state=ran.changed_state,
-            unfinished=ran.observation.unfinished,
+            changed_state=run.changed_state,
+            unfinished=run.observation.unfinished,
             record=record,
             unrecorded=unrecorded,
         )
 
-    def _output(self, part: Any, ran: Ran) -> OutputData:
+    def _output(self, part: Any, run: EntryRun) -> messages.OutputData:
         kind = type(part)
         name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
         if not isinstance(part, torch.Tensor):
-            return OutputData(type=name)
+            return messages.OutputData(type=name)
         problem = outputs.problem(part)
         if problem:
-            return OutputData(type=name, problem=problem)
+            return messages.OutputData(type=name, problem=problem)
         detached = part.detach().contiguous()
         at = self._runner.deliver(detached) if detached.numel() else None
-        return OutputData(
+        return messages.OutputData(
             type=name,
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
             data=arena.storage_bytes(detached) if detached.numel() and at is None else b"",
             at=at,
-            aliases=outputs.aliases(part, ran.inputs, self._kept),
-            from_kernel=part.numel() == 0 or ran.operators.from_kernel(part),
+            aliases=outputs.aliases(part, run.inputs, self._kept),
+            from_kernel=part.numel() == 0 or run.operators.from_kernel(part),
         )
 
-    def _farewell(self, nonce: str) -> LeftBehind:
+    def _farewell(self, nonce: str) -> messages.LeftBehind:
         assert self._snapshot is not None
-        return LeftBehind(
+        return messages.LeftBehind(
             nonce=nonce,
             patched=self._snapshot.differences(),
             threads=self._runner.threads(),
@@ -221,8 +197,6 @@ class Guest:
 
 
 def _own_children() -> int:
-    """Direct children that still run, as far as the read allow-list lets the guest see; the warden knows for sure."""
-    found = 0
-    for listing in Path("/proc/self/task").glob("*/children"):
-        found += len(listing.read_text(encoding="ascii").split())
-    return found
+    """Number of direct child processes that the sandbox lets the guest see; the warden knows the true number."""
+    listings = Path("/proc/self/task").glob("*/children")
+    return sum(len(listing.read_text(encoding="ascii").split()) for listing in listings)

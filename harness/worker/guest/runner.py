@@ -1,12 +1,14 @@
-"""What a candidate runs on in its guest: the interpreter here, a GPU in `gpu.py`; the guest itself knows neither."""
+# ruff: noqa: D102 -- the methods of `InterpreterRunner` are documented in `Runner`
+"""The device of a guest: `Runner` is what the guest needs, `InterpreterRunner` runs kernels on the CPU, `gpu_runner` on a GPU."""
 
 from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -19,60 +21,67 @@ from harness.worker.kit import arena
 from harness.worker.recording import recorder
 
 
-class Runner(Protocol):
-    """One guest's device. The methods are called in the order in which they stand, the middle ones once a call."""
+class Runner(ABC):
+    """
+    The device of one guest. The guest calls `prepare` once, and `open` to `give_back` in this order for each call.
 
+    The defaults are right where kernels run at once, on memory that is the judge's own.
+    """
+
+    @abstractmethod
     def prepare(self, load: Load) -> None:
-        """Makes the process ready, once, before the candidate's module is imported."""
+        """Make the process ready, before the candidate's module is imported."""
 
     def reach(self, memory: SharedAt) -> str:
-        """Why memory of the judge's cannot be opened; empty when it can."""
+        """Why the judge's device memory cannot be opened; empty if it can."""
+        return "there is no device"
 
+    @abstractmethod
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
-        """The arguments by name, tensors on the device, guard zones around each. Closes `descriptor`.
+        """
+        The arguments by name, as tensors on the device with guard zones around them. Closes `descriptor`.
 
-        With `call.again` the very tensors of a call that was to `hold` them, filled from its memory anew.
+        With `call.again`, the same tensors as in the last call with `call.hold`, filled from the judge's memory again.
         """
 
+    @abstractmethod
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
-        """Watches what kernels do until the block ends."""
+        """Observe what kernels do until the block ends."""
 
     def settle(self, outputs: Sequence[torch.Tensor]) -> str:
-        """Waits for the work of a call that returned; what still ran by then, in words, or nothing.
+        """Wait for the work of a call that returned. Returns the work that was still running, in words, or nothing.
 
-        Raises what the work ended with.
+        Raises the error with which the work ended.
         """
+        return ""
 
     def deliver(self, output: torch.Tensor) -> int | None:
-        """Where in the judge's memory a contiguous output stands now; `None` where it has no room there."""
+        """Copy a contiguous output into the judge's memory and return its place; `None` if it goes back as bytes."""
+        return None
 
-    def give_back(self) -> None:
-        """Lets the judge see in its own memory what became of the inputs, and all that was delivered."""
+    def give_back(self) -> None:  # noqa: B027 (a default)
+        """Write inputs and delivered outputs back to the judge's memory."""
 
     def kind_of(self, error: BaseException) -> str:
-        """The kind of failure that an exception out of the candidate's call is: `exception`, or what the device tells."""
+        """The kind of failure for an exception of the candidate's call: `exception`, or a kind of the device."""
+        return "exception"
 
+    @abstractmethod
     def threads(self) -> int:
-        """Threads of this process beside its own and those that the device's driver keeps."""
+        """Number of threads besides the main thread and those of the device's driver."""
 
 
-class InterpreterRunner:
-    """Triton's interpreter: kernels run as they are called, on memory that is the judge's itself."""
+class InterpreterRunner(Runner):
+    """Triton's interpreter on the CPU."""
 
     def __init__(self) -> None:
         self._held: dict[str, Any] = {}
 
     def prepare(self, load: Load) -> None:
-        """See `Runner`."""
         interpreter.prepare(target(load.target))
         recorder.install()
 
-    def reach(self, memory: SharedAt) -> str:
-        """No judge of the interpreter's shares device memory."""
-        return "there is no device"
-
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
-        """See `Runner`."""
         assert descriptor is not None
         tuning.asked.config, tuning.asked.tunes = call.config, True
         arguments = self._held
@@ -83,24 +92,7 @@ class InterpreterRunner:
         return arguments
 
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
-        """See `Runner`."""
         return interpreter.observe(inputs)
 
-    def settle(self, outputs: Sequence[torch.Tensor]) -> str:
-        """Nothing runs on after a call."""
-        return ""
-
-    def deliver(self, output: torch.Tensor) -> int | None:
-        """Outputs go back as bytes."""
-        return None
-
-    def give_back(self) -> None:
-        """The judge shares the memory."""
-
-    def kind_of(self, error: BaseException) -> str:
-        """See `Runner`."""
-        return "exception"
-
     def threads(self) -> int:
-        """See `Runner`."""
         return max(threading.active_count(), syscalls.thread_count()) - 1

@@ -1,4 +1,4 @@
-"""What a candidate's host code does with tensors while one call runs: operators, host reads, where outputs come from."""
+"""Watches the candidate's host code during one call: tensor operators, host reads, and whether outputs come from kernels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
 _INTO_PARTS = operators.SETTING | {"copy_"}
 
 _reading: list[OperatorWatch] = []
-"""The watch of the call that runs; a list so that the patched readers find it."""
+"""The watch of the running call, for the patched readers; empty between calls."""
 
 
 class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operators, poisons fresh memory, and follows kernel outputs through copies. One call's worth."""
+    """Counts the operators of one call, poisons fresh memory, and follows kernel outputs through copies."""
 
     def __init__(
         self, observation: Observation, module: str, recorder: Recorder, kind: Poison = Poison.NAN
@@ -41,11 +41,11 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._derived: dict[int, torch.UntypedStorage] = {}
         self.host_elements = 0
         self.copies = 0
-        """Copies and fills from a tensor that write a part of another tensor."""
+        """Number of copies and fills that write a part of a tensor."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Else torch would import its compiler, a second's work, to keep it away from this mode."""
+        """True would make torch import its compiler, which takes a second."""
         return False
 
     def __enter__(self) -> OperatorWatch:
@@ -60,7 +60,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """The operator's own result; see the class for what is noted beside."""
+        """Run the operator and note it."""
         named = dict(kwargs or {})
         name = func._schema.name.rpartition("::")[2]
         if name in operators.ANNOTATING:
@@ -69,13 +69,13 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         derived = any(self.from_kernel(source) for source in sources) and name not in operators.FILLING
         result = func(*args, **named)
         if name in operators.ALLOCATING:
-            for made in tensors(result):
-                poison(made, self._poison)
-                self._observation.fresh(made)
+            for tensor in tensors(result):
+                poison(tensor, self._poison)
+                self._observation.fresh(tensor)
         elif not func.is_view:
             if name not in operators.LOOKING:
-                for made in tensors((result, args, named) if func._schema.is_mutable else result):
-                    self._observation.filled(made)
+                for tensor in tensors((result, args, named) if func._schema.is_mutable else result):
+                    self._observation.filled(tensor)
             if len(sources) > 1 and name in _INTO_PARTS and _is_part(sources[0]):
                 self.copies += 1
             if name not in operators.FREE:
@@ -83,18 +83,18 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name == "_local_scalar_dense":
                 self.host_elements += 1
             if derived:
-                for made in tensors(result):
-                    storage = made.untyped_storage()
+                for tensor in tensors(result):
+                    storage = tensor.untyped_storage()
                     self._derived[storage.data_ptr()] = storage
         self.recorder.operator(func, args, named, result, calling_line(self._module))
         return result
 
     def from_kernel(self, tensor: torch.Tensor) -> bool:
-        """Whether a kernel stored into this tensor, or into something that it was copied from."""
+        """Whether a kernel stored into this tensor, or into a tensor that it was copied from."""
         return tensor.untyped_storage().data_ptr() in self._derived or self._observation.wrote(tensor)
 
     def operators(self) -> tuple[Operator, ...]:
-        """Operators that may not be free, with the line that called each."""
+        """Operators that a task may forbid, with the line of each call."""
         return tuple(
             Operator(name=name, line=line, count=count) for (name, line), count in self._counts.items()
         )
@@ -105,7 +105,7 @@ def _is_part(tensor: torch.Tensor) -> bool:
 
 
 def count_host_elements() -> None:
-    """From here on, elements that leave or enter torch through Python are counted. Once, before the candidate's import."""
+    """Count elements that leave or enter torch through Python. Call once, before the candidate's import."""
     for name in _HOST_READERS:
         setattr(torch.Tensor, name, _counted(getattr(torch.Tensor, name)))
     for name in _HOST_MAKERS:
@@ -125,10 +125,10 @@ def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
 def _counted_maker(maker: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     @functools.wraps(maker)
     def make(*args: Any, **named: Any) -> torch.Tensor:
-        made = maker(*args, **named)
+        tensor = maker(*args, **named)
         if not isinstance(next(iter([*args, *named.values()]), None), torch.Tensor):
             for watch in _reading:
-                watch.host_elements += made.numel()
-        return made
+                watch.host_elements += tensor.numel()
+        return tensor
 
     return make

@@ -1,1 +1,1 @@
-"""What all workers share: Triton's internals by version, memory of inputs, the GPU of a process, poison, the stopwatch."""
+"""Shared by all workers: memory of inputs, the GPU of a process, poison, the stopwatch, and what depends on the Triton version."""

@@ -1,4 +1,8 @@
-"""Inputs in memory that judge and guest share, guard zones around each: the judge sees what the guest did to them."""
+"""
+Lays out the inputs of a case in memory that judge and guest share, with a guard zone around each tensor.
+
+The judge writes them, a guest opens them as tensors, and the judge then sees which bytes the guest changed.
+"""
 
 from __future__ import annotations
 
@@ -17,98 +21,94 @@ from harness.wire.messages import Argument
 
 GUARD_BYTES = 4096
 MOST_TAIL_BYTES = 1 << 16
-"""Of a storage, behind a tensor that begins inside it."""
+"""Bytes of a storage that are laid out behind the tensor, if the tensor begins inside its storage."""
 _GUARD = 0xFF
-"""NaN as a float, -1 as an integer: reading it shows."""
+"""NaN as a float, -1 as an integer: a kernel that reads a guard zone gets visibly wrong results."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _SEAL_FUTURE_WRITE = 0x10
-"""Linux 5.1; not among Python's names."""
+"""Linux 5.1; missing in Python's `fcntl`."""
 Value = torch.Tensor | int | float | bool
 
 
 class GuardedInputs(ABC):
-    """One case's inputs, laid out in memory that others reach too, with guard zones around each."""
+    """The inputs of one case in memory that other processes can open, with guard zones around each tensor."""
 
     arguments: tuple[Argument, ...]
     size_bytes: int
-    _given: dict[str, torch.Tensor]
+    _written: dict[str, torch.Tensor]
+    """The bytes that the judge wrote, by the name of the input."""
 
     @abstractmethod
     def _at(self, offset: int, length: int) -> torch.Tensor:
-        """Bytes of the memory; to be let go before it is closed."""
+        """A view of the memory's bytes; drop it before the memory is closed."""
 
     @abstractmethod
     def close(self) -> None:
-        """Lets the memory go."""
+        """Free the memory."""
 
     def _fill(self, inputs: Mapping[str, Value]) -> None:
         whole = self._at(0, self.size_bytes)
         whole.fill_(_GUARD)
-        self._given = {}
+        self._written = {}
         for argument in self.arguments:
             tensor = inputs[argument.name]
             if argument.storage_bytes and isinstance(tensor, torch.Tensor):
-                self._given[argument.name] = memory_of(tensor).to(whole.device)
-                self._own(argument).copy_(self._given[argument.name])
+                self._written[argument.name] = memory_of(tensor).to(whole.device)
+                start, end = self._extent(argument)
+                self._at(start, end - start).copy_(self._written[argument.name])
 
     def refilled(self, inputs: Mapping[str, Value]) -> bool:
-        """Whether other inputs of the very same shapes stand in the memory now, in place of those before."""
+        """Write other inputs into the same memory. False, and nothing is written, if their layout differs."""
         if lay_out(inputs) != (self.arguments, self.size_bytes):
             return False
         self._fill(inputs)
         return True
 
     def blank(self) -> None:
-        """Nothing stands in the memory any more, though `changed` still tells by what the judge wrote."""
+        """Zero the memory. `changed` still compares with the inputs that were written before."""
         self._at(0, self.size_bytes).zero_()
 
     def changed(self) -> tuple[str, ...]:
-        """Names of the inputs whose bytes are no longer what the judge wrote."""
+        """Names of the inputs that no longer hold the bytes that the judge wrote."""
         return tuple(
             argument.name
             for argument in self.arguments
-            if argument.name in self._given
-            and not (
-                torch.equal(self._own(argument), self._given[argument.name])
-                and self._is_guard(argument.offset_bytes, self._start(argument) - argument.offset_bytes)
-                and self._is_guard(self._end(argument) - argument.tail_bytes, argument.tail_bytes)
-            )
+            if argument.name in self._written and not self._is_unchanged(argument)
+        )
+
+    def _is_unchanged(self, argument: Argument) -> bool:
+        start, end = self._extent(argument)
+        return (
+            torch.equal(self._at(start, end - start), self._written[argument.name])
+            and self._is_guard(argument.offset_bytes, start - argument.offset_bytes)
+            and self._is_guard(end, argument.tail_bytes)
         )
 
     def broken_guards(self) -> tuple[str, ...]:
-        """Names of the inputs whose guard zone was written, with the side."""
+        """Guard zones that were overwritten, in words: the name of the input and the side."""
         broken = []
         for argument in self.arguments:
             if argument.is_tensor:
-                end = self._end(argument)
                 if not self._is_guard(argument.offset_bytes - GUARD_BYTES, GUARD_BYTES):
                     broken.append(f"before the start of `{argument.name}`")
-                if not self._is_guard(end, GUARD_BYTES):
+                if not self._is_guard(argument.offset_bytes + argument.storage_bytes, GUARD_BYTES):
                     broken.append(f"past the end of `{argument.name}`")
         return tuple(broken)
 
-    def _own(self, argument: Argument) -> torch.Tensor:
-        """The bytes of a tensor itself, in its storage."""
-        return self._at(self._start(argument), self._length(argument))
-
-    def _start(self, argument: Argument) -> int:
-        return self._end(argument) - argument.tail_bytes - self._length(argument)
-
-    def _end(self, argument: Argument) -> int:
-        return argument.offset_bytes + argument.storage_bytes
-
-    def _length(self, argument: Argument) -> int:
-        return self._given[argument.name].numel()
+    def _extent(self, argument: Argument) -> tuple[int, int]:
+        """Offsets of the tensor's first byte and of the byte after its last; the storage may begin before and end after."""
+        end = argument.offset_bytes + argument.storage_bytes - argument.tail_bytes
+        return end - self._written[argument.name].numel(), end
 
     def _is_guard(self, offset: int, length: int) -> bool:
         return length == 0 or bool((self._at(offset, length) == _GUARD).all())
 
 
 class Arena(GuardedInputs):
-    """In host memory: the judge's side, written once."""
+    """Guarded inputs in host memory, on the judge's side."""
 
     def __init__(self, inputs: Mapping[str, Value], *, shared: bool = False) -> None:
-        """`shared`: with several processes, which may read it and no more."""
+        """`shared`: several processes get the memory, and none of them may write to it."""
         self.arguments, self.size_bytes = lay_out(inputs)
         self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, self.size_bytes)
@@ -117,20 +117,19 @@ class Arena(GuardedInputs):
         self._fill(inputs)
 
     def _seal(self, *, shared: bool) -> None:
-        """What is handed out of a shared arena can only be read, also where the kernel (gVisor's) knows no seal for that."""
         if shared:
-            with suppress(OSError):
+            with suppress(
+                OSError
+            ):  # gVisor's kernel has no such seal; its read-only descriptor below must do
                 fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
         if shared:
-            writable, self.descriptor = (
-                self.descriptor,
-                os.open(f"/proc/self/fd/{self.descriptor}", os.O_RDONLY | os.O_CLOEXEC),
-            )
+            writable = self.descriptor
+            self.descriptor = os.open(f"/proc/self/fd/{writable}", os.O_RDONLY | os.O_CLOEXEC)
             os.close(writable)
 
     def close(self) -> None:
-        """Lets the memory go."""
+        """Free the memory."""
         self._memory.close()
         os.close(self.descriptor)
 
@@ -139,16 +138,16 @@ class Arena(GuardedInputs):
 
 
 def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
-    """Place of each tensor in an arena, the same for one that is there under two names, and the arena's size in bytes."""
+    """The arguments with each tensor's place in an arena, and the arena's size in bytes. A tensor with two names has one place."""
     arguments: list[Argument] = []
-    known: dict[int, Argument] = {}
+    placed: dict[int, Argument] = {}
     offset = GUARD_BYTES
     for name, value in inputs.items():
         if not isinstance(value, torch.Tensor):
             arguments.append(Argument(name=name, scalar=value))
             continue
-        if id(value) in known:
-            arguments.append(msgspec.structs.replace(known[id(value)], name=name))
+        if id(value) in placed:
+            arguments.append(msgspec.structs.replace(placed[id(value)], name=name))
             continue
         length = span_bytes(value)
         before = int(value.storage_offset()) if length else 0
@@ -156,39 +155,37 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
         tail = min(value.untyped_storage().nbytes() - length, MOST_TAIL_BYTES) if before else 0
         tail -= tail % value.element_size()
         length += tail
-        arguments.append(
-            Argument(
-                name=name,
-                dtype=dtype_name(value.dtype),
-                shape=tuple(value.shape),
-                strides=tuple(value.stride()),
-                offset_bytes=offset,
-                storage_bytes=length,
-                tail_bytes=tail,
-                storage_offset=before,
-            )
+        placed[id(value)] = Argument(
+            name=name,
+            dtype=dtype_name(value.dtype),
+            shape=tuple(value.shape),
+            strides=tuple(value.stride()),
+            offset_bytes=offset,
+            storage_bytes=length,
+            tail_bytes=tail,
+            storage_offset=before,
         )
-        known[id(value)] = arguments[-1]
+        arguments.append(placed[id(value)])
         offset += -(-length // GUARD_BYTES) * GUARD_BYTES + 2 * GUARD_BYTES
     return tuple(arguments), offset
 
 
 def open_arguments(descriptor: int, size_bytes: int, arguments: Sequence[Argument]) -> dict[str, Any]:
-    """The guest's side: the arguments, tensors in the shared memory itself, each storage ending with its tensor."""
+    """The arguments by name, for the guest: tensors in the shared memory itself, each storage ending with its tensor."""
     memory = mmap.mmap(descriptor, size_bytes)
     return open_each(arguments, lambda argument: _open(memory, argument))
 
 
-def open_each(arguments: Sequence[Argument], open_one: Callable[[Argument], Any]) -> dict[str, Any]:
-    """By name what `open_one` makes of each argument, once for those at the same place: a tensor may have two names."""
+def open_each(arguments: Sequence[Argument], open_argument: Callable[[Argument], Any]) -> dict[str, Any]:
+    """The results of `open_argument` by name. Two names of the same place get the same result."""
     opened: dict[Argument, Any] = {}
-    found = {}
+    by_name = {}
     for argument in arguments:
         place = msgspec.structs.replace(argument, name="" if argument.is_tensor else argument.name)
         if place not in opened:
-            opened[place] = open_one(argument)
-        found[argument.name] = opened[place]
-    return found
+            opened[place] = open_argument(argument)
+        by_name[argument.name] = opened[place]
+    return by_name
 
 
 def _open(memory: mmap.mmap, argument: Argument) -> Any:
@@ -208,7 +205,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def span_bytes(tensor: torch.Tensor) -> int:
-    """Bytes from the first element to the last, whatever the strides; 0 for a tensor without elements."""
+    """Bytes from the first element to the last, gaps of the strides included; 0 for a tensor without elements."""
     if tensor.numel() == 0:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -216,11 +213,11 @@ def span_bytes(tensor: torch.Tensor) -> int:
 
 
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory from a tensor's first element to its last, byte by byte, where it lies."""
+    """The bytes from a tensor's first element to its last, as a view of its own memory."""
     count = span_bytes(tensor) // tensor.element_size()
     return tensor.detach().as_strided((count,), (1,)).view(torch.uint8)
 
 
 def storage_bytes(tensor: torch.Tensor) -> bytes:
-    """The memory from a tensor's first element to its last."""
+    """A copy of the bytes from a tensor's first element to its last."""
     return bytes(memory_of(tensor).cpu().numpy().tobytes())

@@ -1,10 +1,11 @@
-"""What a compiled kernel needs of a device, read from its own binary and assembly."""
+"""Reads the resources of a compiled kernel from its binary and assembly: registers, spills, load widths, matrix instructions."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -16,27 +17,19 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, Section
 
 NO_CODE = (".debug", ".rel.debug", ".rela.debug", ".nv_debug", ".symtab", ".strtab", ".shstrtab", ".comment")
-"""Beginnings of names of sections that no device loads."""
+"""Prefixes of the names of sections that no device loads."""
 NT_AMDGPU_METADATA = 32
 EIATTR_REGCOUNT = 0x2F
 EIFMT_SVAL = 4
 
 _AMDGCN_TARGET = re.compile(r'\.amdgcn_target\s+"([^"]+)"')
-_GFX = re.compile(r"gfx[0-9a-f]+")
+_GFX = re.compile(r"(gfx[0-9a-f]+)")
 _GFX_DOTTED = re.compile(r"amdgpu(\d+)\.([0-9a-f])([0-9a-f])-")
-_PTX_TARGET = re.compile(r"^\.target\s+sm_(\d+)", re.MULTILINE)
+_PTX_TARGET = re.compile(r"^\.target\s+(sm_\d+)", re.MULTILINE)
 _AMD_LOAD = re.compile(r"^\s*(?:buffer|global|flat)_load_(\w+)([^\n;]*)", re.MULTILINE)
 _LDS = re.compile(r"\blds\b")
 _AMD_MATRIX = re.compile(r"^\s*v_s?mfma", re.MULTILINE)
-_AMD_WIDTHS = {
-    "dwordx4": 128,
-    "dwordx3": 96,
-    "dwordx2": 64,
-    "dword": 32,
-    "ushort": 16,
-    "sshort": 16,
-    "short": 16,
-}
+_AMD_WIDTHS = {"dwordx4": 128, "dwordx3": 96, "dwordx2": 64, "dword": 32}
 _PTX_LOAD = re.compile(r"\bld(?:\.\w+)*\.global\S*?(?:\.v(\d))?\.[busf](\d+)\b")
 _PTX_ASYNC = re.compile(
     r"\bcp\.async\.c[ag]\.shared\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(0x[0-9a-f]+|\d+)"
@@ -47,10 +40,10 @@ _PTXAS_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
 class Resources(NamedTuple):
-    """One kernel's needs; what the target does not have is `None`."""
+    """Resources of one kernel; `None` for a resource that the target does not have."""
 
     binary: str
-    """Architecture as the binary and the assembly both say, as `gfx942`."""
+    """Architecture that binary and assembly both name, as `gfx942`."""
     load_widths: dict[str, int]
     local_loads: int
     matrix_instructions: int
@@ -67,25 +60,24 @@ class Resources(NamedTuple):
 
 
 class BinaryUnreadable(ValueError):
-    """A binary or its assembly is not what the compiler of this target makes."""
+    """The compiler of this target does not produce such a binary or assembly."""
 
 
 def from_hip(assembly: str, binary: bytes) -> Resources:
-    """Of a code object: registers and spills from its AMDGPU note, widths and matrix instructions from the text."""
+    """Resources of a code object: registers and spills from its AMDGPU note, the rest from the assembly."""
     note = amdgpu_note(binary)
-    kernels = note.get("amdhsa.kernels") or [{}]
-    kernel: Mapping[str, Any] = kernels[0]
-    architecture = _one_architecture(_amd_text_target(assembly), _gfx(str(note.get("amdhsa.target", ""))))
+    kernel = _first_kernel(note)
+    target = _first(_GFX, str(note.get("amdhsa.target", "")))
     widths: Counter[str] = Counter()
     to_local = 0
     for suffix, operands in _AMD_LOAD.findall(assembly):
         if suffix.startswith("lds_") or _LDS.search(operands):
             to_local += 1
             suffix = suffix.removeprefix("lds_")
-        base = suffix.removesuffix("_d16_hi").removesuffix("_d16")
-        widths[str(_AMD_WIDTHS.get(base, 8 if "byte" in base else 16 if "short" in base else 0))] += 1
+        width = suffix.removesuffix("_d16_hi").removesuffix("_d16")
+        widths[str(_AMD_WIDTHS.get(width, 8 if "byte" in width else 16 if "short" in width else 0))] += 1
     return Resources(
-        binary=architecture,
+        binary=_same_architecture(_amd_text_target(assembly), target),
         load_widths=_sorted(widths),
         local_loads=to_local,
         matrix_instructions=len(_AMD_MATRIX.findall(assembly)),
@@ -100,9 +92,7 @@ def from_hip(assembly: str, binary: bytes) -> Resources:
 
 
 def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
-    """Of a cubin: registers from its own attributes, spills from the log of ptxas, the rest from the PTX."""
-    found = _PTX_TARGET.search(ptx)
-    text = f"sm_{found.group(1)}" if found else ""
+    """Resources of a cubin: registers from its attributes, spills from the log of ptxas, the rest from the PTX."""
     widths: Counter[str] = Counter()
     for lanes, bits in _PTX_LOAD.findall(ptx):
         widths[str(int(lanes or 1) * int(bits))] += 1
@@ -110,7 +100,7 @@ def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
         widths[str(int(size, 0) * 8)] += 1
     spills = _PTXAS_SPILLS.search(ptxas_log)
     return Resources(
-        binary=_one_architecture(text, _cubin_target(binary)),
+        binary=_same_architecture(_first(_PTX_TARGET, ptx), _cubin_target(binary)),
         load_widths=_sorted(widths),
         local_loads=len(_PTX_ASYNC.findall(ptx)),
         tile_loads=len(_PTX_TMA.findall(ptx)),
@@ -121,17 +111,17 @@ def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
 
 
 def read_registers(binary: bytes) -> tuple[int, int]:
-    """Registers a lane and spilled registers of a binary, as a driver tells them after loading; 0 when not told."""
-    if any(name == "AMDGPU" for name, _, _ in _notes(binary)):
-        kernel = (amdgpu_note(binary).get("amdhsa.kernels") or [{}])[0]
+    """Registers per lane and spilled registers, as a driver reports them after loading; 0 if the binary does not say."""
+    if any(owner == "AMDGPU" for owner, _, _ in _notes(binary)):
+        kernel = _first_kernel(amdgpu_note(binary))
         return int(kernel.get(".vgpr_count", 0)), int(kernel.get(".vgpr_spill_count", 0))
     return cubin_registers(binary) or 0, 0
 
 
 def amdgpu_note(binary: bytes) -> dict[str, Any]:
     """The AMDGPU metadata note of a code object (source: LLVM AMDGPUUsage, code object V3 and later)."""
-    for name, kind, payload in _notes(binary):
-        if name == "AMDGPU" and kind == NT_AMDGPU_METADATA:
+    for owner, kind, payload in _notes(binary):
+        if owner == "AMDGPU" and kind == NT_AMDGPU_METADATA:
             note = msgspec.msgpack.decode(payload)
             if isinstance(note, dict):
                 return note
@@ -139,7 +129,7 @@ def amdgpu_note(binary: bytes) -> dict[str, Any]:
 
 
 def cubin_registers(binary: bytes) -> int | None:
-    """The largest register count that a cubin's attributes name, of its kernels."""
+    """The largest register count among the kernels of a cubin, read from its attributes."""
     counts: list[int] = []
     for section in _sections(binary):
         if section.name != ".nv.info":
@@ -147,11 +137,7 @@ def cubin_registers(binary: bytes) -> int | None:
         payload = section.data()
         at = 0
         while at + 4 <= len(payload):
-            form, attribute, size = (
-                payload[at],
-                payload[at + 1],
-                int.from_bytes(payload[at + 2 : at + 4], "little"),
-            )
+            form, attribute, size = struct.unpack_from("<BBH", payload, at)
             at += 4
             if form != EIFMT_SVAL:
                 continue
@@ -161,7 +147,7 @@ def cubin_registers(binary: bytes) -> int | None:
     return max(counts, default=None)
 
 
-def _one_architecture(text: str, binary: str) -> str:
+def _same_architecture(text: str, binary: str) -> str:
     if not text or text != binary:
         raise BinaryUnreadable(
             f"the assembly is for {text or 'no known target'}, the binary for {binary or 'none'}"
@@ -170,20 +156,24 @@ def _one_architecture(text: str, binary: str) -> str:
 
 
 def _amd_text_target(assembly: str) -> str:
-    found = _AMDGCN_TARGET.search(assembly)
-    if found is None:
-        return ""
-    dotted = _GFX_DOTTED.search(found.group(1))
-    return _gfx(found.group(1)) or (f"gfx{''.join(dotted.groups())}" if dotted else "")
+    target = _first(_AMDGCN_TARGET, assembly)
+    dotted = _GFX_DOTTED.search(target)
+    return _first(_GFX, target) or (f"gfx{''.join(dotted.groups())}" if dotted else "")
 
 
-def _gfx(text: str) -> str:
-    found = _GFX.search(text)
-    return found.group(0) if found else ""
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    """The first group of the first match; empty without a match."""
+    match = pattern.search(text)
+    return match.group(1) if match else ""
+
+
+def _first_kernel(note: Mapping[str, Any]) -> Mapping[str, Any]:
+    kernel: Mapping[str, Any] = (note.get("amdhsa.kernels") or [{}])[0]
+    return kernel
 
 
 def _cubin_target(binary: bytes) -> str:
-    """From the ELF header's flags: the SM version lies in the second byte since ABI 8, in the first before."""
+    """The SM version in the ELF header's flags: in the second byte since ABI 8, in the first byte before."""
     header = ELFFile(io.BytesIO(binary)).header
     old, new = header["e_flags"] & 0xFF, (header["e_flags"] >> 8) & 0xFF
     return f"sm_{new if header['e_ident']['EI_ABIVERSION'] >= 8 else old}"
@@ -191,18 +181,18 @@ def _cubin_target(binary: bytes) -> str:
 
 def code_digest(binary: bytes) -> str:
     """
-    sha256 of a binary without debug information and symbols, in which paths stand: the same for the same code.
+    sha256 of a binary without debug information and symbols: they hold paths, the same code has the same digest.
 
-    `BinaryUnreadable` whatever else the bytes are.
+    Raises `BinaryUnreadable` for bytes that are no binary.
     """
     digest = hashlib.sha256()
-    left = 4 * len(binary)
+    bytes_allowed = 4 * len(binary)
     try:
         for section in _sections(binary):
             if section["sh_type"] == "SHT_NOBITS":
                 continue
-            left -= section["sh_size"]
-            if left < 0:  # a forged table could name the same bytes for hours
+            bytes_allowed -= section["sh_size"]
+            if bytes_allowed < 0:  # a forged table could name the same bytes for hours
                 raise BinaryUnreadable("its sections are far larger than it is")
             if not section.name.startswith(NO_CODE):
                 contents = section.data()
@@ -217,7 +207,7 @@ def _sorted(widths: Counter[str]) -> dict[str, int]:
 
 
 def _sections(binary: bytes) -> Iterator[Section]:
-    """Sections of an ELF file; `BinaryUnreadable` if it is none."""
+    """Sections of an ELF file; raises `BinaryUnreadable` for any other bytes."""
     try:
         yield from ELFFile(io.BytesIO(binary)).iter_sections()
     except (ELFError, ConstructError, UnicodeDecodeError) as error:

@@ -1,4 +1,8 @@
-"""A candidate's exception in the candidate's own words: its lines, its true cause, nothing of ours."""
+"""
+Explains an exception of a candidate to the author of the kernel, and finds the candidate's line that runs now.
+
+Error reports of all workers come from here: the true cause, only the candidate's own frames, its file shown as `kernel.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +17,20 @@ _FRAMES = 20
 
 
 class Explained(NamedTuple):
-    """What an exception says to a kernel author."""
+    """An exception as a kernel author reads it."""
 
     message: str
-    """`TypeError: ...`."""
+    """Type and text, as `TypeError: ...`."""
     trace: str
     line: int | None
     """The innermost line of the candidate's own module."""
 
 
 def explain(error: BaseException, module: Path) -> Explained:
-    """The true cause (Triton's interpreter wraps it) with the frames of `module` alone, which is shown as `kernel.py`."""
+    """The cause of `error`, with the frames of the file `module` only. Triton's interpreter wraps causes in `InterpreterError`."""
     chain = [error]
-    while _wraps(chain[-1]):
-        cause = chain[-1].__cause__
-        assert cause is not None
-        chain.append(cause)
+    while type(chain[-1]).__name__ == "InterpreterError" and chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
     frames = [
         traceback.FrameSummary(NAME, frame.lineno or 0, frame.name, line=frame.line)
         for link in chain
@@ -39,25 +41,21 @@ def explain(error: BaseException, module: Path) -> Explained:
     line = frames[-1].lineno if frames else None
     if isinstance(cause, SyntaxError) and cause.filename == str(module):
         line = cause.lineno
-    said = "".join(traceback.format_exception_only(type(cause), cause)).strip()
-    said = said.replace(str(module), NAME)
-    said = said.encode(errors="backslashreplace").decode()  # half a surrogate pair goes into no message
-    if len(said) > _MESSAGE_CHARACTERS:
-        said = said[:_MESSAGE_CHARACTERS] + " ..."
-    shown = traceback.format_list(frames[-_FRAMES:])
-    text = "".join(["Traceback (most recent call last):\n", *shown, said, "\n"]) if shown else said + "\n"
-    return Explained(said, text, line)
+    message = "".join(traceback.format_exception_only(type(cause), cause)).strip()
+    message = message.replace(str(module), NAME)
+    message = message.encode(errors="backslashreplace").decode()  # no message can hold half a surrogate pair
+    if len(message) > _MESSAGE_CHARACTERS:
+        message = message[:_MESSAGE_CHARACTERS] + " ..."
+    lines = traceback.format_list(frames[-_FRAMES:])
+    header = ["Traceback (most recent call last):\n"] if lines else []
+    return Explained(message, "".join([*header, *lines, message, "\n"]), line)
 
 
 def calling_line(file: str) -> int | None:
-    """The innermost line of `file` that runs now."""
+    """The innermost line of `file` on the stack of the caller."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == file:
             return frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return None
-
-
-def _wraps(error: BaseException) -> bool:
-    return type(error).__name__ == "InterpreterError" and error.__cause__ is not None

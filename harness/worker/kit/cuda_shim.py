@@ -1,17 +1,17 @@
-# ruff: noqa: ARG001, ARG005, D102 -- stands in for others' interfaces, whose arguments and names are theirs
+# ruff: noqa: ARG001, ARG005, D102 -- methods and arguments are those of torch's and Triton's own classes
 """
-Makes `cuda` mean the CPU in this process, and answers device questions as a target would.
+Simulates a GPU in a process without one: `cuda` means the CPU, and torch and Triton describe the target's device.
 
-Candidates are written for a GPU: they ask for `device="cuda"`, assert `x.is_cuda`, read properties of the device and
-ask Triton for its driver. `install` lets all that work where there is no GPU. Tensors stay on the CPU; only what Python
-is told of their device changes. It is for guests alone and is never taken back.
+A candidate is written for a GPU: it asks for `device="cuda"`, asserts `x.is_cuda`, reads device properties and asks
+Triton for its driver. After `install` all that works on the CPU. Tensors stay in host memory; only the device that
+Python sees changes. Used by guests and compile workers; a process cannot undo it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -36,27 +36,27 @@ ROCM_VERSION = "7.0.0"
 CUDA_VERSION = "12.8"
 
 REGISTERS_A_WORKGROUP = 65536
-"""What CUDA and HIP tell alike; HIP leaves the accumulation registers out, and kernels that know double it."""
+"""Reported for CUDA and HIP alike. HIP leaves out the accumulation registers; kernels that know this double the number."""
 
 BUS_BITS = 8192
-"""Width of the memory bus that is told; the clock told beside it makes the bandwidth right."""
+"""Reported width of the memory bus; the reported memory clock is chosen so that their product is the true bandwidth."""
 
 _TENSOR: Any = torch.Tensor
 _IS_CUDA = _TENSOR.is_cuda.__get__
 _IS_CPU = _TENSOR.is_cpu.__get__
 _DEVICE = _TENSOR.device.__get__
-_HERE = (torch.Tensor.cuda, torch.Tensor.pin_memory)
+_MOVES_TO_GPU = (torch.Tensor.cuda, torch.Tensor.pin_memory)
 
 
 def gpu_target(target: Target) -> GPUTarget:
-    """The target in Triton's own words."""
+    """The target as Triton's `GPUTarget`."""
     if target.backend == "hip":
         return GPUTarget("hip", target.name, target.wave_size)
     return GPUTarget("cuda", int(target.name.removeprefix("sm_")), target.wave_size)
 
 
 def install(target: Target) -> None:
-    """Answer for `target` from here on: torch's tensors and `torch.cuda`, and Triton's active driver."""
+    """Simulate `target` from here on, in torch's tensors, in `torch.cuda` and as Triton's active driver."""
     _patch_torch(target)
     triton.runtime.driver.set_active(StubDriver(target))
     mode: Any = DeviceMode()
@@ -64,7 +64,7 @@ def install(target: Target) -> None:
 
 
 class DeviceMode(TorchFunctionMode):
-    """Sends what is asked of the GPU to the CPU; tensors say that they are on the GPU."""
+    """Runs operations for the GPU on the CPU. Tensors report the GPU as their device."""
 
     def __torch_function__(
         self,
@@ -83,7 +83,7 @@ class DeviceMode(TorchFunctionMode):
             return False
         if func is torch.Tensor.get_device:
             return 0
-        if func in _HERE:
+        if func in _MOVES_TO_GPU:
             return args[0]
         named = dict(kwargs or {})
         named.pop("pin_memory", None)
@@ -107,23 +107,21 @@ def on_cpu(device: Any) -> Any:
     return device
 
 
+def _always(answer: Any) -> Callable[..., Any]:
+    """A new function that returns `answer`. New each time: torch's tables of functions refuse one function with two names."""
+    return lambda *args, **kwargs: answer
+
+
 class Stream:
-    """Stands for a stream: everything here runs at once and in order."""
+    """Replaces `torch.cuda.Stream`; all work here runs at once and in order."""
 
     cuda_stream = 0
     device = GPU
     device_index = 0
+    synchronize = wait_stream = wait_event = __exit__ = _always(None)
+    query = _always(True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-
-    def synchronize(self) -> None: ...
-
-    def wait_stream(self, stream: Any) -> None: ...
-
-    def wait_event(self, event: Any) -> None: ...
-
-    def query(self) -> bool:
-        return True
 
     def record_event(self, event: Event | None = None) -> Event:
         event = event or Event()
@@ -133,39 +131,38 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, *why: object) -> None: ...
-
 
 class Event:
-    """Stands for an event; the time between two is the host's, which is what really passed."""
+    """Replaces `torch.cuda.Event`; measures host time."""
+
+    synchronize = wait = _always(None)
+    query = _always(True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._at = 0.0
+        self._recorded_s = 0.0
 
     def record(self, stream: Any = None) -> None:
-        self._at = time.perf_counter()
-
-    def synchronize(self) -> None: ...
-
-    def wait(self, stream: Any = None) -> None: ...
-
-    def query(self) -> bool:
-        return True
+        self._recorded_s = time.perf_counter()
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds."""
-        return (end._at - self._at) * 1e3
+        return (end._recorded_s - self._recorded_s) * 1e3
 
 
 class StubDriver(DriverBase):  # type: ignore[misc]
-    """Triton's driver for a device that is not there: it says which one, and launches nothing."""
+    """Triton's driver for the simulated device. Kernels are compiled for it and never launched."""
+
+    get_current_device = get_current_stream = _always(0)
+    set_current_device = clear_cache = _always(None)
+    get_active_torch_device = _always(GPU)
+    get_device_interface = _always(torch.cuda)
 
     def __init__(self, target: Target) -> None:
         super().__init__()
         self._target = gpu_target(target)
+        self.get_device_capability = _always(_capability(target))
         self.utils = SimpleNamespace(
-            get_device_properties=lambda device=0: driver_properties(target),
-            load_binary=_load_binary,
+            get_device_properties=lambda device=0: driver_properties(target), load_binary=_load_binary
         )
 
     @classmethod
@@ -174,24 +171,6 @@ class StubDriver(DriverBase):  # type: ignore[misc]
 
     def get_current_target(self) -> GPUTarget:
         return self._target
-
-    def get_active_torch_device(self) -> torch.device:
-        return GPU
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, device: int) -> None: ...
-
-    def get_current_stream(self, device: int | None = None) -> int:
-        return 0
-
-    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-        major, minor = torch.cuda.get_device_capability()
-        return major, minor
-
-    def get_device_interface(self) -> Any:
-        return torch.cuda
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         return ty
@@ -202,21 +181,18 @@ class StubDriver(DriverBase):  # type: ignore[misc]
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
         return torch.empty(0, dtype=torch.int32)
 
-    def clear_cache(self, cache: torch.Tensor) -> None: ...
-
     def launcher_cls(self, source: Any, metadata: Any) -> Callable[..., None]:
-        """A launcher that launches nothing: kernels are compiled here, never run."""
-        return lambda *args: None
+        return _always(None)
 
 
 def _load_binary(name: str, binary: bytes, shared: int, device: int) -> tuple[None, int, int, int, int]:
-    """Module, function, registers, spills and threads, as the driver would: persistent kernels size grids by them."""
+    """Module, function, registers, spills and threads, as from the real driver. Persistent kernels size their grids by them."""
     registers, spills = read_registers(binary)
     return None, 0, registers, spills, 1024
 
 
 def driver_properties(target: Target) -> dict[str, Any]:
-    """What Triton's driver says of the device, for the target's reference device."""
+    """Device properties as Triton's driver reports them, for the target's reference device."""
     facts = hardware(target)
     return {
         "max_shared_mem": facts.local_bytes_workgroup,
@@ -238,7 +214,7 @@ def _threads(target: Target) -> int:
 
 
 def _properties(target: Target) -> SimpleNamespace:
-    """What `torch.cuda.get_device_properties` says, for the target's reference device."""
+    """Device properties as `torch.cuda.get_device_properties` reports them, for the target's reference device."""
     facts = hardware(target)
     major, minor = _capability(target)
     amd = target.backend == "hip"
@@ -252,7 +228,7 @@ def _properties(target: Target) -> SimpleNamespace:
         warp_size=target.wave_size,
         max_threads_per_multi_processor=_threads(target),
         max_threads_per_block=1024,
-        regs_per_multiprocessor=driver_properties(target)["max_num_regs"],
+        regs_per_multiprocessor=REGISTERS_A_WORKGROUP,
         shared_memory_per_block=64 * KIB if amd else 48 * KIB,
         shared_memory_per_block_optin=facts.local_bytes_workgroup,
         shared_memory_per_multiprocessor=facts.local_bytes,
@@ -270,103 +246,87 @@ def _capability(target: Target) -> tuple[int, int]:
     return divmod(int(target.name.removeprefix("sm_")), 10)
 
 
-def _nothing() -> Callable[..., None]:
-    """A function that does nothing, a new one each time: torch's tables of functions refuse one under two names."""
-
-    def nothing(*args: Any, **kwargs: Any) -> None: ...
-
-    return nothing
-
-
 def _patch_torch(target: Target) -> None:
-    cuda: Any = torch.cuda
-    properties, capability = _properties(target), _capability(target)
+    properties = _properties(target)
     stream = Stream()
-
-    answers: dict[str, Any] = {
-        "is_available": lambda: True,
-        "is_initialized": lambda: True,
-        "is_bf16_supported": lambda *args, **kwargs: True,
-        "init": _nothing(),
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "set_device": _nothing(),
-        # `torch.cuda.device`, `device_of`, `_DeviceGuard` and `stream` stay torch's own and ask these.
-        "_exchange_device": lambda device: 0,
-        "_maybe_exchange_device": lambda device: 0,
-        "Stream": Stream,
-        "Event": Event,
-        "current_stream": lambda device=None: stream,
-        "default_stream": lambda device=None: stream,
-        "set_stream": _nothing(),
-        "synchronize": _nothing(),
-        "empty_cache": _nothing(),
-        "manual_seed": _nothing(),
-        "manual_seed_all": _nothing(),
-        "is_current_stream_capturing": lambda: False,
-        "get_device_name": lambda device=None: properties.name,
-        "get_device_capability": lambda device=None: capability,
-        "get_device_properties": lambda device=None: properties,
-        "mem_get_info": lambda device=None: (properties.total_memory, properties.total_memory),
-        "memory_allocated": lambda device=None: 0,
-        "max_memory_allocated": lambda device=None: 0,
-        "memory_reserved": lambda device=None: 0,
-        "max_memory_reserved": lambda device=None: 0,
-        "reset_peak_memory_stats": _nothing(),
-        "get_arch_list": lambda: [target.name],
-    }
-    for name, answer in answers.items():
-        setattr(cuda, name, answer)
-    accelerator: Any = torch.accelerator
-    for name, answer in {
-        "is_available": lambda: True,
-        "current_accelerator": lambda check_available=False: torch.device("cuda"),
-        "device_count": lambda: 1,
-        "current_device_index": lambda: 0,
-        "current_device_idx": lambda: 0,
-        "synchronize": _nothing(),
-        "set_device_index": _nothing(),
-        "set_device_idx": _nothing(),
-        "current_stream": lambda device=None: stream,
-        "set_stream": _nothing(),
-    }.items():
-        setattr(accelerator, name, answer)
+    gpu = torch.device("cuda")
+    no_results = ("init", "set_device", "set_stream", "synchronize", "empty_cache", "manual_seed", "manual_seed_all", "reset_peak_memory_stats")  # fmt: skip
+    # `torch.cuda.device`, `device_of`, `_DeviceGuard` and `stream` stay torch's own; they call `_exchange_device`.
+    zeros = ("current_device", "_exchange_device", "_maybe_exchange_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")  # fmt: skip
+    _patch_functions(torch.cuda, dict.fromkeys(no_results))
+    _patch_functions(torch.cuda, dict.fromkeys(zeros, 0))
+    _patch_functions(
+        torch.cuda,
+        {
+            "is_available": True,
+            "is_initialized": True,
+            "is_bf16_supported": True,
+            "is_current_stream_capturing": False,
+            "device_count": 1,
+            "current_stream": stream,
+            "default_stream": stream,
+            "get_device_name": properties.name,
+            "get_device_capability": _capability(target),
+            "get_device_properties": properties,
+            "mem_get_info": (properties.total_memory, properties.total_memory),
+            "get_arch_list": [target.name],
+        },
+    )
+    cuda: Any = torch.cuda
+    cuda.Stream, cuda.Event = Stream, Event
+    _patch_functions(
+        torch.accelerator,
+        {
+            "is_available": True,
+            "current_accelerator": gpu,
+            "device_count": 1,
+            "current_device_index": 0,
+            "current_device_idx": 0,
+            "current_stream": stream,
+        }
+        | dict.fromkeys(("synchronize", "set_device_index", "set_device_idx", "set_stream")),
+    )
     raw: Any = torch._C
-    raw._cuda_getCurrentRawStream = lambda device=0: 0
-    raw._get_accelerator = lambda check=None: torch.device("cuda")
-    raw._accelerator_exchangeDevice = raw._accelerator_maybeExchangeDevice = lambda device: 0
+    raw._cuda_getCurrentRawStream = _always(0)
+    raw._get_accelerator = _always(gpu)
+    raw._accelerator_exchangeDevice = raw._accelerator_maybeExchangeDevice = _always(0)
     torch.get_device_module.cache_clear()
-    _TENSOR.record_stream = _nothing()  # torch's own takes no stream but its own
-    annotations: Any = torch.cuda.nvtx
-    annotations._nvtx = SimpleNamespace(
-        rangePushA=lambda text: 0,
-        rangePop=lambda: 0,
-        rangeStartA=lambda text: 0,
-        rangeEnd=_nothing(),
-        markA=_nothing(),
+    _TENSOR.record_stream = _always(None)  # torch's own accepts only torch's streams
+    cuda.nvtx._nvtx = SimpleNamespace(
+        rangePushA=_always(0),
+        rangePop=_always(0),
+        rangeStartA=_always(0),
+        rangeEnd=_always(None),
+        markA=_always(None),
     )
     version: Any = torch.version
     version.hip = ROCM_VERSION if target.backend == "hip" else None
     version.cuda = None if target.backend == "hip" else CUDA_VERSION
     for name in ("disable", "allow_in_graph", "assume_constant_result"):
-        setattr(torch.compiler, name, _as_it_is)
+        setattr(torch.compiler, name, _undecorated)
     _patch_default_device()
     _patch_storages()
 
 
-def _as_it_is(function: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """A decorator for torch's compiler, which compiles nothing here: torch's own would import that compiler, seconds of work."""
-    return function or _as_it_is
+def _patch_functions(module: ModuleType, answers: Mapping[str, Any]) -> None:
+    """Replace each named function of the module by a function that always returns the given answer."""
+    for name, answer in answers.items():
+        setattr(module, name, _always(answer))
+
+
+def _undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Replaces decorators of `torch.compiler`, which compiles nothing here: torch's own would import it, seconds of work."""
+    return function or _undecorated
 
 
 def _patch_storages() -> None:
-    """Storages say that they are on the GPU, as their tensors do."""
-    storages.hide_who_made_them()
+    """Make storages report the GPU as their device, as tensors do."""
+    storages.hide_allocator()
     kind: Any = torch.UntypedStorage
 
     def device(storage: Any) -> torch.device:
-        there = storages.DEVICE(storage)
-        return GPU if there == CPU else there
+        device = storages.DEVICE(storage)
+        return GPU if device == CPU else device
 
     kind.device = property(device)
     kind.is_shared = lambda storage: True
@@ -374,7 +334,7 @@ def _patch_storages() -> None:
 
 
 def _patch_default_device() -> None:
-    """`torch.set_default_device("cuda")` and `with torch.device("cuda")` sit below our mode, so mend them at the root."""
+    """Redirect `torch.set_default_device("cuda")` and `with torch.device("cuda")`, which `DeviceMode` cannot see."""
     context: Any = _device.DeviceContext
     enter = context.__init__
 

@@ -1,8 +1,8 @@
 """
-Device memory that several processes see: the judge lays inputs out once, guests and timers copy from there, device to device.
+Device memory that several processes share: the judge writes the inputs once, guests and timers copy them device to device.
 
-By the driver's interprocess handles (CUDA driver API `cuIpcGetMemHandle`; on AMD `hipIpcGetMemHandle`, there unverified).
-Where a driver or a container refuses them, inputs and outputs go through host memory.
+Uses the driver's interprocess handles: `cuIpcGetMemHandle` of the CUDA driver API, `hipIpcGetMemHandle` on AMD (unverified).
+If a driver or a container refuses these handles, inputs and outputs go through host memory.
 """
 
 from __future__ import annotations
@@ -35,15 +35,13 @@ _FUNCTIONS = {
 }
 _LAZY_PEER_ACCESS = 1
 _GRANULE_BYTES = 2 << 20
-"""A driver shares whole granules: what is rounded up to them shares nothing else with whoever opens it."""
+"""A driver shares whole granules. Sizes are rounded up to granules, so that no other memory is shared by accident."""
 _DEVICE = torch.device("cuda", 0)
-
-
 _PLACE_BYTES = 512
 
 
 class NotShared(Exception):
-    """The driver does not share memory between these processes."""
+    """The driver cannot share memory between these processes."""
 
 
 class _Handle(ctypes.Structure):
@@ -51,7 +49,7 @@ class _Handle(ctypes.Structure):
 
 
 class _Driver:
-    """The five calls, of either vendor."""
+    """The five driver functions that sharing needs, for CUDA or HIP."""
 
     def __init__(self) -> None:
         library, names = _FUNCTIONS["hip" if torch.version.hip else "cuda"]
@@ -95,15 +93,15 @@ def _passed(status: int) -> None:
 
 
 def rounded(size_bytes: int) -> int:
-    """With what is left free behind it, so that the next one is aligned for any type."""
+    """The size rounded up to a multiple of 512, so that the next tensor is aligned for any dtype."""
     return -(-size_bytes // _PLACE_BYTES) * _PLACE_BYTES
 
 
 class SharedMemory:
-    """Device memory of this process that others can open. What they do to it harms no judge."""
+    """Device memory of this process that other processes can open and write."""
 
     def __init__(self, size_bytes: int) -> None:
-        """At least that much; `NotShared` where it cannot be had."""
+        """Allocate at least `size_bytes`; raises `NotShared`."""
         self.size_bytes = -(-size_bytes // _GRANULE_BYTES) * _GRANULE_BYTES
         self._driver = _Driver()
         torch.cuda.synchronize()  # makes torch's context the current one, in which the driver allocates
@@ -114,22 +112,22 @@ class SharedMemory:
             self._driver.free(self._address)
             raise
         self.bytes = _at(self._address, self.size_bytes)
-        self.bytes.zero_()  # a driver hands out what this process freed before as it was: oracle outputs among it
+        self.bytes.zero_()  # the driver may reuse memory that this process freed, with oracle outputs in it
         torch.cuda.synchronize()
 
     @property
     def place(self) -> SharedAt:
-        """For others to open it by."""
+        """Handle and size with which other processes open it."""
         return SharedAt(handle=self.handle, size_bytes=self.size_bytes)
 
     def close(self) -> None:
-        """Lets the memory go; who has it open still may read it."""
+        """Free the memory; a process that has it open can still read it."""
         torch.cuda.synchronize()
         self._driver.free(self._address)
 
 
 class DeviceArena(GuardedInputs):
-    """Inputs in shared device memory: `memory`, which its owner closes, or memory of its own."""
+    """Guarded inputs in shared device memory: in `memory`, which its owner closes, or in new memory."""
 
     def __init__(self, inputs: Mapping[str, Value], memory: SharedMemory | None = None) -> None:
         self.arguments, self.size_bytes = lay_out(inputs)
@@ -140,7 +138,7 @@ class DeviceArena(GuardedInputs):
 
     @property
     def handle(self) -> bytes:
-        """For others to open it by."""
+        """Handle with which other processes open it."""
         return self.memory.handle
 
     def refilled(self, inputs: Mapping[str, Value]) -> bool:
@@ -155,7 +153,7 @@ class DeviceArena(GuardedInputs):
         torch.cuda.synchronize()
 
     def close(self) -> None:
-        """Lets memory of its own go."""
+        """Free the memory, unless a caller owns it."""
         if self._own_memory:
             self.memory.close()
 
@@ -164,7 +162,7 @@ class DeviceArena(GuardedInputs):
 
 
 class OpenedMemory:
-    """Another process's `SharedMemory`, held open until another one is wanted."""
+    """The `SharedMemory` of a different process; stays open until the next handle is opened."""
 
     def __init__(self) -> None:
         self._handle = b""
@@ -172,7 +170,7 @@ class OpenedMemory:
         self._bytes: torch.Tensor | None = None
 
     def at(self, place: SharedAt) -> torch.Tensor:
-        """Its bytes; `NotShared` where they cannot be reached."""
+        """The bytes of the memory; raises `NotShared`."""
         if self._bytes is None or place.handle != self._handle:
             self.close()
             torch.cuda.synchronize()
@@ -181,7 +179,7 @@ class OpenedMemory:
         return self._bytes
 
     def close(self) -> None:
-        """Nothing of it may be used any more."""
+        """Close the memory; its bytes may not be used after this."""
         if self._bytes is not None:
             self._bytes = None
             torch.cuda.synchronize()
@@ -190,8 +188,8 @@ class OpenedMemory:
 
 @contextmanager
 def opened(handle: bytes, size_bytes: int) -> Iterator[torch.Tensor]:
-    """Another process's `SharedMemory`, as bytes on the device. `NotShared` where that cannot be."""
-    torch.cuda.synchronize()  # makes torch's context the current one, by which the driver opens
+    """The bytes of a different process's `SharedMemory`, open until the block ends; raises `NotShared`."""
+    torch.cuda.synchronize()  # makes torch's context the current one, in which the driver opens memory
     driver = _Driver()
     address = driver.open(handle)
     try:

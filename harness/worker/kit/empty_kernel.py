@@ -1,4 +1,4 @@
-"""A kernel that does nothing: what stands between two events around it is the floor of this device's clock."""
+"""A kernel that does nothing. Its duration between two events is the shortest time that this device can measure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import triton
 
 @triton.jit  # type: ignore[untyped-decorator]
 def empty() -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 def launch(number: int) -> None:
-    """One program of it."""
+    """Launch one program."""
     del number
     empty[(1,)]()

@@ -1,4 +1,4 @@
-"""A GPU under a judge or a guest, by `torch.cuda`, which is CUDA's on NVIDIA and HIP's on AMD (there unverified)."""
+"""The GPU of a judge, guest or timer process: start it, check it, view shared memory on it. On AMD unverified."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ HERE = torch.device("cuda", 0)
 POISON = 0xFF
 """NaN as a float, -1 as an integer."""
 _ACTIVE_COUNT, _CURRENT_FRAMES = threading.active_count, sys._current_frames
-# Bound before foreign code is imported; what it patches later is not what is called here.
+# Bound before foreign code is imported, so that its patches have no effect here.
 
 
 class WrongGpu(Exception):
-    """The process sees another GPU than it was given, or not it alone: our fault."""
+    """The process sees a GPU that it was not given, or several: a bug of the harness."""
 
 
 def start(device: Device) -> None:
-    """Initialises the runtime in this process and makes sure that it is on the GPU it was given."""
+    """Initialise the GPU runtime; raises `WrongGpu` unless the process sees exactly the GPU that it was given."""
     torch.cuda.init()  # type: ignore[no-untyped-call]
     count = torch.cuda.device_count()
     if count != 1:
@@ -42,7 +42,7 @@ def start(device: Device) -> None:
 
 
 def address(properties: Any) -> str:
-    """Place on the PCI bus without the function, as `0000:c1:00`; empty where this torch does not tell."""
+    """PCI address without the function, as `0000:c1:00`; empty if this torch does not report it."""
     parts = [getattr(properties, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
     if any(part is None for part in parts):
         return ""
@@ -51,12 +51,12 @@ def address(properties: Any) -> str:
 
 
 def running_threads() -> int:
-    """Of this process beside the caller's own. Only threads that ran Python count: the driver has several."""
+    """Number of threads of this process besides the caller's. Counts only threads that ran Python: the driver has several."""
     return max(_ACTIVE_COUNT(), len(_CURRENT_FRAMES())) - 1
 
 
 def view(memory: torch.Tensor, argument: Argument) -> Any:
-    """The argument, a tensor whose storage is its own part of `memory` and no more."""
+    """The argument as the guest gets it. A tensor's storage covers only its own part of `memory`."""
     if not argument.is_tensor:
         return argument.scalar
     dtype = getattr(torch, argument.dtype)
@@ -70,7 +70,7 @@ def view(memory: torch.Tensor, argument: Argument) -> Any:
 
 
 def warm(device: Device) -> None:
-    """All that takes long in a process's first moments on a GPU, ahead of the first request, which meets again what fails."""
+    """Do the slow first steps on a GPU before the first request arrives. Errors are ignored: the request raises them again."""
     with suppress(Exception):
         start(device)
         build_driver()
@@ -78,17 +78,17 @@ def warm(device: Device) -> None:
 
 
 def build_driver() -> None:
-    """Builds Triton's driver, before foreign code runs."""
+    """Build Triton's driver, before foreign code runs."""
     _name_driver_library()
     triton.runtime.driver.active.get_current_target()
 
 
 def _name_driver_library() -> None:
-    """Triton's NVIDIA driver asks `ldconfig` where `libcuda` is; the process has it mapped by now."""
+    """Spare Triton's NVIDIA driver a call of `ldconfig`: name the folder of `libcuda`, which the process has mapped by now."""
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         file = line.rpartition(" ")[2]
         if "/libcuda.so" in file:
-            # By the folder in which a library of that very name stands: what is mapped is the one with its version.
+            # The mapped file has a version in its name; Triton needs the folder that holds `libcuda.so.1`.
             folder = Path(file).parent
             if (folder / "libcuda.so.1").exists():
                 os.environ.setdefault("TRITON_LIBCUDA_PATH", str(folder))

@@ -1,4 +1,4 @@
-"""Launch options: which target's compiler takes which, and what to say of those that it does not."""
+"""Launch options of Triton: which options the compiler of a back end accepts, and messages about the others."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ OPTIONS = {
     "hip": frozenset(field.name for field in dataclasses.fields(HIPOptions)),
     "cuda": frozenset(field.name for field in dataclasses.fields(CUDAOptions)),
 }
-"""By back end, those of the installed Triton."""
+"""Options of the installed Triton, by back end."""
 
 _REPLACING = ("ir_override", "extern_libs", "ptx_options")
-"""They hand the compiler code from files, in place of a kernel's or of the functions that it calls; options of the assembler may as well, and
-change what loads and stores mean.
-"""
+"""Options that give the compiler code from files instead of the kernel's own, or assembler options, which can do the same."""
 
 _VERSIONED = {
     "instruction_sched_variant": ("hip",),
@@ -33,40 +31,43 @@ _VERSIONED = {
     "enable_persistent": ("hip", "cuda"),
     "enable_warp_specialization": ("hip", "cuda"),
 }
-"""Options of other Triton versions and builds by back end: a kernel that names them is no worse for it."""
+"""Options of other Triton versions and builds, with their back ends. A kernel may name them."""
 
 
 def refusal(name: str, value: object, backend: str) -> str:
-    """Why nothing can be said of a launch with this option: it is the other vendor's, or brings code that is not the kernel's; else empty."""
+    """Why a launch with this option cannot be judged: the other vendor's option, or one that replaces the kernel's code; else empty."""
     if name in _REPLACING:
-        return f"launch option `{name}`: it can make other code of a kernel than what its source says, which nobody here has judged; leave it out"
+        return f"launch option `{name}`: it can replace the code of the kernel by code that was not judged; leave it out"
     if name == "num_ctas" and backend == "hip" and isinstance(value, int) and value > 1:
         return f"launch option `num_ctas={value}`: AMD's GPUs have no clusters"
     if name in OPTIONS[backend] or backend in _VERSIONED.get(name, ()):
         return ""
-    if name in _VERSIONED or any(name in known for known in OPTIONS.values()):
+    if name in _VERSIONED or is_option(name):
         return f"launch option `{name}` exists only for the other vendor's targets"
     return ""
 
 
+def is_option(name: str) -> bool:
+    """Whether any back end of the installed Triton has this option."""
+    return any(name in options for options in OPTIONS.values())
+
+
 def elsewhere(name: str, value: object, target: str) -> str:
-    """Why a launch is not compiled for this target: it names another one; else empty."""
+    """Why a launch cannot be compiled for this target: its option `arch` names a different one; else empty."""
     if name != "arch" or value is None or str(value).partition(":")[0] == target.replace("_", ""):
         return ""
     return f"launch option `arch={value!r}`: compiled for {target} here, leave it out"
 
 
 def dropped(name: str, backend: str) -> str:
-    """The note for an option that another version of Triton has and this one not, so that it is left out; else empty."""
+    """The note on an option that is ignored because only other versions of Triton have it; else empty."""
     if name in OPTIONS[backend] or backend not in _VERSIONED.get(name, ()):
         return ""
     return f"option `{name}` is unknown to triton {triton.__version__}: ignored"
 
 
 def unknown(name: str, backend: str, parameters: Collection[str]) -> str:
-    """What is wrong with a keyword that is neither an option nor a parameter of the kernel, as a launch raises it; else
-    empty.
-    """
+    """The error message for a keyword that is neither an option nor a parameter of the kernel; else empty."""
     if name in OPTIONS[backend] or name in parameters:
         return ""
     near = difflib.get_close_matches(name, [*OPTIONS[backend], *parameters], n=1)

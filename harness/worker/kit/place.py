@@ -1,4 +1,4 @@
-"""Where this judge computes: on the CPU, or on the one GPU that its process sees. Set once, before anything is judged."""
+"""The device on which this judge computes: the CPU, or the one GPU that its process sees. `take` sets it once, at the start."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from harness.wire.device import Device
 from . import gpu
 
 _ROUNDING = ("gfx942", "sm_8", "sm_9", "sm_10", "sm_12")
-"""Targets whose matrix units may round float32 operands to TF32 (AMD calls it XF32)."""
+"""Prefixes of the targets with matrix units that may round float32 operands to TF32 (AMD: XF32)."""
 
 THREADS = 4
-"""Copying and comparing gigabytes is worth a few."""
+"""CPU threads of a judge on a GPU: it copies and compares gigabytes."""
 VAULT_BYTES = 256 << 20
-"""On a CPU; the inputs of one case may be larger and are then made anew."""
+"""On a CPU. Larger inputs of a case are drawn again for each use."""
 MOST_VAULT_BYTES = 16 << 30
-"""At the sizes of a GPU one case takes a gigabyte or two."""
+"""On a GPU, where one case takes one or two gigabytes."""
 SHARES_OF_VAULT = 10
 MOST_KEPT_BYTES = 4 << 30
 SHARES_OF_CACHE = 24
@@ -29,7 +29,7 @@ _tf32 = False
 
 
 def take(device: Device | None) -> None:
-    """Computes on `device` from here on; `None` is the CPU, on which every judge begins."""
+    """Compute on `device` from now on; every judge starts on the CPU, which is `None`."""
     global _device, _tf32
     if device is None:
         return
@@ -40,47 +40,45 @@ def take(device: Device | None) -> None:
 
 
 def generator(seed: int) -> torch.Generator:
-    """For random values that are drawn where this judge computes."""
-    made = torch.Generator(_device)
-    made.manual_seed(seed)
-    return made
+    """A random generator on the judge's device."""
+    return torch.Generator(_device).manual_seed(seed)
 
 
 def device() -> torch.device:
-    """Where this judge computes."""
+    """The judge's device."""
     return _device
 
 
 def here(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor where this judge computes; itself, when it is there."""
+    """The tensor on the judge's device; the same tensor if it is there already."""
     return tensor.to(_device)
 
 
 def give_back(*, all_of_it: bool = False) -> None:
     """
-    Lets other processes have the device memory that torch keeps for itself, where that is more than it may while they run.
+    Empty torch's cache of device memory, if it holds more than `kept_bytes` or `all_of_it` is asked for.
 
-    Comparing in float64 at a GPU's sizes leaves tens of gigabytes behind in torch's cache, which guests and timers need.
+    A comparison in float64 leaves tens of gigabytes in the cache, and guests and timers need this memory.
     """
     if not is_gpu():
         return
-    most = 0 if all_of_it else kept_bytes(_total_bytes())
-    if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > most:
+    limit_bytes = 0 if all_of_it else kept_bytes(_total_bytes())
+    if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > limit_bytes:
         torch.cuda.empty_cache()
 
 
 def kept_bytes(total_bytes: int) -> int:
-    """What torch's cache may keep in a judge beside guests and timers, on a GPU with that much memory."""
+    """Bytes that torch's cache may keep in a judge, by the memory of the GPU."""
     return min(MOST_KEPT_BYTES, total_bytes // SHARES_OF_CACHE)
 
 
 def vault_bytes() -> int:
-    """Inputs and the oracle's outputs that a judge may keep where it computes."""
+    """Bytes of inputs and oracle outputs that a judge may keep on its device."""
     return vault_bytes_of(_total_bytes()) if is_gpu() else VAULT_BYTES
 
 
 def vault_bytes_of(total_bytes: int) -> int:
-    """On a GPU with that much memory, which other judges, guests and timers share."""
+    """`vault_bytes` by the memory of the GPU, which other judges, guests and timers share."""
     return min(MOST_VAULT_BYTES, total_bytes // SHARES_OF_VAULT)
 
 
@@ -89,15 +87,15 @@ def _total_bytes() -> int:
 
 
 def is_gpu() -> bool:
-    """Whether what candidates run on is a GPU."""
+    """Whether candidates run on a GPU."""
     return _device.type != "cpu"
 
 
 def answer_bytes() -> int:
-    """The most that a guest may answer at once: outputs at a GPU's sizes are larger."""
+    """Largest answer of a guest; outputs of a GPU's cases are larger."""
     return limits.GPU_ANSWER_BYTES if is_gpu() else limits.ANSWER_BYTES
 
 
 def has_tf32() -> bool:
-    """Whether float32 products of matrix units may round to TF32 on the device that is judged on."""
+    """Whether matrix units of the judged device may round float32 operands to TF32."""
     return _tf32

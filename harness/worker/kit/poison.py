@@ -1,4 +1,4 @@
-"""Poison for memory that nobody wrote: reading it shows in the result."""
+"""Fills fresh memory with values that make a wrong result visible if a kernel reads memory before it is written."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from functools import cache
 import torch
 
 INTEGER = 0x5A
-LEAST, MOST = 0x3C, 0x77
-"""Bytes between them make finite numbers of every type that are not small, repeated."""
 PERIOD = 4096
-"""Elements after which values that look like results repeat."""
+"""Elements after which `Poison.RESULTS` repeats."""
 
 
 class Poison(IntEnum):
     """
-    What fresh memory holds in a call.
+    Kind of value that fills fresh memory during a call.
 
-    A kernel that computes only where it finds NaN is wrong in calls with another kind.
+    A kernel that computes only where it finds NaN fails in calls with a different kind.
     """
 
     NAN = 0
@@ -26,26 +24,26 @@ class Poison(IntEnum):
     LARGE = 1
     """A quarter of the largest finite value."""
     RESULTS = 2
-    """Values that look like results of a call before: normal ones; integers from 0 to 7."""
+    """Values like the results of an earlier call: from a normal distribution; integers from 0 to 7."""
 
 
 KINDS = (Poison.NAN, Poison.LARGE, Poison.NAN, Poison.RESULTS)
-"""By a number that is drawn for each call. NaN shows in more results than the others, so it is twice as frequent."""
+"""A random number of each call selects the kind. NaN is twice as frequent because it shows in the most results."""
 
 
 def poison(tensor: torch.Tensor, kind: Poison = Poison.NAN) -> None:
-    """Fill the tensor, and of whole numbers its whole storage, with poison of a kind."""
+    """Fill the tensor with poison; for an integer dtype, fill its whole storage."""
     if tensor.numel() == 0:
         return
-    fraction = tensor.is_floating_point() or tensor.is_complex()
+    has_nan = tensor.is_floating_point() or tensor.is_complex()
     if kind is Poison.RESULTS:
         _look_like_results(tensor)
-    elif fraction and kind is Poison.LARGE:
+    elif has_nan and kind is Poison.LARGE:
         tensor.fill_(torch.finfo(tensor.dtype).max / 4)
-    elif fraction:
+    elif has_nan:
         tensor.fill_(float("nan"))
     else:
-        # By the storage: bytes of a tensor without dimensions, or with other strides, cannot be viewed.
+        # The storage, because a tensor without dimensions or with gaps cannot be viewed as bytes.
         memory = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
         byte = 0x7F if kind is Poison.LARGE else INTEGER
         memory.fill_(byte if tensor.dtype is not torch.bool else 1)
@@ -68,10 +66,3 @@ def _results(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     if dtype.is_floating_point or dtype.is_complex:
         return torch.randn(PERIOD, generator=generator).to(device=device, dtype=dtype)
     return torch.randint(8, (PERIOD,), generator=generator).to(device=device, dtype=dtype)
-
-
-def other(memory: torch.Tensor, device: int) -> None:
-    """What such memory holds on another device, of many: zeros on some, on the rest one byte throughout that makes finite numbers."""
-    byte = 0 if device % 4 == 0 else LEAST + device // 4 % (MOST - LEAST + 1)
-    whole = torch.empty(0, dtype=torch.uint8, device=memory.device).set_(memory.untyped_storage())
-    whole.fill_(byte if memory.dtype is not torch.bool else byte & 1)

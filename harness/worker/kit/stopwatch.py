@@ -1,4 +1,4 @@
-"""A GPU's own clock: events around a call, caches cold or hot, the host far enough ahead not to be timed."""
+"""Times calls with GPU events, caches cold or hot. The host runs far enough ahead that its own time does not count."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _DEVICE = torch.device("cuda", 0)
 _SLEEP: Callable[[int], None] = torch.cuda._sleep
 _EVENT: Any = torch.cuda.Event
 _SYNCHRONIZE: Callable[[], None] = torch.cuda.synchronize
-# Bound before foreign code is imported; what it patches later is not what is called here.
+# Bound before foreign code is imported, so that its patches have no effect here.
 
 CALIBRATION_CYCLES = 2_000_000
 LEAD = 1.5
-"""The device spins for as much of the host's time for a call before each sample, so that launches wait in its queue."""
+"""Before each sample the device spins for this multiple of the host's time for a call, so that launches wait in its queue."""
 LEAD_MS = 0.02
 MOST_LEAD_MS = 5.0
 
@@ -32,16 +32,16 @@ class Stopwatch:
 
     @property
     def flush_bytes(self) -> int:
-        """Read before each cold sample."""
+        """Bytes that are read before each cold sample."""
         return self._buffer.numel() * 4
 
     def leads_by(self, host_ms: float) -> None:
-        """The host needs this long to launch one call."""
+        """Set how long the device spins before a sample, from the host's time to launch one call."""
         lead = min(LEAD * host_ms + LEAD_MS, MOST_LEAD_MS)
         self._lead_cycles = int(lead * self._cycles_per_ms)
 
     def around(self, *, cold: bool) -> None:
-        """All that is done before a sample: caches emptied by reading, which leaves nothing to be written back; then the lead."""
+        """Prepare a sample: empty the caches by reads, which leave nothing to write back, then let the device spin."""
         if cold:
             torch.sum(self._buffer, dim=0, out=self._sum)
         _SLEEP(self._lead_cycles)
@@ -54,7 +54,7 @@ class Stopwatch:
         cold: bool,
         ready: Callable[[], object] | None = None,
     ) -> tuple[float, ...]:
-        """Milliseconds of `call(0)`, `call(1)`, ... each between two events; `ready` goes before each, and before caches are emptied."""
+        """Milliseconds of `call(0)`, `call(1)`, ... between two events each. `ready` runs before each call's caches are emptied."""
         pairs = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(count)]
         for number, (start, end) in enumerate(pairs):
             if ready is not None:
@@ -67,7 +67,7 @@ class Stopwatch:
         return tuple(float(start.elapsed_time(end)) for start, end in pairs)
 
     def _calibrated(self) -> float:
-        """Cycles of the spinning kernel a millisecond."""
+        """Cycles of the spinning kernel per millisecond."""
         start, end = _EVENT(enable_timing=True), _EVENT(enable_timing=True)
         _SLEEP(CALIBRATION_CYCLES)
         start.record()
@@ -78,12 +78,12 @@ class Stopwatch:
 
 
 def host_ms(call: Callable[[int], object], calls: int = 5) -> float:
-    """The least time that the host needed to launch one call, in milliseconds."""
-    found = []
+    """Shortest time of several that the host needs to launch one call, in milliseconds."""
+    times_s = []
     for number in range(calls):
         _SYNCHRONIZE()
         began = time.perf_counter()
         call(number)
-        found.append(time.perf_counter() - began)
+        times_s.append(time.perf_counter() - began)
     _SYNCHRONIZE()
-    return min(found) * 1e3
+    return min(times_s) * 1e3

@@ -1,4 +1,4 @@
-"""What lies in storages, and which of them an address is in."""
+"""Reads torch storages past the patches of a guest: their bytes, their addresses, the addresses that they hold."""
 
 from __future__ import annotations
 
@@ -11,34 +11,29 @@ import torch
 from harness.wire.records import LOWEST_ADDRESS, Address
 
 NUMPY = torch.Tensor.numpy
-"""Before the guest counts who reads: what the recorder reads is not the candidate's doing. Called past torch's modes only,
-which would look the method up again."""
+"""`Tensor.numpy` before the guest counts its calls, for reads by the recorder. Disable torch's modes around a call: they would
+look up the patched method."""
 WORDS = (torch.int64, torch.uint64)
-"""Types of elements that may be addresses."""
-
-
+"""Dtypes with elements that may be addresses."""
 DEVICE: Callable[[torch.UntypedStorage], torch.device] = torch.UntypedStorage.device.__get__
-"""Where a storage lies, whatever it says in a guest."""
+"""The true device of a storage, also where `cuda_shim` patches the property."""
 
 
-def hide_who_made_them() -> None:
-    """From here on storages do not tell those of the judge, which torch did not allocate, from others. Once a process."""
+def hide_allocator() -> None:
+    """Report every storage as resizable. The judge's storages, which torch did not allocate, would be recognised by that."""
     kind: Any = torch.UntypedStorage
-    kind.resizable = lambda storage: True  # noqa: ARG005 -- stands in for a method
+    kind.resizable = lambda storage: True  # noqa: ARG005 -- replaces a method
 
 
 def addresses(data: bytes, find: Callable[[int], Address | None]) -> tuple[tuple[int, Address], ...]:
-    """The words that are addresses of other memory, by their place in bytes."""
-    found = []
-    for place, word in enumerate(np.frombuffer(data[: len(data) & -8], dtype=np.int64).tolist()):
-        address = find(word) if word >= LOWEST_ADDRESS else None
-        if address is not None:
-            found.append((place * 8, address))
-    return tuple(found)
+    """The 8-byte words that `find` recognises as addresses, each with its offset in bytes."""
+    words = np.frombuffer(data[: len(data) & -8], dtype=np.int64).tolist()
+    recognised = ((index * 8, find(word)) for index, word in enumerate(words) if word >= LOWEST_ADDRESS)
+    return tuple((offset, address) for offset, address in recognised if address is not None)
 
 
 def holder(address: int, storages: Iterable[torch.UntypedStorage]) -> torch.UntypedStorage | None:
-    """The first storage that an integer is an address in."""
+    """The first storage that contains the address."""
     for storage in storages:
         start = storage.data_ptr()
         if start and start <= address < start + max(storage.nbytes(), 1):
@@ -46,16 +41,16 @@ def holder(address: int, storages: Iterable[torch.UntypedStorage]) -> torch.Unty
     return None
 
 
-def plain_tensors(found: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among any objects that have memory."""
-    for one in found:
-        # By type: `isinstance` would ask proxies for their class, and some answer with a warning.
-        if issubclass(type(one), torch.Tensor) and one.layout is torch.strided and not one.is_meta:
-            yield one
+def plain_tensors(objects: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among the objects that have memory."""
+    for item in objects:
+        # `type`, because `isinstance` asks proxies for their class, and some of them warn.
+        if issubclass(type(item), torch.Tensor) and item.layout is torch.strided and not item.is_meta:
+            yield item
 
 
-def stored(storage: torch.UntypedStorage) -> bytes:
-    """What a storage holds."""
+def read_bytes(storage: torch.UntypedStorage) -> bytes:
+    """A copy of the bytes of a storage."""
     with torch._C.DisableTorchFunction():
         flat: torch.Tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
         return bytes(NUMPY(flat).tobytes())

@@ -1,4 +1,4 @@
-"""What stands for a compiled kernel where nothing is compiled."""
+"""Stub of a compiled kernel, for the interpreter and for workers that only record launches."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from . import cuda_shim
 
 def stub(target: Target, options: Mapping[str, Any]) -> SimpleNamespace:
     """
-    What `kernel.warmup` and a launch give under the interpreter, and where launches are only noted, to be held beside its own.
+    The return value of `kernel.warmup` and of a launch where no kernel is compiled.
 
-    Persistent kernels size their grid by it; any grid is right, so modest numbers do. They are shown nowhere.
+    Persistent kernels size their grid by its numbers. Any grid is correct, so modest numbers suffice. No report shows them.
     """
     metadata = SimpleNamespace(
         shared=1024,

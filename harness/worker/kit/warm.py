@@ -1,4 +1,4 @@
-"""One small compilation and launch argument ahead of need: what is set up for them is then there in every forked worker."""
+"""Compiles and launches a small kernel in advance, so that every forked worker starts with Triton already set up."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def _copy(source, result, count, BLOCK: tl.constexpr):  # type: ignore[no-untype
 
 
 def specialise_once() -> None:
-    """Asks for the type of a kernel's argument, for which Triton (3.7) first imports its other language."""
+    """Specialise one kernel argument: at the first argument Triton (3.7) imports its language Gluon."""
     mangle_type(1)
 
 
 def launch_once(device: torch.device) -> None:
-    """On a GPU: compiles for it, builds a launcher, loads and launches."""
+    """Compile, load and launch the kernel on a GPU."""
     memory = torch.zeros(256, device=device)
     _copy[(1,)](memory, torch.empty_like(memory), memory.numel(), BLOCK=256)
     torch.cuda.synchronize()
 
 
 def compile_once() -> None:
-    """Compiles for gfx942 and forgets the result; starts no thread and touches no driver."""
+    """Compile for gfx942 and drop the result. Starts no thread and uses no driver."""
     types = {"source": "*fp32", "result": "*fp32", "count": "i32", "BLOCK": "constexpr"}
     source = ASTSource(fn=_copy, signature=types, constexprs={(3,): 256})
     with tempfile.TemporaryDirectory(prefix="wavedeck-warm-") as folder, triton.knobs.cache.scope():

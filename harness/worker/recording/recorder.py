@@ -1,4 +1,8 @@
-"""In the guest: records what one call does to memory, so that a clean process can do it again. Evidence, no more."""
+"""
+Records, in the guest, what one call does to memory: operators, launches, host reads. A clean process can then replay the call.
+
+A guest can forge a record, so nothing in it is believed; only what its replay computes counts.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +15,35 @@ from typing import Any
 import torch
 from triton.runtime import interpreter
 
-from harness.wire import limits, operators
-from harness.wire.records import (
-    LOWEST_ADDRESS,
-    MAX_STEPS,
-    Address,
-    Contents,
-    Function,
-    HostRead,
-    Launch,
-    Operator,
-    Record,
-    Step,
-    Value,
-    View,
-)
+from harness.wire import limits, operators, records
+from harness.wire.records import LOWEST_ADDRESS, MAX_STEPS, Address, Function, Record, Value, View
 from harness.worker.interpreter import tuning
-from harness.worker.kit.storages import NUMPY, WORDS, addresses, holder, plain_tensors, stored
+from harness.worker.kit.arena import dtype_name
+from harness.worker.kit.storages import NUMPY, WORDS, addresses, holder, plain_tensors, read_bytes
 
-from . import naming
-from .naming import CannotName
+from . import encoding
+from .encoding import CannotEncode
 
 MOST_BYTES = 16 << 20
-"""Of memory from before the call, all storages together: larger memory is replayed as poison."""
+"""Bytes of memory from before the call that a record holds, in all storages together. More memory is replayed as poison."""
 
-NOT_TOLD = frozenset({"device", "pin_memory"})
-"""Arguments of operators that say where they run."""
+_DEVICE_ARGUMENTS = frozenset({"device", "pin_memory"})
+"""Arguments of operators that a replay on the CPU leaves out."""
 
 _current: Recorder | None = None
 _installed = False
 
 
 class Recorder:
-    """Holds the record of the call that runs. Each record stands alone: it has the contents of all memory from before the call."""
+    """Records the running call. Each record is complete: it holds the contents of all memory from before the call."""
 
     def __init__(self, module_file: str) -> None:
         self._file = module_file
-        self._why = self._excess = ""
+        self._reason = self._excess = ""
         self._reset()
 
     def begin(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        """A call begins that is to be recorded."""
+        """Start the record of a call."""
         global _current
         self._reset()
         for name, tensor in inputs.items():
@@ -59,7 +51,7 @@ class Recorder:
         _current = self
 
     def finish(self, returned: Iterable[torch.Tensor]) -> tuple[Record | None, str]:
-        """The record of the call, or why there is none; two times nothing where the call was not to be recorded."""
+        """The record of the call, or why there is none; `None` and an empty reason if the call was not recorded."""
         global _current
         if _current is not self:
             return None, ""
@@ -72,16 +64,16 @@ class Recorder:
             returned=tuple(view for view in views if view is not None),
             excess=self._excess,
         )
-        why = self._why if _installed else "launches on this device are not recorded"
+        reason = self._reason if _installed else "launches on this device are not recorded"
         self._reset()
-        return (None, why) if why else (record, "")
+        return (None, reason) if reason else (record, "")
 
-    def give_up(self, why: str) -> None:
-        """The running call cannot be replayed; the first reason counts."""
-        self._why = self._why or why
+    def give_up(self, reason: str) -> None:
+        """The running call cannot be replayed; the first reason is reported."""
+        self._reason = self._reason or reason
 
     def operator(self, func: Any, args: Any, named: Mapping[str, Any], result: Any, line: int | None) -> None:
-        """One tensor operator ran."""
+        """Record a tensor operator that ran."""
         name = func._schema.name.rpartition("::")[2]
         if not self._records():
             return
@@ -95,47 +87,44 @@ class Recorder:
         if func.namespace != "aten":
             self.give_up(f"the operator {func._schema.name} cannot be run again")
             return
-        arguments = self._attempt(lambda: tuple(self.value(value) for value in args))
-        keywords = self._attempt(
-            lambda: {
-                key: self.value(value)
-                for key, value in named.items()
-                if key not in NOT_TOLD and value is not None
-            }
-        )
-        made = self._attempt(lambda: tuple(self.view(tensor, fresh=True) for tensor in tensors(result)))
-        if arguments is None or keywords is None or made is None:
+        keywords = {
+            key: value for key, value in named.items() if key not in _DEVICE_ARGUMENTS and value is not None
+        }
+        encoded_args = self._attempt(lambda: tuple(map(self.value, args)))
+        encoded_named = self._attempt(self._values, keywords)
+        results = self._attempt(lambda: tuple(self.view(tensor, fresh=True) for tensor in tensors(result)))
+        if encoded_args is None or encoded_named is None or results is None:
             return
         self._step(
-            Operator(
+            records.Operator(
                 name=name,
                 overload=func._overloadname,
-                arguments=arguments,
-                named=keywords,
-                results=made,
+                arguments=encoded_args,
+                named=encoded_named,
+                results=results,
                 line=line,
             )
         )
 
     def host_read(self, tensor: torch.Tensor) -> None:
-        """Python reads a tensor's elements."""
+        """Record that Python reads a tensor's elements."""
         if not self._records():
             return
-        self._read += tensor.numel()
-        if self._read > limits.HOST_ELEMENTS:
+        self._elements_read += tensor.numel()
+        if self._elements_read > limits.HOST_ELEMENTS:
             self._excess = f"Python reads more than {limits.HOST_ELEMENTS} elements in one call"
             return
         view = self._attempt(self.view, tensor)
         if view is not None:
-            with self._unseen():
-                self._step(HostRead(view=view, digest=digest(tensor.detach().contiguous())))
+            with self._unrecorded():
+                self._step(records.HostRead(view=view, digest=digest(tensor.detach().contiguous())))
 
     def launch(
         self, kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]
     ) -> Callable[..., None]:
-        """A kernel is launched; call the result with the grid when it has run. What happens inside a launch is not recorded."""
-        arguments = self._attempt(lambda: {name: self.value(value) for name, value in bound.items()})
-        kept = self._attempt(lambda: {name: self.value(value) for name, value in options.items()})
+        """A launch begins: pauses the record and returns a function to call with the grid once the launch is over."""
+        arguments = self._attempt(self._values, bound)
+        encoded_options = self._attempt(self._values, options)
         function = self._attempt(self.function, kernel)
         if kernel.pre_run_hooks:
             self.give_up("a kernel has hooks that run before it")
@@ -147,46 +136,50 @@ class Recorder:
                 return  # nothing ran
             if failed:
                 self.give_up("a launch failed half-way")
-            elif arguments is not None and kept is not None and function is not None:
+            elif arguments is not None and encoded_options is not None and function is not None:
                 x, y, z = grid
-                self._step(Launch(function, (x, y, z), arguments, kept, trial=tuning.trial.runs))
+                is_trial = tuning.trial.runs
+                self._step(records.Launch(function, (x, y, z), arguments, encoded_options, trial=is_trial))
 
         return done
 
     def view(self, tensor: torch.Tensor, *, fresh: bool = False) -> View:
-        """Where a tensor lies. Memory not seen before is `fresh`, or its contents become a step."""
+        """The tensor's place in its storage. Contents of a storage not seen before become a step, unless it is `fresh`."""
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-            raise CannotName(f"a {type(tensor).__name__}")
+            raise CannotEncode(f"a {type(tensor).__name__}")
         storage = tensor.untyped_storage()
-        known = storage._cdata in self._numbers
+        is_new = storage._cdata not in self._numbers
         number = self._number(storage)
-        if not known and not fresh:
+        if is_new and not fresh:
             self._contents(storage, number, tensor)
         return View(
             storage=number,
-            dtype=str(tensor.dtype).removeprefix("torch."),
+            dtype=dtype_name(tensor.dtype),
             shape=tuple(tensor.shape),
             strides=tuple(tensor.stride()),
             offset=int(tensor.storage_offset()),
         )
 
     def value(self, value: Any) -> Value:
-        """An argument of an operator or a launch."""
+        """An argument of an operator or a launch as plain data."""
         if isinstance(value, int) and not isinstance(value, bool) and value >= LOWEST_ADDRESS:
-            return self._address(value) or naming.number(value)
-        return naming.value(value, self.view, self.function)
+            return self._address(value) or encoding.encode_integer(value)
+        return encoding.encode(value, self.view, self.function)
 
     def function(self, kernel: Any) -> Function:
-        """A jit function of the candidate's; what it needs is noted once a call."""
+        """A jit function of the candidate as its name in the record."""
         code = kernel.fn.__code__
         if code.co_filename != self._file:
-            raise CannotName(f"the kernel `{code.co_name}` of another module")
+            raise CannotEncode(f"the kernel `{code.co_name}` of another module")
         return self._functions.add(kernel, self.function)
 
-    def _records(self) -> bool:
-        return _current is self and not (self._paused or self._why or self._excess)
+    def _values(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
+        return {name: self.value(value) for name, value in arguments.items()}
 
-    def _step(self, step: Step) -> None:
+    def _records(self) -> bool:
+        return _current is self and not (self._paused or self._reason or self._excess)
+
+    def _step(self, step: records.Step) -> None:
         if len(self._steps) >= MAX_STEPS:
             self._excess = f"one call makes more than {MAX_STEPS} copies, fills and launches"
         if not self._excess:
@@ -194,17 +187,19 @@ class Recorder:
 
     def _contents(self, storage: torch.UntypedStorage, number: int, tensor: torch.Tensor) -> None:
         data: bytes | None = None
-        held: tuple[tuple[int, Address], ...] = ()
+        pointers: tuple[tuple[int, Address], ...] = ()
         if self._size_bytes + storage.nbytes() <= MOST_BYTES:
             self._size_bytes += storage.nbytes()
-            with self._unseen():
-                data = stored(storage)
-            held = addresses(data, self._address) if tensor.dtype in WORDS else ()
-        self._step(Contents(storage=number, size_bytes=storage.nbytes(), data=data, addresses=held))
+            with self._unrecorded():
+                data = read_bytes(storage)
+            pointers = addresses(data, self._address) if tensor.dtype in WORDS else ()
+        self._step(
+            records.Contents(storage=number, size_bytes=storage.nbytes(), data=data, addresses=pointers)
+        )
 
     @contextmanager
-    def _unseen(self) -> Iterator[None]:
-        """The block is the recorder's own work, not the candidate's."""
+    def _unrecorded(self) -> Iterator[None]:
+        """Operators in the block are the recorder's own, so that they are not recorded."""
         before, self._paused = self._paused, True
         try:
             yield
@@ -212,10 +207,12 @@ class Recorder:
             self._paused = before
 
     def _address(self, value: int) -> Address | None:
-        """An integer as an address in a tensor's storage; `None` for any other integer."""
-        storage = holder(value, self._held.values())
+        """The integer as an address in a tensor's storage; `None` if no live tensor contains it."""
+        storage = holder(value, self._storages.values())
         if storage is None:
-            owner = next((one for one in plain_tensors(gc.get_objects()) if _holds(one, value)), None)
+            live = plain_tensors(gc.get_objects())
+            # An empty storage is false: no address is in it.
+            owner = next((tensor for tensor in live if holder(value, [tensor.untyped_storage()])), None)
             if owner is None:
                 return None
             self.view(owner)
@@ -223,30 +220,30 @@ class Recorder:
         return Address(storage=self._number(storage), offset_bytes=value - storage.data_ptr())
 
     def _number(self, storage: torch.UntypedStorage) -> int:
-        """The storage's number; the storage is kept alive, so that no other one gets its identity."""
-        self._held.setdefault(storage._cdata, storage)
+        """The storage's number. The storage is kept alive, so that no later storage gets its identity."""
+        self._storages.setdefault(storage._cdata, storage)
         return self._numbers.setdefault(storage._cdata, len(self._numbers))
 
     def _reset(self) -> None:
         self._inputs: dict[str, int] = {}
-        self._steps: list[Step] = []
-        self._functions = naming.Functions()
-        self._held: dict[int, torch.UntypedStorage] = {}
+        self._steps: list[records.Step] = []
+        self._functions = encoding.Functions()
+        self._storages: dict[int, torch.UntypedStorage] = {}
         self._numbers: dict[int, int] = {}
-        self._size_bytes = self._read = 0
-        self._why = self._excess = ""
+        self._size_bytes = self._elements_read = 0
+        self._reason = self._excess = ""
         self._paused = False
 
     def _attempt(self, make: Callable[..., Any], *args: Any) -> Any:
         try:
             return make(*args)
-        except CannotName as error:
+        except CannotEncode as error:
             self.give_up(str(error))
             return None
 
 
 def install() -> None:
-    """Tell the recorder of each launch; once a process, after the interpreter is prepared."""
+    """Record launches and resizes from now on. Call once in a process, after the interpreter is prepared."""
     global _installed
     _installed = True
     _watch_sizes()
@@ -257,7 +254,7 @@ def install() -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if _current is None or warmup:
             return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
-        bound, options = naming.bind(self, args, kwargs)
+        bound, options = encoding.bind(self, args, kwargs)
         done = _current.launch(self, bound, options)
         grids.append(None)
         failed = True
@@ -282,7 +279,7 @@ def install() -> None:
 
 
 def digest(tensor: torch.Tensor) -> bytes:
-    """Of a contiguous tensor's bytes."""
+    """A 16-byte hash of the bytes of a contiguous tensor."""
     if tensor.numel() == 0:
         return b""
     with torch._C.DisableTorchFunction():
@@ -291,7 +288,7 @@ def digest(tensor: torch.Tensor) -> bytes:
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors in an operator's arguments or result that have a storage: sparse ones have none."""
+    """The dense tensors in the arguments or the result of an operator."""
     if isinstance(value, torch.Tensor):
         if value.layout is torch.strided:
             yield value
@@ -302,13 +299,8 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors(list(value.values()))
 
 
-def _holds(tensor: torch.Tensor, address: int) -> bool:
-    storage = tensor.untyped_storage()
-    return storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes()
-
-
 def _watch_sizes() -> None:
-    """A resize of a storage is past torch's operators: the record cannot say what it did."""
+    """Give up when a storage is resized: torch reports no operator for it."""
     kind: Any = torch.UntypedStorage
     resize = kind.resize_
 

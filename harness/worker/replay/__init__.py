@@ -1,1 +1,1 @@
-"""Runs records of calls again with the candidate's kernels alone, without its host code."""
+"""Replays records of calls with the candidate's kernels alone, without its host code."""

@@ -1,4 +1,4 @@
-"""Tensor operators of a record, made again: allocations, views, fills and copies, and what a task lets the host compute."""
+"""Replays tensor operators of a record: allocations, views, fills, copies, and computations that the task allows on the host."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from harness.wire import operators
 from harness.wire.records import Items, Operator, Value, View
+from harness.worker.kit.poison import poison
 from harness.worker.recording.recorder import tensors
 
 from . import shadow
@@ -17,24 +18,24 @@ from .replay_memory import Memory, dtype_named
 
 
 class HostOperators:
-    """Of one candidate, over the memory of its replays."""
+    """Replays the tensor operators of one candidate on the memory of a replay."""
 
-    def __init__(self, memory: Memory, allowed: tuple[str, ...], value: Callable[[Value], Any]) -> None:
-        """`allowed`: operators that the task lets the host compute with; `value`: what a record's value stands for."""
+    def __init__(self, memory: Memory, allowed: tuple[str, ...], decode: Callable[[Value], Any]) -> None:
+        """`allowed`: operators with which the task lets the host compute; `decode`: turns a value of a record into a Python value."""
         self._memory = memory
         self._allowed = allowed
-        self._value = value
+        self._decode = decode
 
     def run(self, step: Operator) -> None:
-        """Makes one again; `Refused` where it is none of those that the host may use."""
+        """Replay an operator; raises `Refused` if the host may not use it."""
         self._check(step)
         function = getattr(getattr(torch.ops.aten, step.name), step.overload)
-        named = {name: self._value(value) for name, value in step.named.items()}
-        if any(one.name == "device" for one in function._schema.arguments):
+        named = {name: self._decode(value) for name, value in step.named.items()}
+        if any(argument.name == "device" for argument in function._schema.arguments):
             named["device"] = torch.device("cpu")
-        result = function(*(self._value(value) for value in step.arguments), **named)
+        result = function(*(self._decode(value) for value in step.arguments), **named)
         for view, tensor in zip(step.results, tensors(result), strict=True):
-            self._made(step, view, tensor)
+            self._bind_result(step, view, tensor)
 
     def _check(self, step: Operator) -> None:
         computes = not operators.is_allowed(step.name, self._allowed)
@@ -46,15 +47,15 @@ class HostOperators:
             )
             raise Refused(message, kind="operator", line=step.line)
 
-    def _made(self, step: Operator, view: View, tensor: torch.Tensor) -> None:
-        """An operator's result gets its number, and marks by what the operator is."""
+    def _bind_result(self, step: Operator, view: View, tensor: torch.Tensor) -> None:
+        """Bind a result to its number in the record, and mark its bytes by the kind of operator."""
         memory = self._memory
-        known = memory.storages.get(view.storage)
-        if known is None or known._cdata != tensor.untyped_storage()._cdata:
+        bound = memory.storages.get(view.storage)
+        if bound is None or bound._cdata != tensor.untyped_storage()._cdata:
             memory.bind(view.storage, tensor.untyped_storage(), shadow.UNWRITTEN)
         item_bytes = tensor.element_size()
         if step.name in operators.ALLOCATING:
-            memory.poison(tensor)
+            poison(tensor)
             return
         sources = _values_of(step) if step.name in operators.FREE else _views_of(step)
         if step.name in operators.MOVING or (step.name in operators.SETTING and sources):
@@ -67,16 +68,16 @@ class HostOperators:
 
 
 def _values_of(step: Operator) -> list[View]:
-    """Tensors whose values go into the result of a copy or a fill; its target and a tensor that only lends its shape do not."""
+    """Tensors with values that go into the result of a copy or a fill: not the target, not a tensor that only gives its shape."""
     first = 0 if step.name in operators.MOVING and step.name != "copy_" else 1
     if step.name in operators.FILLING and not step.name.endswith(("_like", "fill", "fill_", "zero", "zero_")):
         first = 1 if step.name.startswith("new_") else 0
-    given = (*step.arguments[first:], *step.named.values())
-    return [value for value in given if isinstance(value, View)]
+    arguments = (*step.arguments[first:], *step.named.values())
+    return [value for value in arguments if isinstance(value, View)]
 
 
 def _views_of(step: Operator) -> list[View]:
-    """All tensors that an operator is given."""
-    given = [*step.arguments, *step.named.values()]
-    parts = [part for value in given if isinstance(value, Items) for part in value.items]
-    return [value for value in (*given, *parts) if isinstance(value, View)]
+    """All tensors among the arguments of an operator, also inside lists."""
+    arguments = [*step.arguments, *step.named.values()]
+    items = [item for value in arguments if isinstance(value, Items) for item in value.items]
+    return [value for value in (*arguments, *items) if isinstance(value, View)]

@@ -1,8 +1,8 @@
 """
-The kernels of a candidate without its host code: jit functions built from their text alone.
+Builds the jit functions of a candidate from their source text alone, without running its host code.
 
-Only bodies of functions are taken; decorators, defaults, annotations and all that runs on import are left out. What a
-kernel's text leaves open comes from the record, as plain data: Triton's language, numbers and other jit functions.
+Only function bodies are compiled, without decorators, defaults, annotations and module-level code. Values that a body
+names come from the record as plain data: Triton's language, numbers and other jit functions.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ BUILTINS = {
         "ZeroDivisionError", "NotImplementedError", "RuntimeError",
     )
 }  # fmt: skip
-"""Python's own functions that kernels and functions of constants may call: none that opens a file or imports."""
+"""Python builtins that kernels and constexpr functions may call. None of them opens a file or imports."""
 MOST_BUILT = 64
 _TENSORS = frozenset({"torch.Tensor", "Tensor"})
-"""Annotations of assignments that say what is so anyway, of a module that no kernel may use."""
+"""Annotations of assignments that are dropped: they add nothing, and no kernel may use the module torch."""
 
 
 class NotAKernel(Exception):
-    """A jit function that cannot be built from the text of the source and plain values."""
+    """A jit function cannot be built from its source text and plain values."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -49,18 +49,18 @@ class NotAKernel(Exception):
 
 
 class Kernels:
-    """The jit functions of one candidate, built when they are asked for."""
+    """Builds the jit functions of one candidate on demand."""
 
-    def __init__(self, source: str, file: str, make_value: Callable[[Value], Any]) -> None:
+    def __init__(self, source: str, file: str, decode: Callable[[Value], Any]) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes and the like were told by the static stage
+            warnings.simplefilter("ignore")  # the static stage reported invalid escapes already
             tree = ast.parse(source)
-        # Triton asks Python for the text of a function, and the verifier has no such file.
+        # Triton reads the source of a function by `linecache`, and the verifier has no such file.
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         self._file = file
-        self._make_value = make_value
+        self._decode = decode
         self._definitions = {
-            (node.name, min([node.lineno, *(one.lineno for one in node.decorator_list)])): node
+            (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node
             for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef)
         }
@@ -68,32 +68,39 @@ class Kernels:
         self._built: dict[bytes, dict[Function, Any]] = {}
 
     def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
-        """The functions of one record, which name each other; those of an equal record again, where all they name is constant."""
+        """The functions of one record, linked to each other. Functions that name only constants are reused for an equal record."""
         key = msgspec.msgpack.encode(notes)  # equal numbers of different types are different constants
-        made = self._built.get(key)
-        if made is None:
-            made = self._build(notes)
-            if len(self._built) < MOST_BUILT and all(map(_is_constant, notes)):
-                self._built[key] = made
-        return made
+        functions = self._built.get(key)
+        if functions is None:
+            functions = self._build(notes)
+            values = [value for note in notes for value in (*note.names.values(), *note.defaults)]
+            if len(self._built) < MOST_BUILT and all(map(_is_constant, values)):
+                self._built[key] = functions
+        return functions
 
     def _build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
-        made: dict[Function, Any] = {}
+        functions: dict[Function, Any] = {}
         scopes: dict[Function, dict[str, Any]] = {}
-        for one in notes:
-            made[one.function], scopes[one.function] = self._function(one)
-        for one in notes:
-            for name, value in one.names.items():
+        for note in notes:
+            functions[note.function], scopes[note.function] = self._function(note)
+        for note in notes:
+            scope = scopes[note.function]
+            for name, value in note.names.items():
                 if isinstance(value, Function):
-                    scopes[one.function][name] = made[value]
-                elif name in scopes[one.function]:
-                    found = language(value) if isinstance(value, Language) else self._make_value(value)
-                    scopes[one.function][name] = found
-        return made
+                    scope[name] = functions[value]
+                elif name in scope:
+                    scope[name] = language(value) if isinstance(value, Language) else self._decode(value)
+        return functions
 
     def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
         if notes.function not in self._codes:
-            self._codes[notes.function] = self._compiled(self._plain(notes.function))
+            name, line = notes.function.name, notes.function.line
+            if (name, line) not in self._definitions:
+                raise NotAKernel(f"no function `{name}` begins on line {line}", None)
+            bare = _bare(self._definitions[name, line])
+            plain = self._code(bare)
+            # The interpreter's transformer changes the definition itself.
+            self._codes[notes.function] = plain, self._code(interpreter.ASTTransformer().visit(bare))
         plain, rewritten = self._codes[notes.function]
         scope: dict[str, Any] = {"__builtins__": BUILTINS, "tl": tl, **dict.fromkeys(notes.names)}
         scope["interpreter_semantic"] = interpreter.interpreter_semantic
@@ -106,51 +113,34 @@ class Kernels:
             interpreter.InterpretedFunction.rewritten_fn[body] = self._defined(rewritten, scope, notes)
         return fn, scope
 
-    def _plain(self, function: Function) -> ast.FunctionDef:
-        node = self._definitions.get((function.name, function.line))
-        if node is None:
-            raise NotAKernel(f"no function `{function.name}` stands on line {function.line}", None)
-        return _bare(node)
-
-    def _compiled(self, plain: ast.FunctionDef) -> tuple[CodeType, CodeType]:
-        """The bare definition as code, as it stands and as the interpreter rewrites it, which changes `plain`."""
-        as_it_stands = self._code(plain)
-        return as_it_stands, self._code(interpreter.ASTTransformer().visit(plain))
-
     def _code(self, node: ast.FunctionDef) -> CodeType:
         module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
         return compile(module, self._file, "exec")
 
     def _defined(self, code: CodeType, scope: dict[str, Any], notes: FunctionNotes) -> FunctionType:
-        """The function of a bare definition: running the definition runs nothing of its body."""
+        """The function of a bare definition. Running the definition runs nothing of its body."""
         space: dict[str, Any] = {}
         exec(code, scope, space)  # noqa: S102 (a bare `def`)
         function: FunctionType = space[notes.function.name]
         function.__annotations__ = notes.types | dict.fromkeys(notes.constexprs, tl.constexpr)
-        function.__defaults__ = tuple(self._make_value(one) for one in notes.defaults) or None
+        function.__defaults__ = tuple(map(self._decode, notes.defaults)) or None
         function.__module__ = candidate_trace.NAME.removesuffix(".py")
         return function
 
 
-def _is_constant(notes: FunctionNotes) -> bool:
-    """Whether nothing that a function names or has by default is of one call alone, as memory is."""
-    return all(_is_number(value) for value in (*notes.names.values(), *notes.defaults))
-
-
-def _is_number(value: Value) -> bool:
+def _is_constant(value: Value) -> bool:
+    """Whether the value is the same in every call; memory, for example, belongs to one call."""
     if isinstance(value, Constexpr):
-        return _is_number(value.value)
+        return _is_constant(value.value)
     return value is None or isinstance(value, (bool, int, float, str, Dtype, Language, Function))
 
 
 def language(reference: Language) -> Any:
-    """The module or member of Triton's language; `NotAKernel` for anything else."""
+    """The module or member of Triton's language; raises `NotAKernel` for any other module."""
     module = sys.modules.get(reference.module)
     if module is None or reference.module.partition(".")[0] not in ("triton", "math"):
         raise NotAKernel(f"a kernel uses the module {reference.module}", None)
-    if not reference.member:
-        return module
-    return getattr(module, reference.member)
+    return getattr(module, reference.member) if reference.member else module
 
 
 def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
@@ -159,9 +149,10 @@ def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
     plain.decorator_list = []
     plain.returns = None
     plain.args.defaults = []
-    for one in plain.args.args:
-        one.annotation = None
-    for inner in ast.walk(plain):
-        if isinstance(inner, ast.AnnAssign) and ast.unparse(inner.annotation) in _TENSORS:
-            inner.annotation = ast.copy_location(ast.Constant(value=None), inner.annotation)
+    plain.args.kw_defaults = [None] * len(plain.args.kwonlyargs)
+    for argument in (*plain.args.args, *plain.args.kwonlyargs):
+        argument.annotation = None
+    for statement in ast.walk(plain):
+        if isinstance(statement, ast.AnnAssign) and ast.unparse(statement.annotation) in _TENSORS:
+            statement.annotation = ast.copy_location(ast.Constant(value=None), statement.annotation)
     return plain

@@ -1,10 +1,10 @@
-"""How a replay ends without outputs."""
+"""Exceptions with which a replay ends without outputs."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """The record cannot be what honest code does; `kind` and `line` are for the error report."""
+    """Honest code cannot produce this record. `kind` and `line` go into the error report."""
 
     def __init__(self, message: str, kind: str = "not_replayed", line: int | None = None) -> None:
         super().__init__(message)
@@ -12,8 +12,8 @@ class Refused(Exception):
 
 
 class Diverged(Exception):
-    """Python read other values when the record was made: with these inputs it might have gone another way."""
+    """Python read different values in the recorded call, so that with these inputs it might have taken a different path."""
 
 
 class ProgramsWait(Exception):
-    """Programs wait for programs of their launch that have lower numbers, so that they cannot run from the last to the first."""
+    """Programs of a launch wait for programs with lower numbers, so that they cannot run from the last to the first."""

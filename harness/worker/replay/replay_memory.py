@@ -1,4 +1,4 @@
-"""The memory of one replay: storages by their number in the record, and the marks of who made each byte."""
+"""The memory of one replay: storages by their number in the record, and the origin of each byte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from harness.wire.records import Address, View, fits
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.kit.poison import poison
 
 from . import shadow
 from .replay_endings import Refused
@@ -20,24 +19,24 @@ POISON = 0xFF
 
 
 class Memory:
-    """Storages by their number in a record."""
+    """Holds the storages of a replay by their number in the record."""
 
     def __init__(self, observation: Observation) -> None:
         self.storages: dict[int, torch.UntypedStorage] = {}
         self.shadows = shadow.Shadows()
         self._observation = observation
         self._written: dict[int, NDArray[np.uint8]] = {}
-        """By address: bytes that launches before the running one wrote."""
+        """Bytes that earlier launches wrote, by the address of the storage."""
 
     def bind(self, number: int, storage: torch.UntypedStorage, mark: int) -> None:
-        """A storage gets its number, and all of its bytes get a mark."""
+        """Give a storage its number, and all of its bytes a mark."""
         self.storages[number] = storage
         self.shadows.add(number, storage.nbytes(), mark)
 
     def fill(
         self, number: int, size_bytes: int, data: bytes | None, addresses: Iterable[tuple[int, Address]] = ()
     ) -> None:
-        """Memory from before the call; without `data` it is poison."""
+        """Bind a new storage with the contents from before the call; without `data` it is poison."""
         if not 0 <= size_bytes <= MAX_STORAGE_BYTES:
             raise Refused("the record holds memory of an impossible size")
         memory = torch.empty(size_bytes, dtype=torch.uint8)
@@ -45,20 +44,16 @@ class Memory:
             memory.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
         elif size_bytes:
             memory.fill_(POISON)
-        for place, address in addresses:
+        for offset, address in addresses:
             word = torch.tensor([self.address(address)], dtype=torch.int64)
-            memory[place : place + 8].copy_(word.view(torch.uint8))
+            memory[offset : offset + 8].copy_(word.view(torch.uint8))
         self.bind(number, memory.untyped_storage(), shadow.UNWRITTEN if data is None else shadow.HOST)
 
-    def poison(self, tensor: torch.Tensor) -> None:
-        """Fill fresh memory with values that show where a kernel uses them."""
-        poison(tensor)
-
     def address(self, address: Address) -> int:
-        """The address of a byte."""
+        """The address of a byte as an integer."""
         storage = self.storages[address.storage]
         whole = torch.empty(0, dtype=torch.uint8).set_(storage)
-        self._observation.origin(whole)  # no launch argument will name it
+        self._observation.origin(whole)  # no launch argument names this storage
         return int(storage.data_ptr()) + address.offset_bytes
 
     def tensor(self, view: View) -> torch.Tensor:
@@ -69,7 +64,7 @@ class Memory:
         return torch.empty(0, dtype=dtype).set_(storage, view.offset, view.shape, view.strides)
 
     def note_stores(self) -> None:
-        """Mark what the last launch stored; count anew for the next one, as a host copy may come between."""
+        """Mark the bytes that the last launch stored, and reset the counts: a host copy may come before the next launch."""
         numbers = {storage.data_ptr(): number for number, storage in self.storages.items()}
         for address, allocation in self._observation.allocations.items():
             if not allocation.writes.any():
@@ -85,7 +80,7 @@ class Memory:
             allocation.writes[:] = 0
 
     def restore_counts(self) -> None:
-        """Give the observation back what all launches wrote."""
+        """Put the writes of all launches back into the observation."""
         for address, written in self._written.items():
             self._observation.allocations[address].writes[:] = written
 

@@ -1,4 +1,4 @@
-"""The verifier: runs records of calls again with the candidate's kernels alone. Sandboxed; no host code of it runs here."""
+"""The verifier: a sandboxed process that replays records of calls with the candidate's kernels, without its host code."""
 
 from __future__ import annotations
 
@@ -9,20 +9,8 @@ from pathlib import Path
 import torch
 
 from harness.hardware.targets import target
-from harness.wire import limits
+from harness.wire import limits, messages
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import (
-    ENCODER,
-    VERIFIER_REQUESTS,
-    Hello,
-    NotReplayed,
-    Replay,
-    Replayed,
-    ReplayedOutput,
-    Spawn,
-    Study,
-    VerifierReport,
-)
 from harness.wire.records import View
 from harness.worker.candidate.loading import confine
 from harness.worker.interpreter import interpreter
@@ -34,26 +22,26 @@ from .replay_endings import Diverged, ProgramsWait, Refused
 from .replayer import Replayer
 
 
-def main(channel: Channel, spawn: Spawn) -> None:
-    """Serves one judge until it hangs up."""
-    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.ADDRESS_SPACE_BYTES))))
+def main(channel: Channel, spawn: messages.Spawn) -> None:
+    """Serve one judge until it closes the channel."""
+    channel.send(messages.ENCODER.encode(messages.Hello(sandbox=confine(spawn, limits.ADDRESS_SPACE_BYTES))))
     replayer: Replayer | None = None
     while True:
         try:
             frame = channel.receive()
         except ChannelClosed:
             return
-        request = VERIFIER_REQUESTS.decode(frame.payload)
-        if isinstance(request, Study):
+        request = messages.VERIFIER_REQUESTS.decode(frame.payload)
+        if isinstance(request, messages.Study):
             interpreter.prepare(target(request.target))
             file = str(Path(spawn.scratch) / candidate_trace.NAME)
             replayer = Replayer(request.source, file, request.allowed)
         else:
             assert replayer is not None
-            channel.send(ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
+            channel.send(messages.ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
 
 
-def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierReport:
+def _replay(replayer: Replayer, request: messages.Replay, descriptor: int) -> messages.VerifierReport:
     arguments = arena.open_arguments(descriptor, request.arena_bytes, request.arguments)
     os.close(descriptor)
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
@@ -63,35 +51,35 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierRep
         )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
-        return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")
+        return messages.NotReplayed(
+            kind="diverged", message="Python read values that these inputs do not give"
+        )
     except ProgramsWait:
-        return NotReplayed(kind="waits", message="programs wait for others that come before them")
+        return messages.NotReplayed(kind="waits", message="programs wait for programs with lower numbers")
     except NotAKernel as reason:
-        return NotReplayed(kind="unable", message=str(reason), line=reason.line)
+        return messages.NotReplayed(kind="unable", message=str(reason), line=reason.line)
     except Refused as refused:
-        return NotReplayed(kind="refused", message=str(refused), error_kind=refused.kind, line=refused.line)
-    except Exception as error:  # noqa: BLE001 (whatever a kernel raises here that it did not raise in the guest)
+        return messages.NotReplayed(
+            kind="refused", message=str(refused), error_kind=refused.kind, line=refused.line
+        )
+    except Exception as error:  # noqa: BLE001 (a kernel may raise here, though it did not in the guest)
         traceback.print_exc()
         explained = candidate_trace.explain(error, Path(candidate_trace.NAME))
-        return NotReplayed(kind="unable", message=explained.message, line=explained.line)
-    return Replayed(
+        return messages.NotReplayed(kind="unable", message=explained.message, line=explained.line)
+    return messages.Replayed(
         outputs=outputs,
         kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
         traffic=case_traffic(request.case, observation),
         unsupported=observation.unsupported or "",
-        touched=_names(request, replayer.touched()),
+        touched=replayer.touched(),
     )
 
 
-def _names(request: Replay, storages: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(name for name, number in request.record.inputs.items() if number in storages)
-
-
-def _output(replayer: Replayer, view: View) -> ReplayedOutput:
+def _output(replayer: Replayer, view: View) -> messages.ReplayedOutput:
     tensor, origins = replayer.output(view)
     first = view.offset * tensor.element_size()
     last = sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
-    return ReplayedOutput(
+    return messages.ReplayedOutput(
         dtype=view.dtype,
         shape=view.shape,
         data=arena.storage_bytes(tensor) if tensor.numel() else b"",

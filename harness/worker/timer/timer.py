@@ -185,7 +185,7 @@ class Timer:
         gpu.start(self._device)
         gpu.build_driver()
         self._tuning.install()
-        self._snapshot = Snapshot.take()
+        self._snapshot = Snapshot()
         self._source = request.source
         self._module = import_candidate(self._file, self._source)
         entries = {name: vars(self._module).get(name) for name in request.entry_points}
