@@ -7,7 +7,7 @@ import signal
 
 from harness.wire import limits
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.messages import Ended
+from harness.wire.server_messages import Ended
 
 _NAMES: dict[int, str] = {one.value: one.name for one in signal.Signals}
 """Of the real-time signals only the first and the last have one."""

@@ -14,24 +14,16 @@ from harness.processes.process_endings import status_words
 from harness.processes.servers import Child
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
-from harness.wire.channel import BadFrame, decoded
+from harness.wire.channel import BadFrame
 from harness.wire.compile_report import CompileReport
 from harness.wire.device import Target
+from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, KernelResources, Layer, Verdict
 from harness.wire.findings import patched
+from harness.wire.guest_messages import GUEST_REPORTS, Broken, Compile, Compiled, Compiling, Failed, Hello
+from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
-from harness.wire.messages import (
-    ENCODER,
-    GUEST_REPORTS,
-    Broken,
-    Compile,
-    Compiled,
-    Compiling,
-    Failed,
-    FirstCallPassed,
-    Hello,
-)
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
@@ -211,7 +203,7 @@ class Compiler:
         patience: _Patience,
     ) -> TargetReport:
         try:
-            hello = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+            hello = decode_message(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         except EOFError:
             hello = None
         if not isinstance(hello, Hello):
@@ -229,17 +221,17 @@ class Compiler:
             side_by_side=self._side_by_side,
         )
         await channel.send(ENCODER.encode(request))
-        report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+        report = decode_message(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         while isinstance(report, Compiling) and report.nonce == nonce:
             patience.extend()
-            report = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+            report = decode_message(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         if isinstance(report, Failed) and report.nonce == nonce:
             return TargetReport(error=report.message, trace=report.trace, line=report.line)
         if isinstance(report, Broken) and report.nonce == nonce:
             raise WorkerDied(f"the compiling worker failed: {report.message}")
         if not isinstance(report, Compiled) or report.nonce != nonce:
             raise EOFError("the compiler's answer is none")
-        found = decoded(_TARGET_REPORTS, report.report)
+        found = decode_message(_TARGET_REPORTS, report.report)
         wrong = {one.binary for one in found.resources if one.binary} - {target.name}
         if wrong:
             raise EOFError(f"a binary for {', '.join(wrong)} where {target.name} was asked for")

@@ -10,9 +10,10 @@ import msgspec
 from harness.processes.pool import DevicePool
 from harness.wire import limits
 from harness.wire.device import Target
+from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import Evaluation, Margin, Verdict, Weakness
-from harness.wire.messages import ENCODER, JUDGE_REPORTS, Weigh, Weighed
+from harness.wire.judge_messages import JUDGE_REPORTS, Weigh, Weighed
 from suites.dtypes import NoSuchDtype, task_on
 from suites.loader import baseline_source
 from suites.task import Task

@@ -20,10 +20,11 @@ from harness.stages.estimates.sampling_stage import Sampler, extrapolated
 from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import Target
+from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.evaluation import Estimate, KernelResources, SampledTraffic
+from harness.wire.judge_messages import JUDGE_REPORTS, FirstCallPassed, Specified, Specify
 from harness.wire.limits import TimeLimits
-from harness.wire.messages import ENCODER, JUDGE_REPORTS, FirstCallPassed, Specified, Specify
 from suites.costs import task_cost
 from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .evaluation import ErrorReport, Finding, Verdict, line_in
-from .messages import GPU_FAULT, NOT_COMPILED, CaseTraffic, Failed
+from .guest_messages import GPU_FAULT, NOT_COMPILED, CaseTraffic, Failed
 
 
 def each_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -26,10 +26,10 @@ from harness.stages.timing.conclusions import (
     tape_facts,
     undisturbed,
 )
+from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.latency import Latency, Outcome
-from harness.wire.timing_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 
 from .timings import GPU, MEASURE, QUIET, TASK, process, times
 

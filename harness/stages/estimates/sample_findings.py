@@ -12,7 +12,7 @@ from harness.hardware.product import Product
 from harness.wire.device import Target
 from harness.wire.evaluation import ErrorReport, Finding, SampledTraffic
 from harness.wire.findings import raised
-from harness.wire.messages import CaseTraffic
+from harness.wire.guest_messages import CaseTraffic
 from suites.task import Case, Task
 
 from .sampling_stage import Sampler, counted, estimates, extrapolated, missed, untouched

@@ -11,10 +11,7 @@ import msgspec
 from harness.hardware.product import Product
 from harness.node.telemetry import Watched, steady
 from harness.wire import ratios
-from harness.wire.device import Device
-from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
-from harness.wire.latency import DeviceState, Latency, Outcome, RoughTime, Timed, Window
-from harness.wire.timing_messages import (
+from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     RIVAL,
@@ -24,6 +21,9 @@ from harness.wire.timing_messages import (
     Measured,
     ProcessTimes,
 )
+from harness.wire.device import Device
+from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.wire.latency import DeviceState, Latency, Outcome, RoughTime, Timed, Window
 from suites.task import Case
 
 from .efficiency import case_efficiency

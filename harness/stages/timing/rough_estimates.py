@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from harness.wire import ratios
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
 from harness.wire.device import Device
 from harness.wire.evaluation import Verdict
 from harness.wire.latency import RoughTime
-from harness.wire.timing_messages import BASELINE, CANDIDATE, Measure, Measured
 from suites.task import Case
 
 from .conclusions import Timing, why_missing

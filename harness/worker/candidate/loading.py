@@ -16,7 +16,8 @@ import torch
 from harness.linux import syscalls
 from harness.sandbox import sandbox
 from harness.wire.evaluation import Layer
-from harness.wire.messages import Broken, Failed, Spawn
+from harness.wire.guest_messages import Broken, Failed
+from harness.wire.server_messages import Spawn
 from harness.wire.signatures import Parameter
 from harness.worker.kit import candidate_trace
 

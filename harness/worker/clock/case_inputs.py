@@ -10,7 +10,7 @@ import torch
 
 from harness.cases.judged_case import JudgedCase
 from harness.wire.input_copies import copies_of
-from harness.wire.timing_messages import BringBack, Done, Reach, Renew
+from harness.wire.timer_messages import BringBack, Done, Reach, Renew
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared
 from harness.worker.oracle.problem import Problem

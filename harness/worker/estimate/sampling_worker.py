@@ -18,8 +18,10 @@ from harness.hardware.targets import target as find_target
 from harness.wire import limits, operators
 from harness.wire.case_specs import CASE_SPECS, CaseSpec
 from harness.wire.channel import Channel
-from harness.wire.messages import ENCODER, Hello, Spawn
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import Hello
 from harness.wire.sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, together
+from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter

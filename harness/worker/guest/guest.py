@@ -12,8 +12,8 @@ import torch
 
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import (
     GUEST_REQUESTS,
     Call,
     Compile,
@@ -27,8 +27,8 @@ from harness.wire.messages import (
     Loaded,
     OutputData,
     Returned,
-    Spawn,
 )
+from harness.wire.server_messages import Spawn
 from harness.worker.candidate import global_state, outputs
 from harness.worker.candidate.integrity import Snapshot
 from harness.worker.candidate.loading import broken, confine, failed, import_candidate, parameters_of

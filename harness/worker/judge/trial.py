@@ -12,17 +12,8 @@ from harness.cases.seeds import POOL
 from harness.wire import findings, limits, signatures
 from harness.wire.case_specs import CaseSpec
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Verdict
-from harness.wire.messages import (
-    Begin,
-    CaseTraffic,
-    Farewell,
-    FirstCallPassed,
-    FirstCaseRight,
-    Judged,
-    LeftBehind,
-    Load,
-    Loaded,
-)
+from harness.wire.guest_messages import CaseTraffic, Farewell, LeftBehind, Load, Loaded
+from harness.wire.judge_messages import Begin, FirstCallPassed, FirstCaseRight, Judged
 from harness.worker.kit import place
 from harness.worker.oracle import call_checks, mismatch_wording
 from harness.worker.oracle.answers import Answers

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.wire import findings, limits, operators
 from harness.wire.evaluation import ErrorReport
-from harness.wire.messages import LeftBehind, Returned
+from harness.wire.guest_messages import LeftBehind, Returned
 from suites.task import Task
 
 if TYPE_CHECKING:

@@ -11,19 +11,19 @@ import torch
 from harness.hardware.targets import target
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import Hello
+from harness.wire.records import View
+from harness.wire.server_messages import Spawn
+from harness.wire.verifier_messages import (
     VERIFIER_REQUESTS,
-    Hello,
     NotReplayed,
     Replay,
     Replayed,
     ReplayedOutput,
-    Spawn,
     Study,
     VerifierReport,
 )
-from harness.wire.records import View
 from harness.worker.candidate.loading import confine
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.case_traffic import case_traffic

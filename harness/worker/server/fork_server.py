@@ -30,8 +30,8 @@ from harness.linux.folder_removal import remove
 from harness.wire import limits
 from harness.wire.channel import Channel
 from harness.wire.device import VISIBILITY_VARIABLES, Device
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.encoding import ENCODER
+from harness.wire.server_messages import (
     SERVER_REPORTS,
     SERVER_REQUESTS,
     End,

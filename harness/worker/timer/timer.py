@@ -19,9 +19,8 @@ from harness.sandbox import sandbox
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.device import Device
-from harness.wire.input_copies import copies_of
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import (
     GPU_FAULT,
     OUT_OF_MEMORY,
     CaseTraffic,
@@ -33,9 +32,10 @@ from harness.wire.messages import (
     Loaded,
     OutputData,
     Returned,
-    Spawn,
 )
-from harness.wire.timing_messages import (
+from harness.wire.input_copies import copies_of
+from harness.wire.server_messages import Spawn
+from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     TIMER_REQUESTS,
     Batch,
