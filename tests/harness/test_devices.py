@@ -12,6 +12,7 @@ import pytest
 from harness import Identity, UnknownDevice, discover_devices, product_of
 from harness.linux.process_environment import worker_environment
 from harness.node import discovery as module
+from harness.node import driver_files
 from harness.node.drivers import FOUND, Found
 
 
@@ -24,7 +25,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = tmp_path / "kfd" / str(number)
         folder.mkdir(parents=True)
         (folder / "properties").write_text(text)
-    monkeypatch.setattr(module, "_KFD_NODES", tmp_path / "kfd")
+    monkeypatch.setattr(driver_files, "KFD_NODES", tmp_path / "kfd")
     monkeypatch.setattr(module, "_NVIDIA_GPUS", tmp_path / "none")
     monkeypatch.setattr(module, "_DRIVER_NODES", ())
     return tmp_path
@@ -100,7 +101,7 @@ def test_a_partition_of_a_package_is_recognised_by_bus_units_and_mode(
         current_compute_partition="CPX",
         current_memory_partition="NPS4",
     )
-    monkeypatch.setattr(module, "_PCI", bus)
+    monkeypatch.setattr(driver_files, "PCI_DEVICES", bus)
     answering(
         monkeypatch,
         *(

@@ -9,7 +9,7 @@ import pytest
 
 from harness import Device, UnknownDevice, UnknownTarget
 from harness.node import discovery as devices_module
-from harness.node import loads
+from harness.node import driver_files, loads
 from harness.node.discovery import CPU
 from harness.node.drivers import Found
 from harness.node.leases import VARIABLE, lease
@@ -87,7 +87,7 @@ def test_no_idle_gpu_is_an_error_that_says_why_and_what_else_there_is() -> None:
 def test_a_machine_without_a_gpu_judges_on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     shows(monkeypatch, (), ())
     monkeypatch.setattr(devices_module, "_NVIDIA_GPUS", Path("/nonexistent"))
-    monkeypatch.setattr(devices_module, "_KFD_NODES", Path("/nonexistent"))
+    monkeypatch.setattr(driver_files, "KFD_NODES", Path("/nonexistent"))
     assert names("idle") == names("all") == names("cpu") == ["cpu"]
 
 
@@ -160,15 +160,15 @@ def written(root: Path, files: Mapping[str, str]) -> Path:
 def amdgpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An MI300X at c1:00.0 as the amdgpu driver shows it, one process on it."""
     monkeypatch.setattr(
-        loads,
-        "_PCI",
+        driver_files,
+        "PCI_DEVICES",
         written(
             tmp_path / "pci",
             {"0000:c1:00.0/gpu_busy_percent": "12\n", "0000:c1:00.0/mem_info_vram_used": f"{3 * GIB}\n"},
         ),
     )
     nodes = {"2/gpu_id": "41\n", "2/properties": "simd_count 1216\ndomain 0\nlocation_id 49408\n"}
-    monkeypatch.setattr(loads, "_KFD_NODES", written(tmp_path / "nodes", nodes))
+    monkeypatch.setattr(driver_files, "KFD_NODES", written(tmp_path / "nodes", nodes))
     processes = {"100/vram_41": "4096\n", "101/vram_41": "0\n", "101/vram_42": "4096\n"}
     monkeypatch.setattr(loads, "_KFD_PROCESSES", written(tmp_path / "proc", processes))
 
