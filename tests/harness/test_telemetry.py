@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.node.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, steady
+from harness.node.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, find_disturbances
 from harness.node.telemetry.amd import AmdSmi
-from harness.node.telemetry.company import Family, others
 from harness.node.telemetry.nvml import Nvml
-from harness.node.telemetry.reading import NotTold, Occupant, Reading
-from harness.node.telemetry.sysfs import Sysfs, starred
-from harness.node.telemetry.window_summary import summary
+from harness.node.telemetry.other_processes import Family, count_others
+from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
+from harness.node.telemetry.sysfs import Sysfs, marked_level
+from harness.node.telemetry.window_summary import summarize_window
 
 ADDRESS = "0000:c1:00.0"
 
@@ -25,25 +25,27 @@ def series(*clocks: int, others: int | None = 0) -> list[Point]:
 
 def test_a_sample_taken_while_the_clock_had_dropped_is_left_out() -> None:
     told = series(1980, 1980, 1965, 1980, 1200, 1980, 1980, 1950)
-    assert steady(told, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
+    assert find_disturbances(told, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
 
 
 def test_a_sample_beside_somebody_else_is_left_out() -> None:
     told = [*series(1980, 1980), Point(0.04, 1980, 2), *(Point(at, 1980, 0) for at in (0.06, 0.08))]
-    assert steady(told, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == ("", DISTURBED_OTHERS, "")
+    assert find_disturbances(told, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == ("", DISTURBED_OTHERS, "")
 
 
 def test_who_is_there_all_the_time_and_waits_disturbs_nothing() -> None:
     waiting = series(*[1980] * 6, others=2)
-    assert steady(waiting, [(0.001, 0.01), (0.03, 0.05)]) == ("", "")
+    assert find_disturbances(waiting, [(0.001, 0.01), (0.03, 0.05)]) == ("", "")
     third = [*waiting, Point(at_s=0.12, clock_mhz=1980, others=3)]
-    assert steady(third, [(0.001, 0.01), (0.11, 0.13)]) == ("", DISTURBED_OTHERS)
+    assert find_disturbances(third, [(0.001, 0.01), (0.11, 0.13)]) == ("", DISTURBED_OTHERS)
 
 
 def test_what_is_not_told_leaves_nothing_out() -> None:
     unseen = [Point(0.0), Point(0.02)]
-    assert steady(unseen, [(0.0, 0.02)]) == steady([], [(0.0, 0.02)]) == ("",)
-    assert steady(series(1980, 900), [(5.0, 6.0)]) == ("",), "no point is near enough to speak for it"
+    assert find_disturbances(unseen, [(0.0, 0.02)]) == find_disturbances([], [(0.0, 0.02)]) == ("",)
+    assert find_disturbances(series(1980, 900), [(5.0, 6.0)]) == ("",), (
+        "no point is near enough to speak for it"
+    )
 
 
 def test_a_window_has_the_lowest_busy_clock_the_most_heat_and_what_the_counter_grew_by() -> None:
@@ -52,7 +54,7 @@ def test_a_window_has_the_lowest_busy_clock_the_most_heat_and_what_the_counter_g
         Reading(1.0, clock_mhz=1980, hotspot_c=61.0, power_w=500.0, energy_j=1300.0, reasons=()),
         Reading(2.0, clock_mhz=1755, hotspot_c=58.0, power_w=700.0, energy_j=1900.0, reasons=("power cap",)),
     ]
-    window = summary("nvml", told, [Point(each.at_s, each.clock_mhz, None) for each in told])
+    window = summarize_window("nvml", told, [Point(each.at_s, each.clock_mhz, None) for each in told])
     assert (window.clock_mhz, window.clock_usual_mhz) == (1755, 1868)
     assert (window.seconds, window.hotspot_c, window.power_w, window.energy_j) == (2.0, 61.0, 430.0, 900.0)
     assert window.throttled == {"power cap": 0.5}, "an idle device is not held back"
@@ -69,19 +71,21 @@ def tree(parents: dict[int, int]) -> Family:
 def test_children_of_ours_are_ours_and_strangers_are_counted() -> None:
     family = tree({10: 1, 11: 10, 12: 11, 99: 1, 1: 0})
     there = [Occupant(12), Occupant(99)]
-    assert others(there, family, None, host=True) == 1
-    assert others([Occupant(12)], family, None, host=True) == 0
-    assert others(None, family, None, host=True) is None
+    assert count_others(there, family, None, host=True) == 1
+    assert count_others([Occupant(12)], family, None, host=True) == 0
+    assert count_others(None, family, None, host=True) is None
 
 
 def test_in_a_namespace_of_its_own_none_to_be_seen_is_not_none() -> None:
     family = tree({10: 1, 11: 10, 99: 1, 1: 0})
-    assert others([], family, 0, host=False) is None
-    assert others([Occupant(11, 1 << 30)], family, 1 << 30, host=False) is None
-    assert others([Occupant(11), Occupant(99)], family, None, host=False) == 1, (
+    assert count_others([], family, 0, host=False) is None
+    assert count_others([Occupant(11, 1 << 30)], family, 1 << 30, host=False) is None
+    assert count_others([Occupant(11), Occupant(99)], family, None, host=False) == 1, (
         "ours shows that numbers are right"
     )
-    assert others([Occupant(4000)], family, None, host=False) is None, "it may be ours, by another number"
+    assert count_others([Occupant(4000)], family, None, host=False) is None, (
+        "it may be ours, by another number"
+    )
 
 
 # NVML: the shapes that nvidia-ml-py answers with
@@ -261,8 +265,8 @@ def test_the_driver_alone_tells_what_it_shows(tmp_path: Path) -> None:
     assert (found.clock_mhz, found.hotspot_c, found.memory_c, found.power_w) == (1254, 56.0, 44.0, 312.0)
     state = source.state()
     assert (state.partition, state.power_cap_w, state.busy_percent) == ("CPX/NPS4", 750.0, 37.0)
-    assert starred("0: 500Mhz\n1: 2100Mhz\n") is None, "no level is marked"
-    with pytest.raises(NotTold):
+    assert marked_level("0: 500Mhz\n1: 2100Mhz\n") is None, "no level is marked"
+    with pytest.raises(SourceUnavailable):
         Sysfs("0000:05:00.0", tmp_path)
 
 
@@ -304,7 +308,7 @@ async def test_after_the_second_loss_nothing_is_told_and_it_is_said_why() -> Non
         assert (watched.window.source, watched.points) == ("", ())
         assert (await told.state()).product == ""
         assert told.source == ""
-        assert told.note == "what watches the device ended twice"
+        assert told.note == "the telemetry process ended twice"
 
 
 async def test_without_a_driver_the_real_sampler_says_what_to_do() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
 from harness.node.leases import lease_folder
 from harness.node.selection import not_granted, standings
-from harness.node.telemetry import StateTold, ask_once
+from harness.node.telemetry import StateReport, ask_once
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.measured import state_words
 from tui.plain import size
@@ -136,7 +136,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         )
 
 
-def telemetry(name: str, told: StateTold) -> Finding:
+def telemetry(name: str, told: StateReport) -> Finding:
     """What a GPU tells of itself, and by what; without it times stand without clock, heat and company."""
     subject = f"telemetry {name}"
     if not told.source:

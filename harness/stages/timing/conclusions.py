@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from harness.hardware.product import Product
-from harness.node.telemetry import Watched, steady
+from harness.node.telemetry import Watched, find_disturbances
 from harness.wire import ratios
 from harness.wire.clock_messages import (
     BASELINE,
@@ -72,7 +72,7 @@ def undisturbed(
     kept, left_out = [], Counter[tuple[str, str]]()
     for one in times:
         spans = [(block.began_s, block.ended_s) for block in one.blocks]
-        why = steady(watched.points, spans)
+        why = find_disturbances(watched.points, spans)
         blocks = tuple(block for block, disturbed in zip(one.blocks, why, strict=True) if not disturbed)
         lost = sum(len(block.samples_ms) for block in one.blocks) - sum(
             len(block.samples_ms) for block in blocks
