@@ -30,7 +30,7 @@ from harness.wire.effort import Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
-from harness.wire.findings import each_once, left_behind
+from harness.wire.findings import drop_repeated, left_behind
 from harness.wire.judge_messages import (
     JUDGE_REPORTS,
     Alive,
@@ -255,7 +255,7 @@ class Evaluating:
                 sheet.enter("performance")
             found = await self._sampled(judged, correct=verdict is Verdict.CORRECT)
             sheet.facts |= found.facts
-            sheet.facts["findings"] = each_once((*judged.findings, *found.findings))
+            sheet.facts["findings"] = drop_repeated((*judged.findings, *found.findings))
             if verdict is Verdict.CORRECT:
                 sheet.leave("performance", NO_GPU, ok=None)
             if found.wrong is not None:

@@ -11,7 +11,7 @@ import msgspec
 from harness.hardware.product import Product
 from harness.wire.device import Target
 from harness.wire.evaluation import ErrorReport, Finding, SampledTraffic
-from harness.wire.findings import raised
+from harness.wire.findings import strict_error
 from harness.wire.guest_messages import CaseTraffic
 from suites.task import Case, Task
 
@@ -50,7 +50,7 @@ async def sampled(
         wrong, findings = missed(samples)
         if not task.in_place:  # the cost model counts what is read and written twice
             findings += untouched(samples)
-        wrong = wrong or raised(findings, task.strict)
+        wrong = wrong or strict_error(findings, task.strict)
     estimate = await asyncio.to_thread(estimates, task, cases, targets, traffic, samples, product)
     facts = {"traffic": traffic, "sampled": samples, "not_sampled": lacking, "estimate": estimate}
     return Sampled(facts, findings, wrong)

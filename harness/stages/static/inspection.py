@@ -111,7 +111,7 @@ class Module:
             )
         if not isinstance(bound, ast.FunctionDef) or bound.args.vararg or bound.args.kwarg:
             return None
-        wrong = signatures.difference(entry.signature, signatures.of_definition(bound))
+        wrong = signatures.signature_error(entry.signature, signatures.definition_parameters(bound))
         if not wrong:
             return None
         message = f"`{entry.name}`: {wrong}; the signature is {entry.signature}"

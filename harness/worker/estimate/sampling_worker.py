@@ -20,7 +20,7 @@ from harness.wire.case_specs import CASE_SPECS, CaseSpec
 from harness.wire.channel import Channel
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
-from harness.wire.sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, together
+from harness.wire.sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, add_flows
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.compiler.compiler import zero_arguments
@@ -67,7 +67,7 @@ def sample_case(
         why = "the candidate ended its process"
     except BaseException as error:  # noqa: BLE001 (foreign code: whatever it raises is why there is no sample)
         why = f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0]
-    flow = together(sampler.flows)
+    flow = add_flows(sampler.flows)
     if sampler.unsupported is not None:
         why = sampler.unsupported
     elif host.seen:
