@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from harness.hardware.partitions import NoPart, part
+from harness.hardware.partitions import UnknownPartition, scale_to_partition
 from harness.hardware.product import Product, numbers
 from harness.hardware.product_tables import PRODUCTS
 
@@ -113,8 +113,8 @@ def _partitions() -> Iterable[Product]:
         for mode in one.modes:
             for parts in mode.memory if mode.devices > 1 else ():
                 try:
-                    yield part(one, f"{mode.name}/NPS{parts}", None)
-                except NoPart:
+                    yield scale_to_partition(one, f"{mode.name}/NPS{parts}", None)
+                except UnknownPartition:
                     continue  # the page says why such a mode is missing
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.hardware.partitions import part
+from harness.hardware.partitions import scale_to_partition
 from harness.hardware.product import Product
 from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
@@ -90,7 +90,7 @@ def test_more_flops_than_the_chip_has_are_suspect_and_a_faster_clock_is_not() ->
 
 def test_a_partition_is_held_against_its_own_peaks() -> None:
     """A quarter of the memory at its full speed is all that a CPX/NPS4 device has."""
-    one = part(MI300X, "CPX/NPS4", None)
+    one = scale_to_partition(MI300X, "CPX/NPS4", None)
     made = efficiency(one, "float32", 2 * GIB, 0, ms_at(2 * GIB, 1.325e12), matrix=False)
     assert made.io_utilisation == pytest.approx(1.0)
     assert made.product == "MI300X CPX/NPS4"

@@ -9,10 +9,22 @@ import pytest
 from benchmarks.product_sheet import sheet
 from harness.hardware.product import GIB, Product, numbers
 from harness.hardware.product_tables import PRODUCTS, find_product
-from harness.hardware.recognition import identify, recognise
+from harness.hardware.recognition import recognise
 from harness.hardware.targets import hardware, target, targets
+from harness.wire.device import Identity
 
 AMD, NVIDIA = 0x1002, 0x10DE
+
+
+def identify(
+    vendor: int | None,
+    device: int | None,
+    name: str,
+    units: int | None,
+    memory: int | None,
+    partition: str = "",
+) -> Product | None:
+    return recognise(Identity(name, vendor, device, units, memory, partition)).product
 
 
 @pytest.mark.parametrize("one", PRODUCTS, ids=lambda one: one.name)
@@ -76,14 +88,14 @@ def test_devices_are_recognised_by_all_that_is_told(
         (None, None, "NVIDIA GeForce RTX 4090 D", 114, 25_393_692_672, "is not in the table"),
         (AMD, 0x74A2, "AMD Instinct MI308X", 80, 192 * GIB, "is not in the table"),
         (None, None, "AMD Radeon Graphics", 304, 192 * GIB, "is not in the table"),
-        (None, None, "AMD Instinct MI300X", None, 192 * GIB, "names lie"),
-        (AMD, 0x74A1, "AMD Instinct MI300X", 38, 24 * GIB, "is partitioned, and its mode is not known"),
+        (None, None, "AMD Instinct MI300X", None, 192 * GIB, "a name may be wrong"),
+        (AMD, 0x74A1, "AMD Instinct MI300X", 38, 24 * GIB, "is partitioned, and its mode is unknown"),
     ],
 )
 def test_what_does_not_fit_is_no_product_and_says_why(
     vendor: int | None, device: int | None, name: str, units: int | None, memory: int | None, why: str
 ) -> None:
-    found = recognise(vendor, device, name, units, memory)
+    found = recognise(Identity(name, vendor, device, units, memory))
     assert found.product is None
     assert why in found.why
 
