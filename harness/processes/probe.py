@@ -8,7 +8,7 @@ import importlib.util
 import msgspec
 
 from harness.node.discovery import discover_devices
-from harness.sandbox.layers import unlike
+from harness.sandbox.layers import different_layers
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Layer
@@ -71,7 +71,7 @@ async def probe() -> HarnessReport:
             guest, compiler = await _layers(interpreting, "guest"), await _layers(compiling, "compiler")
     except (HarnessError, EOFError, OSError) as error:
         return msgspec.structs.replace(report, why_not=str(error))
-    return msgspec.structs.replace(report, judges=True, sandbox=(*guest, *unlike(compiler, guest)))
+    return msgspec.structs.replace(report, judges=True, sandbox=(*guest, *different_layers(compiler, guest)))
 
 
 async def _layers(server: ForkServer, role: str) -> tuple[Layer, ...]:

@@ -16,7 +16,7 @@ from harness.processes.pool import DevicePool, Slot
 from harness.processes.process_endings import verdict_of
 from harness.processes.servers import Child
 from harness.processes.spares import GUEST, Worker
-from harness.sandbox.layers import unlike
+from harness.sandbox.layers import different_layers
 from harness.stages.estimates.sample_findings import Sampled, sampled
 from harness.stages.estimates.sampling_stage import Sampler
 from harness.stages.static.inspection import StaticReport
@@ -212,7 +212,7 @@ class Evaluating:
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
         """The judge's verdict, with what only the engine knows: whether its code is the text's, how the guest ended, costs, estimates."""
         sheet, verdict, error = self._sheet, Verdict(judged.verdict), judged.error
-        compiling = unlike(sheet.facts.get("sandbox", ()), judged.sandbox)
+        compiling = different_layers(sheet.facts.get("sandbox", ()), judged.sandbox)
         sheet.facts |= {
             "sandbox": (*judged.sandbox, *compiling),
             "facts": (*judged.facts, *sheet.facts.get("facts", ())),

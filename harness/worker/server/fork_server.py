@@ -364,7 +364,7 @@ def _warm_up(*, compiling: bool) -> None:
     from harness.sandbox import landlock
     from harness.worker.kit import warm
 
-    landlock.everybodys_rules(run_programs=compiling, gpu=False)
+    landlock.common_rules(run_programs=compiling, gpu=False)
     try:
         warm.specialise_once()
         if compiling:
