@@ -20,15 +20,12 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     """Time a candidate that was just judged correct, against other kernels."""
 
     task: Task
-    """With the sizes at which the candidate was judged."""
     sources: dict[str, str]
-    """By side."""
     seed: int
     target: str
     limits: TimeLimits
     cold: bool
     against: str
-    """Name of the baseline."""
     flush_bytes: int
     budget_s: float
     """For all cases together, once the device is leased."""
@@ -50,7 +47,6 @@ class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
 
     sides: tuple[str, ...]
     count: int
-    """Processes per side."""
     instead: bool
     """They replace the processes that the clock has, which are no longer needed."""
 
@@ -89,13 +85,10 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     wall_ms: float | None
     """One call: the time of calls with all work around them, less the work around them."""
     plain_ms: float | None
-    """One plain call, back to back."""
     graph_ms: float | None
-    """One replay of a call captured as a graph."""
     why_no_graph: str
     peak_bytes: int
     configs: dict[str, str]
-    """Configs of autotuned kernels, by kernel."""
     drawn: Drawn | None = None
 
 
@@ -114,7 +107,6 @@ class Taped(msgspec.Struct, frozen=True):
     case: str
     launches: int = 0
     code: tuple[str, ...] = ()
-    """Digests of the binaries' code."""
     played: bool = False
     """Another process played the tape on its own inputs, and its outputs were correct."""
     why_not: str = ""
@@ -134,7 +126,6 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     problem: str = ""
     """Why not everything was timed, if that is not the candidate's fault."""
     seconds: dict[str, float] = {}
-    """The clock's time by phase."""
     not_shared: str = ""
     """Why inputs went through host memory; empty if they did not."""
 

@@ -24,15 +24,12 @@ class CompileReport(msgspec.Struct, frozen=True):
     resources: tuple[KernelResources, ...] = ()
     """One for each distinct binary and config in launch order, including configs that do not compile or do not fit."""
     error: str | None = None
-    """Why the candidate would fail on the target."""
     line: int | None = None
-    """The candidate's own line, 1-based."""
     unsupported: str | None = None
     """Why there is no result for this target; not the candidate's fault."""
     notes: tuple[str, ...] = ()
     patched: str = ""
     """Parts of Triton or compiler settings that the candidate changed; nothing was compiled after that."""
     host_work: HostWorkFound | None = None
-    """The first case in which the host did the kernels' work."""
     argument_types: tuple[tuple[str, ...], ...] = ()
     """Argument types of the kernels, each sequence once, if all are plain."""

@@ -13,7 +13,6 @@ class Identity(msgspec.Struct, frozen=True):
     vendor_id: int | None = None
     device_id: int | None = None
     compute_units: int | None = None
-    """Compute units or multiprocessors of this device or partition."""
     memory_bytes: int | None = None
     partition: str = ""
     """Compute and memory partition mode (`CPX/NPS4`); empty if there is none, or if unknown."""
@@ -25,16 +24,12 @@ class Device(msgspec.Struct, frozen=True):
     name: str
     """`cpu`, or the GPU's index in `--devices`."""
     kind: str
-    """`cpu`, `hip` or `cuda`."""
     target: str | None = None
-    """Its architecture; `None` for `cpu`."""
     description: str = ""
     visibility: str = ""
     """The `VARIABLE=value` that shows a process only this GPU; empty for `cpu`, or if unknown."""
     address: str = ""
-    """PCI address, such as `0000:c1:00.0`."""
     identity: Identity | None = None
-    """`None` for `cpu`."""
     package: str = ""
     """The first PCI address of its package, without the function; empty for `cpu`, or if unknown. Devices of one package share
     power, clocks and memory: partitions of one MI300X, or the two dies of an MI250X."""
@@ -44,11 +39,8 @@ class Target(msgspec.Struct, frozen=True):
     """An architecture to compile for."""
 
     name: str
-    """`gfx942`, `gfx90a`, `gfx950`, `sm_90`, ..."""
     backend: str
-    """`hip` or `cuda`."""
     wave_size: int
-    """Lanes of a wavefront or warp."""
 
 
 VISIBILITY_VARIABLES = {

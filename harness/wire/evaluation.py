@@ -1,4 +1,4 @@
-"""The result of an evaluation: plain data that crosses processes and is kept on disk."""
+"""The result of an evaluation: plain data that crosses processes and is kept on disk. `docs/formats.md` explains each key."""
 
 from __future__ import annotations
 
@@ -38,13 +38,10 @@ class Stage(msgspec.Struct, frozen=True):
     """One stage of the cascade."""
 
     name: str
-    """One of `STAGES`."""
     ok: bool | None
     """`None`: not reached, or not applicable on this device."""
     seconds: float
-    """Wall time."""
     detail: str = ""
-    """One line to show."""
 
 
 class StageEntered(msgspec.Struct, frozen=True):
@@ -74,7 +71,6 @@ class Mismatch(msgspec.Struct, frozen=True):
     max_rel: float | None
     """Over elements that are finite on both sides; `None` if there are none."""
     wrong_share: float
-    """Share of wrong elements, 0 to 1."""
     nan_got: int
     nan_expected: int
     inf_got: int
@@ -84,7 +80,6 @@ class Mismatch(msgspec.Struct, frozen=True):
     dtype: str
     expected_dtype: str
     metrics: dict[str, float] = {}
-    """For a quantization task: `cosine`, `relative_l1`, `rmse`, `worst`."""
 
 
 class ErrorReport(msgspec.Struct, frozen=True):
@@ -94,9 +89,7 @@ class ErrorReport(msgspec.Struct, frozen=True):
     """A short stable word: `syntax`, `missing_entry_point`, `exception`, `mismatch`, `compile`, `out_of_bounds`, ..."""
     message: str
     trace: str = ""
-    """Frames of the candidate's module `kernel.py`, as Python prints them."""
     line: int | None = None
-    """1-based line of the candidate."""
     mismatch: Mismatch | None = None
 
 
@@ -118,7 +111,6 @@ class Finding(msgspec.Struct, frozen=True):
     case: str = ""
     """The first case with this finding; empty if it has no case."""
     line: int | None = None
-    """1-based line of the candidate."""
 
     @property
     def text(self) -> str:
@@ -142,11 +134,8 @@ class GridFit(msgspec.Struct, frozen=True):
     tail_idle: float
     """Share of the device's workgroup places that are empty in the last round, 0 to 1."""
     idle: float
-    """The same share over all rounds."""
     idle_units: int
-    """Compute units without any workgroup in the last round."""
     dies: int
-    """Dies that get workgroups round robin (XCDs of an MI300X)."""
     die_most: int
     die_least: int
     """Workgroups of the fullest and of the emptiest die."""
@@ -159,9 +148,7 @@ class KernelResources(msgspec.Struct, frozen=True):
     case: str
     """The launch is specialised for this case at `gpu` sizes."""
     config: dict[str, str]
-    """Compile-time constants and launch options."""
     autotune_index: int | None
-    """Index among the configs of an autotuned kernel."""
     binary: str
     """Architecture in the binary itself (`gfx942`), as proof of the target."""
     binary_sha256: str
@@ -171,18 +158,14 @@ class KernelResources(msgspec.Struct, frozen=True):
     agprs: int | None = None
     sgprs: int | None = None
     registers: int | None = None
-    """Registers per thread (NVIDIA)."""
     vgpr_spills: int | None = None
     sgpr_spills: int | None = None
     spill_bytes: int | None = None
-    """Bytes of spill stores and loads per thread (NVIDIA)."""
     scratch_bytes: int | None = None
     lds_bytes: int | None = None
-    """Local (shared) memory per workgroup."""
     occupancy: float | None = None
     """Waves per SIMD (AMD) or warps per SM (NVIDIA) that fit, by registers, local memory and wave limits."""
     occupancy_limit: str | None = None
-    """The limiting resource: `vgprs`, `lds`, `waves`, `registers`, `shared`, ..."""
     matrix_instructions: int | None = None
     load_widths: dict[str, int] = {}
     """Number of global loads in the assembly by width in bits."""
@@ -193,9 +176,7 @@ class KernelResources(msgspec.Struct, frozen=True):
     compile_seconds: float | None = None
     notes: tuple[str, ...] = ()
     fits: tuple[GridFit, ...] = ()
-    """One for each grid of this code, in order."""
     flags: tuple[str, ...] = ()
-    """Problems of this config: `spills`, `too_large` (for the device; the autotuner drops it), `failed`."""
     failure: str = ""
     """Why there is no binary (`failed`) or why it cannot run (`too_large`). Without a binary its fields are empty."""
     code_sha256: str = ""
@@ -212,11 +193,8 @@ class Traffic(msgspec.Struct, frozen=True):
     unique_read_bytes: int
     unique_write_bytes: int
     minimal_bytes: int
-    """By the task's cost model."""
     dot_flops: int
-    """In `tl.dot`."""
     flops: int
-    """By the task's cost model."""
     launches: int
     programs: int
 
@@ -232,7 +210,6 @@ class SampledTraffic(msgspec.Struct, frozen=True):
     case: str
     sizes: dict[str, int]
     target: str
-    """The target that the host code saw."""
     launches: int
     programs: int
     sampled: int
@@ -249,19 +226,14 @@ class SampledTraffic(msgspec.Struct, frozen=True):
     die_bytes: int
     """Upper bound: distinct bytes of each die, all dies together, if all programs share like the sampled neighbours."""
     dies: int
-    """Dies that get programs round robin (XCDs)."""
     group: int
-    """Neighbours on one die that were sampled together."""
     minimal_bytes: int
     flops: int
-    """By the task's cost model."""
     dot_flops: int
     out_of_bounds: tuple[str, ...] = ()
     """Accesses of sampled programs outside their tensor at these sizes, for example after an offset overflow."""
     remarks: tuple[str, ...] = ()
-    """Launches with bounds only, because addresses depend on data."""
     moved_bytes: int = 0
-    """Bytes of the results of copies by the host. Kernels may read these copies and not the inputs."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -276,13 +248,10 @@ class Estimate(msgspec.Struct, frozen=True):
     """Requested bytes at peak bandwidth (no cache) and counted FLOPs."""
     bound_low: str
     bound_high: str
-    """The side of the roofline for each bound: `memory` or `compute`."""
     basis: str
-    """Peaks, sizes and number of sampled programs, as text."""
     shared_us: float | None = None
     """A time between the bounds: distinct bytes of each die at peak bandwidth, if its cache holds all shared bytes."""
     product: str = ""
-    """The product with these peaks: `H200 SXM`."""
     of_device: bool = False
     """Whether the evaluation's device is this product. If not, it is the target's reference device: do not compare measured times
     with this estimate."""
@@ -293,7 +262,6 @@ class Layer(msgspec.Struct, frozen=True):
 
     name: str
     state: str
-    """`active`, `absent` or `failed`."""
     why: str = ""
 
 
@@ -320,11 +288,8 @@ class Margin(msgspec.Struct, frozen=True):
     case: str
     output: str
     measure: str
-    """`elementwise`, `exact`, or the metric of a quantization task: `cosine`, `relative_l1`, `rmse`, `worst`."""
     used: float
-    """Share of the tolerance used by the worst element or by the metric: 0 is exact, above 1 is wrong."""
     index: tuple[int, ...] = ()
-    """Index of the worst element, if the measure has one."""
 
 
 class Weakness(msgspec.Struct, frozen=True):
@@ -332,7 +297,6 @@ class Weakness(msgspec.Struct, frozen=True):
 
     case: str
     output: str
-    """Empty if it concerns no single output."""
     control: str
     """The accepted wrong answer; `input NAME` for an input without effect; `truth` if the correct answer is refused."""
     problem: str
@@ -346,11 +310,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     device: str
     verdict: Verdict
     call: bool
-    """It was imported and ran every case without an error."""
     execution: bool
-    """Its outputs match the oracle in every case."""
     stages: tuple[Stage, ...]
-    """Always six, in the order of `STAGES`."""
     error: ErrorReport | None = None
     latency: tuple[Latency, ...] = ()
     rough: tuple[RoughTime, ...] = ()
@@ -363,15 +324,11 @@ class Evaluation(msgspec.Struct, frozen=True):
     not_timed: tuple[str, ...] = ()
     """Open cases without a latency if others have one; with several GPUs, each with its GPU."""
     device_before: DeviceState | None = None
-    """State of the timed GPU."""
     device_after: DeviceState | None = None
     resources: dict[str, tuple[KernelResources, ...]] = {}
-    """By target."""
     compile_errors: dict[str, str] = {}
-    """Errors of launches that did not compile, by target."""
     traffic: tuple[Traffic, ...] = ()
     sampled: tuple[SampledTraffic, ...] = ()
-    """At `gpu` sizes, for a correct candidate."""
     not_sampled: dict[str, str] = {}
     """Why a case has no traffic at `gpu` sizes, by case; its estimate then uses its `cpu` sizes."""
     estimate: tuple[Estimate, ...] = ()
@@ -379,14 +336,11 @@ class Evaluation(msgspec.Struct, frozen=True):
     versions: dict[str, str] = {}
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
-    """Remarks to show."""
     facts: tuple[Fact, ...] = ()
     margins: tuple[Margin, ...] = ()
-    """One for each compared case and output, in their order."""
     exam: bool = False
     """Whether the exam cases were judged, which reach no feedback, and not the open ones."""
     printed: str = ""
-    """Tail of what the candidate printed; shown, never parsed."""
 
     @property
     def in_part(self) -> str:

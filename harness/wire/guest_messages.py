@@ -75,7 +75,6 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     positional: tuple[str, ...] = ()
     """Arguments to pass by position, in order; all others by name."""
     no_gradients: bool = False
-    """Call under `torch.no_grad`."""
     poison: int = 0
     """Index into `poison.KINDS`: the content of memory that the call allocates."""
     config: int = 0
@@ -84,7 +83,6 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     answers_at: int = 0
     """Offset in `memory` from which outputs may be written."""
     record: bool = False
-    """Record the call for a replay."""
 
 
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
@@ -197,17 +195,14 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     host_elements: int
     """Elements moved between tensors and Python (`.item()`, `.tolist()`, `.numpy()`, `torch.tensor()`)."""
     kernels: tuple[str, ...]
-    """Names of the launched Triton kernels, in order, each once."""
     traffic: CaseTraffic
     unsupported: str
     changed_output: bool
-    """Whether this call wrote into outputs of the call before."""
     changed_state: tuple[str, ...] = ()
     """Global settings that the call left changed, by their names in `global_state.py`."""
     unfinished: str = ""
     """Work of the call that still ran when it returned, in words; empty: none."""
     copies: int = 0
-    """Copies by the host into parts of tensors."""
     record: Record | None = None
     """The call's effects on memory, for a replay in a clean process; `None` if not requested."""
     unrecorded: str = ""

@@ -22,7 +22,6 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     verifier_pid: int | None
     """`None`: calls are not replayed."""
     target: str
-    """The target that the device shim reports."""
     limits: TimeLimits
     exam: bool
     """Every call is replayed, and replays search for races."""
@@ -62,15 +61,13 @@ class Specified(msgspec.Struct, frozen=True, tag="specified"):
 
     cases: msgspec.Raw
     problem: str = ""
-    """Why the task's own code does not give them; empty if it does."""
 
 
 class Entered(msgspec.Struct, frozen=True, tag="entered"):
-    """The judge begins a stage."""
+    """The judge begins a stage; `at_s` by `time.monotonic`, which all processes of a machine share."""
 
     stage: str
     at_s: float
-    """By `time.monotonic`, which all processes of a machine share."""
 
 
 class Left(msgspec.Struct, frozen=True, tag="left"):

@@ -1,4 +1,4 @@
-"""The timing of one case on one device: plain data that crosses processes and is kept on disk."""
+"""The timing of one case on one device: plain data that crosses processes and is kept on disk. `docs/formats.md` explains each key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class Timed(msgspec.Struct, frozen=True):
     p10_ms: float
     p90_ms: float
     samples: int
-    """Samples that count, over all processes."""
     left_out: int = 0
     """Samples that do not count: the clock had dropped, or another process used the device."""
     processes: int = 1
@@ -33,7 +32,6 @@ class Timed(msgspec.Struct, frozen=True):
     graph_ms: float | None = None
     """The same, replayed as a graph; `None` if the call cannot be captured."""
     peak_bytes: int | None = None
-    """Peak of device memory that a call allocated, without its inputs."""
     energy_mj: float | None = None
     """Millijoules of the whole device per plain call, back to back, if the device counts energy. Caches stay warm, unlike between
     cold samples."""
@@ -47,30 +45,24 @@ class RoughTime(msgspec.Struct, frozen=True):
     ratio: float | None
     """Time of the base kernel over the variant's; `None` if either is too short for a ratio."""
     candidate_ms: float
-    """Median of the samples."""
     samples: int
-    """Samples of the variant, over all its processes."""
     pairs: int
     against: str
-    """Name of the base kernel."""
 
 
 class Efficiency(msgspec.Struct, frozen=True):
     """A case's share of its device's peaks: bytes and FLOPs by the task's cost model, time measured."""
 
     product: str
-    """The product with these peaks: `H200 SXM`."""
     bytes: int
     flops: int
     dtype: str
-    """Dtype of the matrix or vector peak for `flops`."""
     bytes_per_s: float
     flops_per_s: float
     io_utilisation: float | None
     """Share of peak bandwidth; KernelBench-X calls it IOU."""
     mfu: float | None
     io_achievable: float | None = None
-    """Share of the bandwidth that the vendor publishes as achievable."""
     mfu_achievable: float | None = None
     suspect: str = ""
     """Why a share above the hardware's limit is wrong; empty if none is above."""
@@ -86,12 +78,9 @@ class Window(msgspec.Struct, frozen=True):
     """Telemetry during a timing; `None` for a value that the device does not report, never 0."""
 
     source: str
-    """`nvml`, `amdsmi`, `sysfs`; empty if there is none."""
     seconds: float
     clock_mhz: int | None = None
-    """The lowest sample of any of the chip's clocks."""
     clock_usual_mhz: int | None = None
-    """The median of the samples."""
     hotspot_c: float | None = None
     memory_c: float | None = None
     power_w: float | None = None
@@ -109,7 +98,6 @@ class DeviceState(msgspec.Struct, frozen=True):
     address: str = ""
     driver: str = ""
     partition: str = ""
-    """Compute and memory partition mode (`SPX/NPS1`) or MIG profile; empty if there is none."""
     power_cap_w: float | None = None
     busy_percent: float | None = None
     memory_used_bytes: int | None = None
@@ -137,9 +125,7 @@ class Latency(msgspec.Struct, frozen=True):
     """How the event time was confirmed from outside the guest: `graph`, `wall` or `bound`."""
     outcome: Outcome = Outcome.NOT_RESOLVED
     against: str = ""
-    """The timing baseline by name: `triton` or `torch` (the task's own), `eager`, `compile`, `best`."""
     cache: str = "cold"
-    """State of the device's caches before each sample: `cold` or `hot`."""
     pairs: int = 0
     floor_ms: float | None = None
     """An empty kernel's time between the same two events on this device, in this session."""

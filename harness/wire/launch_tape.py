@@ -24,7 +24,6 @@ class Scalar(msgspec.Struct, frozen=True, tag="scalar"):
     """A number, with its type in the kernel."""
 
     kind: str
-    """Triton's name: `i32`, `fp32`."""
     value: int | float
 
 
@@ -51,7 +50,6 @@ class TapedKernel(msgspec.Struct, frozen=True):
     binary: bytes
     shared_bytes: int
     threads: int
-    """Threads per workgroup."""
 
 
 class TapedOutput(msgspec.Struct, frozen=True):
@@ -68,8 +66,6 @@ class Tape(msgspec.Struct, frozen=True):
 
     kernels: tuple[TapedKernel, ...]
     buffers: tuple[int, ...]
-    """Size of each in bytes."""
     steps: tuple[Launch | Fill, ...]
     outputs: tuple[TapedOutput, ...]
     structure: str
-    """`tensor` or `tuple`."""

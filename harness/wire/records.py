@@ -62,7 +62,6 @@ class Function(msgspec.Struct, frozen=True, tag="function"):
 
     name: str
     line: int
-    """The line of its first decorator, or of `def`."""
     twin: int = 0
     """Number among the functions of this line whose names have different values, as a factory makes them."""
 
@@ -105,7 +104,6 @@ class Contents(msgspec.Struct, frozen=True, tag="contents"):
     size_bytes: int
     data: bytes | None
     addresses: tuple[tuple[int, Address], ...] = ()
-    """Places (in bytes) at which an address is stored."""
 
 
 class Operator(msgspec.Struct, frozen=True, tag="operator"):
@@ -147,16 +145,12 @@ class FunctionNotes(msgspec.Struct, frozen=True):
 
     function: Function
     names: dict[str, Value]
-    """Values of the global names that it uses."""
     constexprs: tuple[str, ...]
-    """Parameters that are compile-time constants."""
     defaults: tuple[Value, ...]
     unspecialised: tuple[str, ...] = ()
     """Parameters that are not specialised for an argument of 1."""
     types: dict[str, str] = {}
-    """Types of parameters that an annotation fixes, such as `i8` and `*fp16`."""
     computes_constants: bool = False
-    """Whether it is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
 
 
 class Record(msgspec.Struct, frozen=True):

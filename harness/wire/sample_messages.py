@@ -12,12 +12,11 @@ class Sample(msgspec.Struct, frozen=True, tag="sample"):
     source: str
     entry_point: str
     cases: msgspec.Raw
-    """`tuple[CaseSpec, ...]`, at `gpu` sizes."""
     target: str
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """Bytes of launches, estimated from sampled programs. Distinct bytes are counted per launch and added up."""
+    """Bytes of launches, estimated from sampled programs; the fields are those of `evaluation.SampledTraffic`."""
 
     launches: int
     programs: int
@@ -26,14 +25,12 @@ class Flow(msgspec.Struct, frozen=True):
     requested_write_bytes: int
     requested_low_bytes: int
     requested_high_bytes: int
-    """Reads and writes if every unsampled program requests as little or as much as any sampled one of its kind."""
     unique_low_bytes: int
     unique_high_bytes: int
     die_bytes: int
-    """Upper bound: distinct bytes of each die, all dies together, if neighbours on a die share their loads."""
     dies: int
     group: int
-    """Neighbours on one die that were sampled together; the fewest of any launch."""
+    """The fewest of any launch."""
     dot_flops: int
 
 
@@ -45,11 +42,9 @@ class CaseSampled(msgspec.Struct, frozen=True, tag="case_sampled"):
     seconds: float
     flow: Flow | None = None
     why: str = ""
-    """Why there is no flow."""
     out_of_bounds: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     moved_bytes: int = 0
-    """Bytes of the results of copies by the host."""
 
 
 SAMPLE_REQUESTS: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sample)

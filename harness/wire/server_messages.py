@@ -35,7 +35,6 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     threads: int
     """Threads of the server; with more than one, a fork is unsafe."""
     problem: str = ""
-    """Why forking is not safe here; empty if it is safe."""
     pid: int = 0
 
 
@@ -51,11 +50,9 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
     worker: int
     status: int
-    """As `os.waitpid` returns it."""
     leftover: int
     """Processes of its tree that still ran when the worker ended by itself."""
     killed: bool
-    """Whether the engine sent `End` first."""
     why: str = ""
     """The limit that the worker exceeded, so that its warden ended it: processes, files or bytes. Empty: none."""
 

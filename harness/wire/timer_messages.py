@@ -24,9 +24,7 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     rotate_bytes: int
     """The timer copies the inputs until all copies together have this size."""
     flush_bytes: int
-    """Bytes to read before each cold sample."""
     chosen: dict[str, str]
-    """Fixed configs of autotuned kernels, by kernel."""
     ahead: bool
     """Compile every launch in every config, but run none; inputs are not read."""
 
@@ -36,7 +34,6 @@ class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
 
     nonce: str
     call_ms: float
-    """The host's time to launch one call."""
     peak_bytes: int
     configs: dict[str, str]
 
@@ -71,7 +68,6 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
     nonce: str
     problem: str = ""
-    """Why it failed; empty if it did not."""
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):

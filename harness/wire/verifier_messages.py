@@ -60,7 +60,6 @@ class NotReplayed(msgspec.Struct, frozen=True, tag="not_replayed"):
     cannot run it), `waits` (cannot run backwards, because programs wait for others)."""
     message: str
     error_kind: str = ""
-    """The kind of the error report, for a refused record."""
     line: int | None = None
 
 
