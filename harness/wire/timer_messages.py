@@ -9,6 +9,16 @@ from .launch_tape import Tape
 
 LEAST_IN_BLOCK = 5
 """Calls sampled at once, after new inputs; the clock may fetch the output of any of them."""
+MOST_COPIES = 16
+
+
+def count_copies(sets: int, arena_bytes: int, rotate_bytes: int) -> int:
+    """Return how many copies of a case's inputs the timer makes: a multiple of `sets`, `rotate_bytes` together if possible.
+
+    Copy `n` has the values of set `n % sets`.
+    """
+    copies = min(max(sets, -(-rotate_bytes // arena_bytes)), MOST_COPIES)
+    return copies + -copies % sets
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):

@@ -33,7 +33,6 @@ from harness.wire.guest_messages import (
     OutputData,
     Returned,
 )
-from harness.wire.input_copies import copies_of
 from harness.wire.server_messages import Spawn
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
@@ -53,6 +52,7 @@ from harness.wire.timer_messages import (
     Sampled,
     TimerReport,
     TimerRequest,
+    count_copies,
 )
 from harness.worker.candidate import outputs
 from harness.worker.candidate.integrity import Snapshot
@@ -261,7 +261,7 @@ class Timer:
 
     def _copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
-        copies = copies_of(least, request.arena_bytes, request.rotate_bytes)
+        copies = count_copies(least, request.arena_bytes, request.rotate_bytes)
         self._stirs = True
         self._memory = [
             torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE) for _ in range(copies)
