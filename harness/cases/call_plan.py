@@ -1,4 +1,4 @@
-"""Which calls an evaluation makes, in order, decided before the candidate is loaded. Torch-free."""
+"""The plan of an evaluation: which calls it makes, in order, decided before the candidate is loaded. Torch-free."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .judged_case import JudgedCase, Layout
 from .seeds import POOL, Draw
 
 PATIENCE = 3
-"""A replay may take this many times as long as the call itself may."""
-MANY = 8
-"""Calls of a small case in a row in an exam: state that grows or wears out shows."""
+"""The time limit of a replay, as a multiple of the call's own limit."""
+ROW_OF_CALLS = 8
+"""Calls of a small case in a row in an exam. They show state that grows or is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class Step:
 
     case: JudgedCase
     place: int
-    """Of the pool of inputs; from `POOL` on, a neighbour of the place that is `POOL` before."""
+    """Place of the inputs in the pool. From `POOL` on: the neighbour of the inputs at `place - POOL`."""
     hold: bool = False
-    """The step after this one is called with the same tensors, other values in them."""
+    """The next step uses the same tensors, with other values in them."""
     again: bool = False
-    """The tensors of the step before, where that is possible."""
+    """Use the tensors of the step before, if possible."""
     config: int = 0
-    """Which config of autotuned kernels runs. Declared cases run the first one, and so does one tensor twice, which may be left out."""
+    """Config of autotuned kernels. Declared cases run config 0, and so does "one tensor twice", which may be left out."""
     poison: int = 0
-    """Drawn for each call: what fresh memory holds in it, see `harness/worker/kit/poison.py`."""
+    """Content of fresh memory in this call, see `harness/worker/kit/poison.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,104 +40,110 @@ class Plan:
     """All calls of one evaluation."""
 
     execution: tuple[Step, ...]
-    """Every case once; the first one is the call that the stage *call* makes."""
+    """Every case once; the stage *call* makes the first call."""
     repeats: tuple[Step, ...]
-    """Cases once more, with inputs that were seen and others, in an order that no state between calls survives."""
+    """Some cases again, with inputs seen before and new ones; they show state that is kept between calls."""
 
     @property
     def declared(self) -> tuple[Case, ...]:
-        """Cases with sizes of their own on every device: those that are compiled and whose traffic is told."""
+        """The task's own cases: they are compiled, and their traffic is reported."""
         return tuple(step.case.case for step in self.execution if not step.case.hidden)
 
     @property
     def configs(self) -> int:
-        """How many configs of an autotuned kernel run at least once, where it is launched in every call."""
+        """Number of configs that run at least once if every call launches the autotuned kernel."""
         return 1 + max(step.config for step in (*self.execution, *self.repeats))
 
     @property
     def calls(self) -> int:
-        """How many there are."""
+        """Number of calls."""
         return len(self.execution) + len(self.repeats)
 
 
 def make_plan(task: Task, seed: int, source: str, *, exam: bool) -> Plan:
-    """The plan for one candidate; the same for the same task, session seed and source."""
+    """Make the plan for one candidate; it is the same for the same task, session seed and source."""
     draw = Draw(seed, task.id, source, "exam" if exam else "open")
     cases = exam_cases(task, draw) if exam else open_cases(task, draw)
     if exam:
-        # What a process does in its first call is for one dtype or shape as it is for another.
+        # A candidate may prepare something in its first call, for any dtype or shape: draw which case is first.
         declared = sum(not case.hidden for case in cases)
         begin = draw.number(declared, "first case")
         cases = (*cases[begin:declared], *cases[:begin], *cases[declared:])
-    first = {case.name: draw.number(POOL, "first", case.name) for case in cases}
-    repeats = _repeats(cases, first, draw, exam=exam)
-    # Small cases show little of a config: large ones get the low numbers, which every autotuned kernel has.
-    numbered = sorted((case for case in cases if case.hidden and not case.twice), key=_elements, reverse=True)
-    half = -(-len(numbered) // 2)
-    large, small = ([case.name for case in part] for part in (numbered[:half], numbered[half:]))
-    numbers = _shuffled(1, half, draw, "large cases")
-    numbers += _shuffled(1 + half + len(repeats), len(small), draw, "small cases")
-    configs = dict(zip((*large, *small), numbers, strict=True))
-    further = _shuffled(1 + half, len(repeats), draw, "repeats")
-    execution = [Step(case, first[case.name], config=configs.get(case.name, 0)) for case in cases]
-    repeated = [
-        dataclasses.replace(step, config=number) for step, number in zip(repeats, further, strict=True)
-    ]
-    steps = tuple(
-        dataclasses.replace(step, poison=draw.number(1 << 16, "poison", str(at)))
-        for at, step in enumerate((*execution, *repeated))
+    places = {case.name: draw.number(POOL, "first", case.name) for case in cases}
+    execution = [Step(case, places[case.name]) for case in cases]
+    steps = _with_configs(execution, _repeats(cases, places, draw, exam=exam), draw)
+    poisoned = tuple(
+        dataclasses.replace(step, poison=draw.number(1 << 16, "poison", str(number)))
+        for number, step in enumerate(steps)
     )
-    return Plan(steps[: len(cases)], steps[len(cases) :])
+    return Plan(poisoned[: len(cases)], poisoned[len(cases) :])
 
 
-def _shuffled(begin: int, count: int, draw: Draw, purpose: str) -> list[int]:
-    """The numbers from `begin` on, as many as `count`, in an order that the guest cannot know."""
-    return sorted(range(begin, begin + count), key=lambda number: draw.number(1 << 32, purpose, str(number)))
+def _with_configs(execution: list[Step], repeats: list[Step], draw: Draw) -> list[Step]:
+    """All steps, each with the number of its config, in an order that the guest cannot know.
 
-
-def _repeats(
-    cases: tuple[JudgedCase, ...], first: dict[str, int], draw: Draw, *, exam: bool
-) -> tuple[Step, ...]:
+    Large cases get the low numbers, which every autotuned kernel has: small cases exercise little of a config.
     """
-    A declared case with the inputs of before, then with other values in the very same tensors, then with values that differ from
-    the first ones in the middle alone; another case; and the first inputs once more.
+    hidden = [step.case for step in execution if step.case.hidden and not step.case.twice]
+    names = [case.name for case in sorted(hidden, key=_elements, reverse=True)]
+    half = -(-len(names) // 2)
+    numbers = _shuffle(1, half, draw, "large cases")
+    numbers += _shuffle(1 + half + len(repeats), len(names) - half, draw, "small cases")
+    configs = dict(zip(names, numbers, strict=True))
+    repeat_numbers = _shuffle(1 + half, len(repeats), draw, "repeats")
+    return [
+        *(dataclasses.replace(step, config=configs.get(step.case.name, 0)) for step in execution),
+        *(
+            dataclasses.replace(step, config=number)
+            for step, number in zip(repeats, repeat_numbers, strict=True)
+        ),
+    ]
 
-    An exam goes on with a small case many times.
+
+def _shuffle(first: int, count: int, draw: Draw, purpose: str) -> list[int]:
+    return sorted(range(first, first + count), key=lambda number: draw.number(1 << 32, purpose, str(number)))
+
+
+def _repeats(cases: tuple[JudgedCase, ...], places: dict[str, int], draw: Draw, *, exam: bool) -> list[Step]:
     """
-    declared = [case for case in cases if not case.hidden]
-    repeated = draw.one_of(declared, "repeated case")
-    others = [case for case in cases if case.case.cpu != repeated.case.cpu and not case.twice]
-    others = sorted(others, key=_elements, reverse=True)[: -(-len(others) // 2)]
-    other = draw.one_of(others, "case between") if others else repeated
-    place = first[repeated.name]
+    One declared case again: with the same inputs; with other values in the same tensors; with values that differ from the first
+    ones only in the middle. Then a different case, then the first inputs again.
+
+    An exam adds many calls of a small case.
+    """
+    repeated = draw.one_of([case for case in cases if not case.hidden], "repeated case")
+    different = [case for case in cases if case.case.cpu != repeated.case.cpu and not case.twice]
+    large = sorted(different, key=_elements, reverse=True)[: -(-len(different) // 2)]
+    between = draw.one_of(large, "case between") if large else repeated
+    place = places[repeated.name]
     steps = [
         Step(repeated, place, hold=True),
-        Step(repeated, _others(place, draw, repeated.name)[0], hold=True, again=True),
+        Step(repeated, _different_place(place, draw, repeated.name), hold=True, again=True),
         Step(repeated, POOL + place, again=True),
-        Step(other, _others(first[other.name], draw, other.name)[0]),
+        Step(between, _different_place(places[between.name], draw, between.name)),
         Step(repeated, place),
     ]
-    return (*steps, *(_many(cases, draw) if exam else ()))
+    return [*steps, *_row_of_calls(cases, draw)] if exam else steps
 
 
-def _many(cases: tuple[JudgedCase, ...], draw: Draw) -> tuple[Step, ...]:
-    """The smallest plain case `MANY` times, in tensors of its own and in those of the call before by turns."""
-    # A case of one element has too few answers to tell one call's from another's.
+def _row_of_calls(cases: tuple[JudgedCase, ...], draw: Draw) -> list[Step]:
+    """Many calls of the smallest plain case; every second call uses the tensors of the call before."""
     plain = [
         case
         for case in cases
         if case.layout is Layout.DENSE and not (case.special or case.extreme or case.twice)
     ]
-    small = min(plain, key=lambda case: (_elements(case) < MANY, _elements(case)))
-    places = (draw.places("many", small.name) * MANY)[:MANY]
-    return tuple(
+    # A case of one element has too few different answers to show a stale one.
+    small = min(plain, key=lambda case: (_elements(case) < ROW_OF_CALLS, _elements(case)))
+    places = (draw.places("many", small.name) * ROW_OF_CALLS)[:ROW_OF_CALLS]
+    return [
         Step(small, place, hold=at % 2 == 0, again=at % 2 == 1 and places[at - 1] != place)
         for at, place in enumerate(places)
-    )
+    ]
 
 
-def _others(place: int, draw: Draw, name: str) -> list[int]:
-    return [other for other in draw.places("again", name) if other != place]
+def _different_place(place: int, draw: Draw, name: str) -> int:
+    return next(choice for choice in draw.places("again", name) if choice != place)
 
 
 def _elements(case: JudgedCase) -> int:

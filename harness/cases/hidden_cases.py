@@ -1,8 +1,26 @@
 """
-Which cases are judged: a task's own, hidden cases made from them, and exam cases for tasks that mark none. Torch-free.
+The cases that an evaluation judges: a task's own, hidden cases made from them, and exam cases for a task without any. Torch-free.
 
-A hidden case is known by its kind. Its sizes and values differ from candidate to candidate, and none is a case of the task.
-`axes` and `allows` in the `task.toml` decide which kinds there are; `docs/tasks.md` lists them.
+The name of a hidden case says its kind, and each kind finds a bug that a task's own cases may miss:
+
+| kind | finds kernels that |
+| --- | --- |
+| rough values, CASE | recognise the task's sizes, and assume mild values or default parameters there |
+| ragged DTYPE | have no mask for sizes that no block divides, or cache by shape across dtypes |
+| small, of parameters | fail below one block, or on inputs that require gradients |
+| AXIS=1, all sizes 1, AXIS=0 | fail on axes of one element, or launch over nothing |
+| long AXIS | lose precision or overrun a block on long rows; fail on rows that begin with -Inf |
+| between | depend on the number of rows |
+| multiples of 32 | skip the mask where blocks divide the size |
+| multiples of 16 | load whole vectors and skip the last, partial block |
+| offset, unaligned, transposed, padded rows, every second element | ignore storage offsets or strides |
+| quantization probe DTYPE | never quantize |
+| large values | clamp, or overflow in an intermediate dtype |
+| one tensor twice | write to an input before they have read the other |
+| a small PARAMETER | use the default of a parameter such as `eps` |
+
+Sizes and values differ from candidate to candidate. `axes` and `allows` in the `task.toml` decide which kinds a task has;
+`docs/tasks.md` describes the inputs of each.
 """
 
 from __future__ import annotations
@@ -10,7 +28,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -19,39 +37,33 @@ from suites.task import Allowance, Case, Distribution, Task
 
 from .judged_case import JudgedCase, Layout, RowKind
 from .seeds import Draw
-from .size_axes import VECTOR, Axes, Device, Work, first_fitting, sizes_on
+from .size_axes import VECTOR, Axes, Device, Work, sizes_on
 
 Bounds = tuple[int, int]
 
-SMALL: Bounds = (2, 17)
-"""Sizes below any block."""
+BELOW_BLOCK: Bounds = (2, 17)
 NARROW: Bounds = (2, 4)
-FEW: Bounds = (9, 17)
-"""First sizes that leave plain rows beside special values and a degenerate row."""
-MANY: Bounds = (100, 200)
-"""First size on `cpu` of the case with many narrow rows."""
-WIDE: tuple[Bounds, ...] = ((18, 40), (41, 130), (131, 400), (401, 1200))
-"""Last sizes of cases that are small otherwise: code that looks at sizes gets each class by some draw."""
-STEADY = WIDE[2:]
-"""Last sizes for a tiny parameter: so long that no variance vanishes by chance."""
-LONG = 1 << 13
-ALIGNED, BLOCKED = 16, 32
-"""Kernels take multiples of the first for whole vectors, and multiples of the second for whole blocks."""
-BLOCKS = 24
-"""A size that blocks divide has up to so many of `BLOCKED`, and two more."""
-SEVERAL: Bounds = (10, 18)
-"""First size of the case with multiples of `ALIGNED`: each kind of degenerate row has a row, and some rows stay plain."""
+FEW_ROWS: Bounds = (9, 17)
+"""Rows of a small case that has plain rows beside special values and one degenerate row."""
+SEVERAL_ROWS: Bounds = (10, 18)
+"""Rows of a case with each kind of degenerate row and some plain rows."""
 CROWD = 16
-"""First size from which on a case has every kind of degenerate row beside plain rows."""
-PARTS = (1, 2, 4, 8)
-"""A case that asks for too much work is drawn again with sizes up to a half, a quarter and an eighth."""
-SINGLE = (RowKind.ZEROS, RowKind.OUTWEIGHED, RowKind.FAR_BELOW)
-"""A case of few rows has a row of one of these kinds; a row that stands alone has one value that outweighs the others."""
-SHARES = (256, 1024)
-"""A parameter's other value is 256 to 511 of 1024 parts of its default, so that shares stay shares."""
+"""From this number of rows or elements a case has every kind of degenerate row beside plain rows."""
+MANY_ROWS: Bounds = (100, 200)
+WIDTHS: tuple[Bounds, ...] = ((18, 40), (41, 130), (131, 400), (401, 1200))
+"""Classes of last sizes in cases that are small otherwise: a kernel that branches on the size gets each class in some evaluation."""
+STEADY_WIDTHS = WIDTHS[2:]
+"""Last sizes at which the variance of no row vanishes by chance."""
+LONGEST = 1 << 13
+ALIGNED, BLOCKED = 16, 32
+"""Kernels load multiples of the first as whole vectors, and multiples of the second as whole blocks."""
+MOST_BLOCKS = 24
+DIVISORS = (1, 2, 4, 8)
+"""If a case is too much work, its sizes are drawn again from bounds divided by the next number."""
+SINGLE_KINDS = (RowKind.ZEROS, RowKind.OUTWEIGHED, RowKind.FAR_BELOW)
+"""A case of few rows has one degenerate row, of one of these kinds."""
 TINY = (1e-20, 1e-3)
-"""A default between these is an `eps` or the like: a part of one and a value far below the default show a clamp."""
-SMALLER = 1024
+"""A default between these is an `eps` or the like."""
 LAYOUTS = {
     Allowance.OFFSET: (Layout.OFFSET,),
     Allowance.UNALIGNED: (Layout.UNALIGNED,),
@@ -60,22 +72,22 @@ LAYOUTS = {
 
 
 def open_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
-    """The task's open cases, then hidden cases made from them."""
+    """Return the task's open cases, then hidden cases made from them."""
     return _with_hidden(task, task.open_cases, draw, exam=False)
 
 
 def exam_cases(task: Task, draw: Draw) -> tuple[JudgedCase, ...]:
-    """The exam's cases, or for a task without such cases some made from its open cases; then hidden cases."""
-    return _with_hidden(task, task.exam_cases or tuple(_derived_exam(task, draw)), draw, exam=True)
+    """Return the task's exam cases (made from its open cases if it has none), then hidden cases made from them."""
+    return _with_hidden(task, task.exam_cases or tuple(_derive_exam(task, draw)), draw, exam=True)
 
 
 def _with_hidden(task: Task, bases: Sequence[Case], draw: Draw, *, exam: bool) -> tuple[JudgedCase, ...]:
     maker = _Maker(task, bases, draw, prefix="hidden", exam=exam)
-    return (*(JudgedCase(case) for case in bases), *maker.cases())
+    return (*(JudgedCase(case) for case in bases), *maker.make_cases())
 
 
-def _derived_exam(task: Task, draw: Draw) -> Iterator[Case]:
-    """A ragged case of each dtype and distribution; where no axis varies, other values of an open case."""
+def _derive_exam(task: Task, draw: Draw) -> Iterator[Case]:
+    """A ragged case of each dtype and distribution; if no axis varies, one open case with other values."""
     maker = _Maker(task, task.open_cases, draw, prefix="exam", exam=True)
     if not maker.axes.vary:
         base = maker.widest[draw.one_of(sorted(maker.widest), "exam")]
@@ -83,12 +95,12 @@ def _derived_exam(task: Task, draw: Draw) -> Iterator[Case]:
         return
     for dtype in maker.widest:
         for distribution in maker.distributions(dtype):
-            case = maker.ragged(dtype, f"{distribution} {dtype}")
+            case = maker.draw_ragged(dtype, f"{distribution} {dtype}")
             yield msgspec.structs.replace(case, distribution=distribution, exam=True)
 
 
 class _Maker:
-    """Makes hidden cases from `bases`, one kind after the other."""
+    """Makes the hidden cases of one evaluation from `bases`, the task's open cases or its exam cases."""
 
     def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, *, prefix: str, exam: bool) -> None:
         self._task = task
@@ -97,354 +109,373 @@ class _Maker:
         self._draw = draw
         self._prefix = prefix
         self._exam = exam
-        self._known = {_distinct(case) for case in (*task.cases, *bases)}
+        self._own = {_identity(case) for case in (*task.cases, *bases)}
         self._work = Work(task)
         self.axes = Axes(task, bases, draw, prefix)
-        self.widest: dict[str, Case] = {}
-        for case in bases:
-            known = self.widest.setdefault(case.dtype, case)
-            if math.prod(case.cpu.values()) > math.prod(known.cpu.values()):
-                self.widest[case.dtype] = case
+        self.widest = {
+            dtype: max((case for case in bases if case.dtype == dtype), key=_elements)
+            for dtype in dict.fromkeys(case.dtype for case in bases)
+        }
+        """The base with the most elements, by dtype."""
 
-    def distributions(self, dtype: str) -> tuple[Distribution, ...]:
-        """The distributions that the task's own cases of the dtype have, the exam's among them."""
-        cases = [case for case in self._task.cases if case.dtype == dtype]
-        return tuple(kind for kind in Distribution if any(case.distribution is kind for case in cases))
-
-    def cases(self) -> Iterator[JudgedCase]:
-        """Every kind that the task allows."""
+    def make_cases(self) -> Iterator[JudgedCase]:
+        """Yield the cases of every kind that the task allows."""
         yield from self._rough_values()
         if self.axes.vary:
             yield from self._ragged()
-            yield from self._plain("small, of parameters", parameters=True)
+            yield JudgedCase(self._draw_small("small, of parameters"), hidden=True, parameters=True)
             yield from self._edges()
             yield from self._long()
-            yield from self._many_rows()
-            yield from self._blocked()
-            yield from self._aligned()
+            yield from self._between()
+            yield from self._multiples_of_32()
+            yield from self._multiples_of_16()
         yield from self._layouts()
-        yield from self._probes()
-        floating = tuple(dtype for dtype in self.widest if "float" in dtype)
+        yield from self._quantization_probes()
+        floating = [dtype for dtype in self.widest if "float" in dtype]
         if Allowance.SPECIAL_VALUES in self._task.allows and floating:
-            yield from self._plain("large values", dtypes=floating, extreme=True)
+            yield JudgedCase(self._draw_small("large values", floating), hidden=True, extreme=True)
         if len(self._signature.required) > 1 and not self._task.in_place:
-            yield from self._plain("one tensor twice", last=WIDE, twice=True)
-        for name, default in self._defaults():
-            if TINY[0] <= default <= TINY[1]:
-                value = default * self._share("small", name) / SMALLER
-                yield from self._plain(f"a small {name}", last=STEADY, scalars=((name, value),))
+            yield JudgedCase(self._draw_small("one tensor twice", width=WIDTHS), hidden=True, twice=True)
+        yield from self._small_parameters()
 
-    def ragged(self, dtype: str, kind: str) -> Case:
-        """About as large as the largest case of the dtype, no size a multiple of a vector or known from the task."""
-        base = self.widest[dtype]
-
-        def make(part: int) -> Case:
-            sizes = {
-                device: {axis: self._near(base, device, axis, kind, grow=part == 1) for axis in base.cpu}
-                for device in ("cpu", "gpu")
-            }
-            distribution = self._draw.one_of(self.distributions(dtype), self._prefix, kind)
-            return self._case(base, kind, cpu=sizes["cpu"], gpu=sizes["gpu"], distribution=distribution)
-
-        return first_fitting(self._work, make, PARTS[:2]) or make(2)
-
-    def _ragged(self) -> Iterator[JudgedCase]:
-        """The same ragged sizes in each dtype: what is kept by shape has to be right in all. Rough values in all dtypes but one."""
-        first = self._draw.one_of(tuple(self.widest), self._prefix, "ragged")
-        made = (self._in_each_dtype(self.ragged(dtype, "ragged")) for dtype in self.widest)
-        cases = next((cases for cases in made if all(map(self._work.fits, cases))), ())
-        for case in cases:
-            if _distinct(case) not in self._known:
-                yield JudgedCase(case, hidden=True) if case.dtype == first else self._roughened(case)
-
-    def _in_each_dtype(self, case: Case) -> tuple[Case, ...]:
-        """The sizes of a ragged case in each dtype."""
-        return tuple(
-            msgspec.structs.replace(
-                case,
-                name=f"{self._prefix}: ragged {dtype}",
-                dtype=dtype,
-                distribution=self._draw.one_of(self.distributions(dtype), self._prefix, "ragged", dtype),
-            )
-            for dtype in self.widest
-        )
+    # The kinds, in the order of the table above.
 
     def _rough_values(self) -> Iterator[JudgedCase]:
-        """
-        The sizes of a case of the task with all that values may be, and another value of each parameter.
+        """The sizes of one base (in an exam of each), with all that the task allows values to be and other parameters.
 
-        Code that knows these sizes can count neither on mild values there nor on defaults. A tiny default becomes a large value,
-        any other a part of itself. The exam has such a case for each of its cases.
+        A parameter gets a part of its default, a tiny parameter a part of 1.
         """
-        made = []
+        rough_cases = []
         for base in self._bases:
             kind = f"rough values, {base.name}"
             scalars = tuple(
-                (name, self._share(kind, name) * (1.0 if TINY[0] <= default <= TINY[1] else default))
-                for name, default in self._defaults()
+                (name, self._draw_share(kind, name) * (1.0 if _is_tiny(default) else default))
+                for name, default in self._fractional_defaults()
             )
-            case = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=base.distribution)
-            rough = dataclasses.replace(self._roughened(case), scalars=scalars)
-            if (
-                scalars
-                or rough.special
-                or rough.degenerate
-                or rough.case.distribution is not base.distribution
-            ):
-                made.append(rough)
-        if self._exam or not made:
-            yield from made
+            rough = self._roughen(self._rename(base, kind))
+            changes = rough.special or rough.degenerate or rough.case.distribution is not base.distribution
+            if scalars or changes:
+                rough_cases.append(dataclasses.replace(rough, scalars=scalars))
+        if self._exam or not rough_cases:
+            yield from rough_cases
             return
-        crowded = [case for case in made if _first(case.case) >= CROWD]
-        yield self._draw.one_of(crowded or made, self._prefix, "rough values")
+        crowded = [rough for rough in rough_cases if _rows(rough.case) >= CROWD]
+        yield self._draw.one_of(crowded or rough_cases, self._prefix, "rough values")
 
-    def _roughened(self, case: Case) -> JudgedCase:
-        """The case with outliers, special values and degenerate rows, as far as the task allows them and rows leave room."""
-        rows, floating = _first(case), "float" in case.dtype
-        elements = min(math.prod(sizes.values()) for sizes in (case.cpu, case.gpu))
-        special = floating and Allowance.SPECIAL_VALUES in self._task.allows
-        kinds: tuple[RowKind, ...] = ()
-        if floating and Allowance.DEGENERATE_ROWS in self._task.allows and elements >= CROWD:
-            kinds = tuple(RowKind)
-        if rows < CROWD:
-            kinds = kinds and (self._draw.one_of(SINGLE, self._prefix, case.name, "kind"),)
-        if rows == 1 and kinds:
-            kinds = (RowKind.OUTWEIGHED,)
-        if rows < FEW[0]:  # a special value hides the rest of its row
-            special = special and not kinds
-        made = msgspec.structs.replace(case, distribution=self._roughest(case))
-        return JudgedCase(made, hidden=True, special=special, degenerate=kinds)
+    def _ragged(self) -> Iterator[JudgedCase]:
+        """The same ragged sizes in each dtype; rough values in all dtypes but one."""
+        for sized_dtype in self.widest:
+            ragged = self.draw_ragged(sized_dtype, "ragged")
+            cases = [
+                msgspec.structs.replace(
+                    ragged,
+                    name=f"{self._prefix}: ragged {dtype}",
+                    dtype=dtype,
+                    distribution=self._draw.one_of(self.distributions(dtype), self._prefix, "ragged", dtype),
+                )
+                for dtype in self.widest
+            ]
+            if all(map(self._work.fits, cases)):
+                break
+        else:
+            return
+        plain = self._draw.one_of(tuple(self.widest), self._prefix, "ragged")
+        for case in filter(self._is_new, cases):
+            yield JudgedCase(case, hidden=True) if case.dtype == plain else self._roughen(case)
 
     def _edges(self) -> Iterator[JudgedCase]:
-        """One axis at its smallest, each in turn; the exam has all axes at one element, too."""
-        for edge in (1, 0):
+        """One axis with one element or none, each axis in turn; in an exam also all axes with one element.
+
+        The dtype is one in which the task has no such case.
+        """
+        for size in (1, 0):
             axes = [
                 name
-                for name, axis in self.axes.ranges.items()
-                if axis.vary and axis.low <= edge and edge % axis.step == 0
+                for name, limits in self.axes.ranges.items()
+                if limits.vary and limits.low <= size and size % limits.step == 0
             ]
-            for name in axes:
-                yield from self._edge(f"{name}={edge}", [name], edge)
-            if self._exam and edge == 1 and len(axes) > 1:
-                yield from self._edge("all sizes 1", axes, edge)
-
-    def _edge(self, kind: str, axes: Sequence[str], size: int) -> Iterator[JudgedCase]:
-        """The axes at one size, in a dtype in which the task has no such case; none where it has all."""
-        edge = dict.fromkeys(axes, size)
-        made = []
-        for dtype in self.widest:
-            case = self.ragged(dtype, kind)
-            case = msgspec.structs.replace(case, cpu=case.cpu | edge, gpu=case.gpu | edge)
-            if _distinct(case) not in self._known:
-                made.append(case)
-        if made:
-            yield self._roughened(self._draw.one_of(made, self._prefix, kind, "dtype"))
+            groups = {f"{axis}={size}": [axis] for axis in axes}
+            if self._exam and size == 1 and len(axes) > 1:
+                groups["all sizes 1"] = axes
+            for kind, group in groups.items():
+                edge = dict.fromkeys(group, size)
+                ragged = [self.draw_ragged(dtype, kind) for dtype in self.widest]
+                cases = [
+                    msgspec.structs.replace(case, cpu=case.cpu | edge, gpu=case.gpu | edge) for case in ragged
+                ]
+                if new := list(filter(self._is_new, cases)):
+                    yield self._roughen(self._draw.one_of(new, self._prefix, kind, "dtype"))
 
     def _long(self) -> Iterator[JudgedCase]:
-        """The last axis as long as on a GPU, up to `LONG`, the others narrow; none where open cases are about as long."""
-        *others, axis = self.axes.ranges
+        """The last axis as long as on a GPU, the others narrow; no case if the task's `cpu` cases are half as long."""
+        *rest, axis = self.axes.ranges
         kind = f"long {axis}"
-        base = self._drawn_base(kind)
-        most = min(LONG, max(case.gpu[axis] for case in self._task.cases))
+        base = self._draw_base(kind)
+        most = min(LONGEST, max(case.gpu[axis] for case in self._task.cases))
         least = 2 * max(case.cpu[axis] for case in self._task.cases)
 
-        def make(part: int) -> Case | None:
-            high = most // part
-            sizes = {other: self._within(base, other, NARROW, kind) for other in others}
-            sizes[axis] = self._within(base, axis, (high * 7 // 8, high), kind)
-            if high <= least or sizes[axis] == base.cpu[axis]:
-                return None
-            return self._case(base, kind, cpu=sizes, gpu=sizes, distribution=self._roughest(base))
+        def draw_sizes(divisor: int) -> dict[str, int] | None:
+            high = most // divisor
+            sizes = {name: self._draw_size(base, name, NARROW, kind) for name in rest}
+            sizes[axis] = self._draw_size(base, axis, (high * 7 // 8, high), kind)
+            return None if high <= least or sizes[axis] == base.cpu[axis] else sizes
 
-        case = first_fitting(self._work, make, PARTS)
+        case = self._fit(base, kind, draw_sizes, self._roughest_distribution(base))
         if case is not None:
             masked = Allowance.SPECIAL_VALUES in self._task.allows and "float" in base.dtype
             yield JudgedCase(case, hidden=True, masked=masked)
 
-    def _many_rows(self) -> Iterator[JudgedCase]:
-        """On `cpu` many rows that are narrow; on a GPU sizes anywhere between small ones and its own."""
+    def _between(self) -> Iterator[JudgedCase]:
+        """On `cpu` many narrow rows; on a GPU sizes between small ones and its own."""
         kind = "between"
-        base = self._drawn_base(kind)
-        first, *others = self.axes.ranges
+        base = self._draw_base(kind)
+        first, *rest = self.axes.ranges
 
-        def make(part: int) -> Case | None:
+        def draw_sizes(divisor: int) -> dict[str, int] | None:
             if base.cpu == base.gpu:
-                sizes = {axis: self._halfway(base.cpu[axis], axis, kind) for axis in base.cpu}
-            elif others:
-                low, high = MANY
-                sizes = {first: self._within(base, first, (low // part, high // part), kind)}
-                sizes |= {axis: self._within(base, axis, _shrunk(SMALL, part), kind) for axis in others}
+                sizes = {axis: self._draw_halfway(size, axis, kind) for axis, size in base.cpu.items()}
+            elif rest:
+                low, high = MANY_ROWS
+                sizes = {first: self._draw_size(base, first, (low // divisor, high // divisor), kind)}
+                sizes |= {
+                    axis: self._draw_size(base, axis, _shrink(BELOW_BLOCK, divisor), kind) for axis in rest
+                }
             else:
-                size = base.cpu[first] // part
-                sizes = {first: self._within(base, first, (2 * size, 3 * size), kind)}
-            case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
-            return None if sizes == base.cpu or _distinct(case) in self._known else case
+                size = base.cpu[first] // divisor
+                sizes = {first: self._draw_size(base, first, (2 * size, 3 * size), kind)}
+            return None if sizes == base.cpu else sizes
 
-        yield from map(self._roughened, _any(first_fitting(self._work, make, PARTS)))
+        if case := self._fit(base, kind, draw_sizes, only_new=True):
+            yield self._roughen(case)
 
-    def _halfway(self, largest: int, axis: str, kind: str) -> int:
-        """A size between small ones and the largest, each power of two as likely as the others."""
-        doublings = (largest // SMALL[1]).bit_length()
-        if not doublings:
-            return largest
-        low = SMALL[1] << self._number(doublings, kind, axis, "doublings")
-        return self.axes.within(largest, axis, low, min(2 * low, largest), kind)
-
-    def _aligned(self) -> Iterator[JudgedCase]:
-        """Few rows, and along the other axes multiples of 16 and not of 32; every kind of degenerate row, no special values."""
-        kind = f"multiples of {ALIGNED}"
-        base = self._drawn_base(kind)
-        first, *others = self.axes.ranges
-
-        def vectors(axis: str, part: int) -> int:
-            kept = base.cpu[axis] // part
-            low, high = kept * 5 // 8, max(kept * 5 // 4, 3 * ALIGNED)
-            return self.axes.multiple(base.cpu[axis], axis, low, high, kind, of=ALIGNED, not_of=BLOCKED)
-
-        def make(part: int) -> Case | None:
-            aligned = self._aligned_axes(part)
-            sizes = {
-                axis: vectors(axis, part) if axis in aligned else self._within(base, axis, NARROW, kind)
-                for axis in others or (first,)
-            }
-            if others:
-                sizes = {first: self._within(base, first, SEVERAL, kind)} | sizes
-            case = self._case(base, kind, cpu=sizes, gpu=sizes, distribution=Distribution.STANDARD)
-            is_aligned = any(size % ALIGNED == 0 and size % BLOCKED for size in sizes.values())
-            return case if is_aligned and _distinct(case) not in self._known else None
-
-        for case in _any(first_fitting(self._work, make, PARTS)):
-            made = self._roughened(case)
-            yield dataclasses.replace(made, special=False, degenerate=made.degenerate and tuple(RowKind))
-
-    def _blocked(self) -> Iterator[JudgedCase]:
-        """Rows in eights, and along the other axes multiples of 32, which blocks divide. None where an axis is not free."""
+    def _multiples_of_32(self) -> Iterator[JudgedCase]:
+        """Rows in eights, the other axes multiples of 32; only if every axis may have any size."""
         kind = f"multiples of {BLOCKED}"
-        base = self._drawn_base(kind)
-        first, *others = self.axes.ranges
-        if not others or not self.axes.are_free:
+        base = self._draw_base(kind)
+        first, *rest = self.axes.ranges
+        if not rest or not self.axes.are_free:
             return
 
-        def make(part: int) -> Case:
-            aligned = self._aligned_axes(part)
-            sizes = {first: CROWD + VECTOR * self._number(2, kind, first)}
-            for axis in others:
-                blocks = 2 + self._number(BLOCKS // part, kind, axis)
-                sizes[axis] = BLOCKED * blocks if axis in aligned else self._within(base, axis, NARROW, kind)
-            return self._case(base, kind, cpu=sizes, gpu=sizes, distribution=base.distribution)
+        def draw_sizes(divisor: int) -> dict[str, int]:
+            sizes = {first: CROWD + VECTOR * self._draw_number(2, kind, first)}
+            for axis in rest:
+                blocks = 2 + self._draw_number(MOST_BLOCKS // divisor, kind, axis)
+                narrow = self._draw_size(base, axis, NARROW, kind)
+                sizes[axis] = BLOCKED * blocks if axis in self._aligned_axes(divisor) else narrow
+            return sizes
 
-        yield from map(self._roughened, _any(first_fitting(self._work, make, PARTS)))
+        if case := self._fit(base, kind, draw_sizes, base.distribution):
+            yield self._roughen(case)
 
-    def _aligned_axes(self, part: int) -> tuple[str, ...]:
-        """All axes but the first; the last alone in the smallest case."""
-        axes = tuple(self.axes.ranges)
-        return axes[-1:] if part == PARTS[-1] else axes[1:] or axes
+    def _multiples_of_16(self) -> Iterator[JudgedCase]:
+        """Few rows, the other axes multiples of 16 and not of 32; every kind of degenerate row, no special values."""
+        kind = f"multiples of {ALIGNED}"
+        base = self._draw_base(kind)
+        first, *rest = self.axes.ranges
+
+        def draw_sizes(divisor: int) -> dict[str, int] | None:
+            sizes = {first: self._draw_size(base, first, SEVERAL_ROWS, kind)} if rest else {}
+            for axis in rest or [first]:
+                if axis in self._aligned_axes(divisor):
+                    size = base.cpu[axis] // divisor
+                    low, high = size * 5 // 8, max(size * 5 // 4, 3 * ALIGNED)
+                    sizes[axis] = self.axes.draw_multiple(
+                        base.cpu[axis], axis, low, high, kind, of=ALIGNED, not_of=BLOCKED
+                    )
+                else:
+                    sizes[axis] = self._draw_size(base, axis, NARROW, kind)
+            aligned = any(size % ALIGNED == 0 and size % BLOCKED for size in sizes.values())
+            return sizes if aligned else None
+
+        if case := self._fit(base, kind, draw_sizes, only_new=True):
+            rough = self._roughen(case)
+            yield dataclasses.replace(rough, special=False, degenerate=rough.degenerate and tuple(RowKind))
 
     def _layouts(self) -> Iterator[JudgedCase]:
-        """Small inputs with rough values in each layout; those that begin inside a storage where torch keeps no gradients."""
+        """Small inputs with rough values in each layout; a plain offset also without gradients, as a server calls kernels."""
         for allowance, layouts in LAYOUTS.items():
             for layout in layouts if allowance in self._task.allows else ():
-                served = layout is Layout.OFFSET
-                kind = f"{layout}, without gradients" if served else str(layout)
-                for plain in self._plain(kind, sizes=FEW, last=WIDE):
-                    rough = self._roughened(plain.case)
-                    yield dataclasses.replace(rough, layout=layout, no_gradients=served)
+                is_offset = layout is Layout.OFFSET
+                kind = f"{layout}, without gradients" if is_offset else str(layout)
+                rough = self._roughen(self._draw_small(kind, sizes=FEW_ROWS, width=WIDTHS))
+                yield dataclasses.replace(rough, layout=layout, no_gradients=is_offset)
 
-    def _probes(self) -> Iterator[JudgedCase]:
-        """The inputs of a quantization's probe in each dtype."""
+    def _quantization_probes(self) -> Iterator[JudgedCase]:
         if self._task.quantization is not None and self._task.quantization.probe is not None:
             for dtype, base in self.widest.items():
-                kind, standard = f"quantization probe {dtype}", Distribution.STANDARD
-                case = self._case(base, kind, cpu=base.cpu, gpu=base.gpu, distribution=standard)
-                yield JudgedCase(case, hidden=True, probe=True)
+                case = self._rename(base, f"quantization probe {dtype}")
+                standard = msgspec.structs.replace(case, distribution=Distribution.STANDARD)
+                yield JudgedCase(standard, hidden=True, probe=True)
 
-    def _plain(
-        self,
-        kind: str,
-        dtypes: Sequence[str] = (),
-        *,
-        sizes: Bounds = SMALL,
-        last: Sequence[Bounds] = (),
-        **properties: object,
-    ) -> Iterator[JudgedCase]:
-        """A small case, its last size within one of `last` where there are such; the same on every device."""
-        dtype = self._draw.one_of(tuple(dtypes or self.widest), self._prefix, kind)
-        base = self.widest[dtype]
+    def _small_parameters(self) -> Iterator[JudgedCase]:
+        for name, default in self._fractional_defaults():
+            if _is_tiny(default):
+                value = default * self._draw_share("small", name) / 1024
+                case = self._draw_small(f"a small {name}", width=STEADY_WIDTHS)
+                yield JudgedCase(case, hidden=True, scalars=((name, value),))
 
-        def make(part: int) -> Case:
-            made = {axis: self._within(base, axis, _shrunk(sizes, part), kind) for axis in base.cpu}
-            if last:
-                *_, final = base.cpu
-                bounds = self._draw.one_of(last, self._prefix, kind, "last")
-                made[final] = self._within(base, final, _shrunk(bounds, part), kind)
-            return self._case(base, kind, cpu=made, gpu=made, distribution=Distribution.STANDARD)
+    # Values.
 
-        case = first_fitting(self._work, make, PARTS) or make(PARTS[-1])
-        yield JudgedCase(case, hidden=True, **properties)  # type: ignore[arg-type]
+    def _roughen(self, case: Case) -> JudgedCase:
+        """The case with outliers, special values and degenerate rows, if the task allows them and there are enough rows."""
+        rows, is_floating = _rows(case), "float" in case.dtype
+        elements = min(math.prod(sizes.values()) for sizes in (case.cpu, case.gpu))
+        special = is_floating and Allowance.SPECIAL_VALUES in self._task.allows
+        kinds: tuple[RowKind, ...] = ()
+        if is_floating and Allowance.DEGENERATE_ROWS in self._task.allows and elements >= CROWD:
+            if rows == 1:
+                kinds = (RowKind.OUTWEIGHED,)
+            elif rows < CROWD:
+                kinds = (self._draw.one_of(SINGLE_KINDS, self._prefix, case.name, "kind"),)
+            else:
+                kinds = tuple(RowKind)
+        if rows < FEW_ROWS[0]:  # a special value hides the rest of its row
+            special = special and not kinds
+        rough = msgspec.structs.replace(case, distribution=self._roughest_distribution(case))
+        return JudgedCase(rough, hidden=True, special=special, degenerate=kinds)
 
-    def _near(self, base: Case, device: Device, axis: str, kind: str, *, grow: bool) -> int:
-        """A size close to the base's: larger on `cpu` with `grow`, where a kernel made for the open sizes shows; else within them."""
-        size = sizes_on(base, device)[axis]
-        low, high = size + 1, size * 5 // 4
-        if device == "gpu" or not grow or self.axes.ranges[axis].high is not None:
-            most = max(sizes_on(case, device)[axis] for case in self._task.cases)
-            low, high = size * 5 // 8, min(high if grow else size, most)
-        if size < SMALL[0] + 1:
-            low, high = SMALL[0], SMALL[1] if device == "cpu" and grow else SMALL[0] + 1
-        return self.axes.within(size, axis, low, high, f"{kind} {device}", device)
-
-    def _within(self, base: Case, axis: str, bounds: Bounds, kind: str) -> int:
-        return self.axes.within(base.cpu[axis], axis, *bounds, kind)
-
-    def _drawn_base(self, kind: str) -> Case:
-        return self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
-
-    def _roughest(self, case: Case) -> Distribution:
-        """Outliers, where the task has them in the case's dtype."""
+    def _roughest_distribution(self, case: Case) -> Distribution:
         outlier = Distribution.OUTLIER
         return outlier if outlier in self.distributions(case.dtype) else case.distribution
 
-    def _defaults(self) -> Iterator[tuple[str, float]]:
-        """Parameters of the entry point whose default is a positive number with a fraction, and that default."""
+    def distributions(self, dtype: str) -> tuple[Distribution, ...]:
+        """Return the distributions of all the task's cases of this dtype, exam cases included."""
+        shown = {case.distribution for case in self._task.cases if case.dtype == dtype}
+        return tuple(distribution for distribution in Distribution if distribution in shown)
+
+    def _fractional_defaults(self) -> Iterator[tuple[str, float]]:
+        """Parameters of the entry point whose default is a positive float, with that default."""
         for name, text in self._signature.defaults.items():
             default = ast.literal_eval(text)
             if isinstance(default, float) and 0 < default < math.inf:
                 yield name, default
 
-    def _share(self, kind: str, name: str) -> float:
-        """The part of its default that a parameter gets, from 0.25 to 0.5."""
-        least, whole = SHARES
-        return (least + self._number(least, kind, name)) / whole
+    def _draw_share(self, kind: str, name: str) -> float:
+        """From 0.25 to 0.5, so that a parameter which is a share stays one."""
+        return (256 + self._draw_number(256, kind, name)) / 1024
 
-    def _number(self, below: int, *purpose: str) -> int:
-        return self._draw.number(below, self._prefix, *purpose)
+    # Sizes.
 
-    def _case(
-        self, base: Case, kind: str, *, cpu: dict[str, int], gpu: dict[str, int], distribution: Distribution
+    def draw_ragged(self, dtype: str, kind: str) -> Case:
+        """Draw a case about as large as the dtype's largest: no size is a multiple of a vector, or one of the task's own."""
+        base = self.widest[dtype]
+
+        def draw(*, grow: bool) -> Case:
+            return Case(
+                name=f"{self._prefix}: {kind}",
+                dtype=dtype,
+                cpu={axis: self._draw_near(base, "cpu", axis, kind, grow=grow) for axis in base.cpu},
+                gpu={axis: self._draw_near(base, "gpu", axis, kind, grow=grow) for axis in base.cpu},
+                distribution=self._draw.one_of(self.distributions(dtype), self._prefix, kind),
+                exam=base.exam,
+            )
+
+        case = draw(grow=True)
+        return case if self._work.fits(case) else draw(grow=False)
+
+    def _draw_near(self, base: Case, device: Device, axis: str, kind: str, *, grow: bool) -> int:
+        """A size close to the base's: with `grow` larger on `cpu`, which finds kernels made for the open sizes; else smaller."""
+        size = sizes_on(base, device)[axis]
+        low, high = size + 1, size * 5 // 4
+        if device == "gpu" or not grow or self.axes.ranges[axis].high is not None:
+            most = max(sizes_on(case, device)[axis] for case in self._task.cases)
+            low, high = size * 5 // 8, min(high if grow else size, most)
+        if size <= BELOW_BLOCK[0]:
+            low, high = BELOW_BLOCK[0], BELOW_BLOCK[1] if device == "cpu" and grow else BELOW_BLOCK[0] + 1
+        return self.axes.draw_ragged(size, axis, low, high, f"{kind} {device}", device)
+
+    def _draw_small(
+        self,
+        kind: str,
+        dtypes: Sequence[str] = (),
+        *,
+        sizes: Bounds = BELOW_BLOCK,
+        width: Sequence[Bounds] = (),
     ) -> Case:
-        return Case(
-            name=f"{self._prefix}: {kind}",
-            dtype=base.dtype,
-            cpu=cpu,
-            gpu=gpu,
-            distribution=distribution,
-            exam=base.exam,
+        """A small case, the same on every device; the last size is within one of the bounds in `width`, if there are any."""
+        base = self.widest[self._draw.one_of(tuple(dtypes or self.widest), self._prefix, kind)]
+
+        def draw_sizes(divisor: int) -> dict[str, int]:
+            bounds = dict.fromkeys(base.cpu, sizes)
+            if width:
+                bounds[list(base.cpu)[-1]] = self._draw.one_of(width, self._prefix, kind, "last")
+            return {
+                axis: self._draw_size(base, axis, _shrink(limits, divisor), kind)
+                for axis, limits in bounds.items()
+            }
+
+        smallest = draw_sizes(DIVISORS[-1])
+        return self._fit(base, kind, draw_sizes) or self._with_sizes(
+            base, kind, smallest, Distribution.STANDARD
         )
 
+    def _draw_halfway(self, largest: int, axis: str, kind: str) -> int:
+        """A size between small ones and the largest, each power of two equally likely."""
+        doublings = (largest // BELOW_BLOCK[1]).bit_length()
+        if not doublings:
+            return largest
+        low = BELOW_BLOCK[1] << self._draw_number(doublings, kind, axis, "doublings")
+        return self.axes.draw_ragged(largest, axis, low, min(2 * low, largest), kind)
 
-def _shrunk(bounds: Bounds, part: int) -> Bounds:
+    def _draw_size(self, base: Case, axis: str, bounds: Bounds, kind: str) -> int:
+        return self.axes.draw_ragged(base.cpu[axis], axis, *bounds, kind)
+
+    def _aligned_axes(self, divisor: int) -> tuple[str, ...]:
+        """All axes but the first; in the smallest case the last one alone."""
+        axes = tuple(self.axes.ranges)
+        return axes[-1:] if divisor == DIVISORS[-1] else axes[1:] or axes
+
+    def _fit(
+        self,
+        base: Case,
+        kind: str,
+        draw_sizes: Callable[[int], dict[str, int] | None],
+        distribution: Distribution = Distribution.STANDARD,
+        *,
+        only_new: bool = False,
+    ) -> Case | None:
+        """The first case of `draw_sizes(divisor)`, the same on every device, whose work fits; `None` if there is none."""
+        for sizes in filter(None, map(draw_sizes, DIVISORS)):
+            case = self._with_sizes(base, kind, sizes, distribution)
+            if self._work.fits(case) and (not only_new or self._is_new(case)):
+                return case
+        return None
+
+    def _with_sizes(self, base: Case, kind: str, sizes: dict[str, int], distribution: Distribution) -> Case:
+        return msgspec.structs.replace(
+            self._rename(base, kind), cpu=sizes, gpu=sizes, distribution=distribution
+        )
+
+    def _rename(self, base: Case, kind: str) -> Case:
+        return msgspec.structs.replace(base, name=f"{self._prefix}: {kind}")
+
+    def _is_new(self, case: Case) -> bool:
+        return _identity(case) not in self._own
+
+    def _draw_base(self, kind: str) -> Case:
+        return self.widest[self._draw.one_of(tuple(self.widest), self._prefix, kind)]
+
+    def _draw_number(self, below: int, *purpose: str) -> int:
+        return self._draw.number(below, self._prefix, *purpose)
+
+
+def _is_tiny(default: float) -> bool:
+    return TINY[0] <= default <= TINY[1]
+
+
+def _shrink(bounds: Bounds, divisor: int) -> Bounds:
     low, high = bounds
-    return low, max(low, high // part)
+    return low, max(low, high // divisor)
 
 
-def _any(case: Case | None) -> tuple[Case, ...]:
-    return () if case is None else (case,)
-
-
-def _first(case: Case) -> int:
-    """The first size, where inputs most often have their rows."""
+def _rows(case: Case) -> int:
+    """The first size, on the device where it is smaller: inputs most often have their rows there."""
     return min(next(iter(sizes.values())) for sizes in (case.cpu, case.gpu))
 
 
-def _distinct(case: Case) -> tuple[object, ...]:
+def _elements(case: Case) -> int:
+    return math.prod(case.cpu.values())
+
+
+def _identity(case: Case) -> tuple[object, ...]:
     return (case.dtype, tuple(sorted(case.cpu.items())), case.distribution)

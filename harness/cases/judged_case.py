@@ -1,4 +1,4 @@
-"""Cases as they are judged: a case of a task's, or one made from it, with what its inputs are. Torch-free."""
+"""The case as it is judged: a case of the task, or one made from it, and the kinds of its inputs. Torch-free."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from suites.task import Case
 
 
 class RowKind(StrEnum):
-    """
-    Kinds of degenerate row; `distributions.py` makes them.
+    """Kinds of degenerate row; `distributions.py` makes them.
 
-    Each shows a wrong kernel that plain rows do not show: no guard for zeros, no maximum, a variance in one pass, a running
-    maximum that starts at 0, an exponential that vanishes or overflows.
+    They find kernels that plain rows do not: without a guard for zeros, without a maximum, with a variance in one pass, with
+    a running maximum that starts at 0, with an exponential that vanishes or overflows.
     """
 
     ZEROS = "zeros"
@@ -26,7 +25,7 @@ class RowKind(StrEnum):
 
 
 FAR = (RowKind.FAR_BELOW, RowKind.FAR_ABOVE)
-"""Not every task has an answer to these kinds: `problem.py` leaves them out where the oracle has none."""
+"""Kinds that `problem.py` leaves out if the task's oracle has no finite answer for them."""
 
 
 class Layout(StrEnum):
@@ -42,39 +41,38 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
-    """One input configuration before the judge."""
+    """One case of an evaluation."""
 
     case: Case
     hidden: bool = False
-    """Made by the judge; not compiled at `gpu` sizes and not counted as traffic."""
+    """Made by the judge. It is not compiled at `gpu` sizes and has no traffic."""
     layout: Layout = Layout.DENSE
     special: bool = False
-    """A NaN and both infinities are among the values."""
+    """The values include a NaN and both infinities."""
     extreme: bool = False
-    """The largest finite values that the task's arithmetic bears are among them."""
+    """The values include the largest finite ones for which the task's answer is finite."""
     masked: bool = False
-    """Half of a row is -Inf, from its start."""
+    """The first half of a row is -Inf."""
     degenerate: tuple[RowKind, ...] = ()
-    """Kinds of degenerate rows among them."""
     probe: bool = False
-    """The inputs are those of `probe_inputs`, and judged by the quantization's probe."""
+    """The inputs are the task's `probe_inputs`, and the quantization's probe judges the outputs."""
     twice: bool = False
-    """Two inputs of one shape and dtype are the same tensor; it is asked for once, with one draw of values."""
+    """Two inputs of the same shape and dtype are one tensor, with one draw of values."""
     parameters: bool = False
-    """Inputs of floats are parameters of a module, which want gradients."""
+    """Floating-point inputs are `torch.nn.Parameter`s that require gradients."""
     no_gradients: bool = False
-    """The call is made where torch keeps no gradients, as those of servers are."""
+    """The call runs under `torch.no_grad`, as in a server."""
     scalars: tuple[tuple[str, float], ...] = ()
-    """Parameters that are given another value than their default, unless the task gives them one."""
+    """Values for parameters that have a default, unless the task's inputs set them."""
 
     @property
     def name(self) -> str:
-        """What people are told."""
+        """The name that reports show."""
         return self.case.name
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for cases with equal inputs at the same place of the pool."""
+        """Equal for cases whose inputs at the same place of the pool are equal."""
         case = self.case
         sizes = (tuple(case.cpu.items()), tuple(case.gpu.items()))
         values = (
@@ -90,5 +88,5 @@ class JudgedCase:
 
     @property
     def sizes(self) -> str:
-        """Sizes on `cpu` in words, `rows=29, columns=777`."""
+        """Sizes on `cpu` as text: `rows=29, columns=777`."""
         return ", ".join(f"{axis}={size}" for axis, size in self.case.cpu.items())

@@ -1,4 +1,4 @@
-"""Secret numbers, each derived from the session's seed, so that the same session seed judges alike. Torch-free."""
+"""Secret numbers derived from the session's seed, so that the same seed judges in the same way. Torch-free."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 POOL = 4
-"""Inputs a case and session: few enough that oracles run once, enough that an answer kept from one is wrong for another."""
+"""Different inputs per case and session: so few that each oracle runs once, so many that a cached answer is wrong."""
 Item = TypeVar("Item")
 
 
 def derive(session_seed: int, *purpose: str) -> int:
-    """A seed of 63 bits for one purpose; neighbouring purposes give unrelated seeds."""
+    """Return a seed of 63 bits for one purpose; similar purposes give unrelated seeds."""
     text = "\0".join((str(session_seed), *purpose))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
 class Draw:
-    """Choices for one evaluation: by chance for who does not know the session's seed, the same again for who does.
+    """Random choices for one evaluation, which only the session's seed can predict.
 
-    They differ from candidate to candidate, also within a session, and for the exam (`purpose`).
+    They differ between candidates of a session, and between open evaluation and exam (`purpose`).
     """
 
     def __init__(self, session_seed: int, task: str, source: str, purpose: str) -> None:
@@ -30,13 +30,13 @@ class Draw:
         self._source = hashlib.blake2b(source.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def number(self, below: int, *purpose: str) -> int:
-        """From 0 up to, not including, `below`."""
+        """Return a number from 0 up to, not including, `below`."""
         return derive(self._seed, self._task, self._source, self._purpose, *purpose) % below
 
     def one_of(self, items: Sequence[Item], *purpose: str) -> Item:
-        """One of the items."""
+        """Return one of the items."""
         return items[self.number(len(items), *purpose)]
 
     def places(self, *purpose: str) -> tuple[int, ...]:
-        """The places of the pool in some order."""
+        """Return the places of the pool in random order."""
         return tuple(sorted(range(POOL), key=lambda place: self.number(1 << 62, *purpose, str(place))))

@@ -1,9 +1,9 @@
-"""Sizes of hidden cases: within what a task allows, and no more work than its own cases ask for. Torch-free."""
+"""Bounds of hidden cases: the sizes that a task allows, and the work that its own cases have. Torch-free."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,13 +16,13 @@ from .seeds import Draw
 Device = Literal["cpu", "gpu"]
 
 VECTOR = 8
-"""A ragged size is no multiple of it."""
+"""A ragged size is not a multiple of this number."""
 TRIES = 64
-"""Draws of one size before the base's own size is kept."""
+"""Draws of one size before the kept size is used."""
 MORE = 2
-"""A hidden case asks for this many times the work of the task's largest case at most."""
+"""A hidden case has at most this many times the work of the task's largest case."""
 FREE_FLOPS, FREE_BYTES, FREE_ROWS = 1 << 24, 1 << 20, 200
-"""Work that any kernel does in time, however small the task's own cases are. A row is often one program of the interpreter's."""
+"""Work that is always allowed, even if the task's own cases are smaller. The interpreter often runs one program per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Range:
 
 
 class Axes:
-    """Draws sizes for the axes of one task; a size that the task's cases or `bases` show is drawn for nobody."""
+    """Draws sizes for the axes of one task, never a size that the task's cases or `bases` have."""
 
     def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, prefix: str) -> None:
         self._draw = draw
@@ -51,7 +51,7 @@ class Axes:
 
     @property
     def vary(self) -> bool:
-        """Whether any axis may have other sizes."""
+        """Whether any axis may have a size that the cases do not show."""
         return any(axis.vary for axis in self.ranges.values())
 
     @property
@@ -59,8 +59,10 @@ class Axes:
         """Whether every axis may have any size from its smallest on."""
         return all(axis.vary and axis.step == 1 and axis.high is None for axis in self.ranges.values())
 
-    def within(self, kept: int, axis: str, low: int, high: int, kind: str, device: Device = "cpu") -> int:
-        """A ragged size from `low` to `high`; `kept` where the axis allows no such size."""
+    def draw_ragged(
+        self, kept: int, axis: str, low: int, high: int, kind: str, device: Device = "cpu"
+    ) -> int:
+        """Draw a ragged size from `low` to `high`; `kept` if the axis allows none."""
         allowed = self.ranges[axis]
         low = max(low, allowed.low, 2)
         high = high if allowed.high is None else min(high, allowed.high)
@@ -74,8 +76,10 @@ class Axes:
                 return size
         return kept
 
-    def multiple(self, kept: int, axis: str, low: int, high: int, kind: str, *, of: int, not_of: int) -> int:
-        """A size from `low` to `high` that is a multiple of `of` and none of `not_of`; `kept` where the axis allows no such size."""
+    def draw_multiple(
+        self, kept: int, axis: str, low: int, high: int, kind: str, *, of: int, not_of: int
+    ) -> int:
+        """Draw a multiple of `of`, not of `not_of`, from `low` to `high`; `kept` if the axis allows none."""
         allowed = self.ranges[axis]
         step = math.lcm(of, allowed.step)
         low = max(low, allowed.low, step)
@@ -94,22 +98,22 @@ class Axes:
 
 
 class Work:
-    """What a case asks of a kernel on `cpu`, by the task's cost model; by its sizes alone where the task has none."""
+    """The work of a case on `cpu`, by the task's cost model; by the sizes alone if the task has none."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        asked = [self._asked(case) for case in task.cases]
+        work = [self._measure(case) for case in task.cases]
         free = (FREE_FLOPS, FREE_BYTES, FREE_ROWS)
         self._most = tuple(
             max(MORE * max(column), least)
-            for column, least in zip(zip(*asked, strict=True), free, strict=True)
+            for column, least in zip(zip(*work, strict=True), free, strict=True)
         )
 
     def fits(self, case: Case) -> bool:
-        """Whether a kernel that does the task's own cases in time does this case in time, too."""
-        return all(asked <= most for asked, most in zip(self._asked(case), self._most, strict=True))
+        """Return whether a kernel that finishes the task's own cases in time also finishes this case in time."""
+        return all(amount <= most for amount, most in zip(self._measure(case), self._most, strict=True))
 
-    def _asked(self, case: Case) -> tuple[int, int, int]:
+    def _measure(self, case: Case) -> tuple[int, int, int]:
         """FLOPs, bytes of inputs and outputs, and rows along the last axis."""
         elements = math.prod(case.cpu.values())
         rows = math.prod(list(case.cpu.values())[:-1])
@@ -120,32 +124,22 @@ class Work:
         return cost.flops, cost.minimal_bytes, rows
 
 
-def first_fitting(work: Work, make: Callable[[int], Case | None], parts: Sequence[int]) -> Case | None:
-    """The first case of `make(part)` whose work fits: sizes shrink with each part. `None` where no case does."""
-    for part in parts:
-        case = make(part)
-        if case is not None and work.fits(case):
-            return case
-    return None
-
-
 def sizes_on(case: Case, device: str) -> Mapping[str, int]:
-    """The sizes of a case on a kind of device."""
+    """Return the sizes of a case on `cpu` or on a GPU."""
     return case.cpu if device == "cpu" else case.gpu
 
 
 def _ranges(task: Task) -> dict[str, Range]:
-    """
-    For each axis what `task.toml` says, else what the open cases show.
+    """The ranges in `task.toml`, or else those that the open cases show.
 
-    An axis varies freely when no number divides all its sizes. An axis that is always a multiple of something may depend on
-    another axis, or be a power of two, and stays as the cases have it.
+    An axis varies if no number divides all its sizes. Otherwise it may depend on another axis, or be a power of two, and
+    keeps the sizes of the cases.
     """
     ranges = {}
     for axis in task.cases[0].cpu:
-        said = task.axes.get(axis)
-        if said is not None:
-            ranges[axis] = Range(low=said.min, high=None, step=said.multiple_of, vary=said.vary)
+        declared = task.axes.get(axis)
+        if declared is not None:
+            ranges[axis] = Range(low=declared.min, high=None, step=declared.multiple_of, vary=declared.vary)
             continue
         shown = {sizes_on(case, device)[axis] for case in task.open_cases for device in ("cpu", "gpu")}
         free = math.gcd(*(size for size in shown if size > 1)) == 1

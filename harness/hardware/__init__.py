@@ -1,4 +1,4 @@
-"""What is published about GPUs: products with their peaks and caches, partitions, and targets to compile for.
+"""Published facts about GPUs: products with their peaks and caches, partitions, and targets to compile for.
 
 Enters: a device as the driver describes it. Leaves: its product and its target. Tables are TOML, each number with its source.
 """

@@ -1,4 +1,4 @@
-"""What a part of a product can reach: compute and memory partitions of AMD's packages, MIG slices of NVIDIA's."""
+"""Scales a product to a part of it: compute and memory partitions of AMD packages, MIG slices of NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -11,49 +11,48 @@ from .product import Mode, Product
 _AMD_MODE = re.compile(r"([A-Z]PX)/NPS(\d+)")
 _MIG = re.compile(r"(?:MIG )?(\d+)g\.(\d+)gb(?:\+\S+)?", re.IGNORECASE)
 _MIG_INSTANCES = 7
-"""The most that one GPU is cut into."""
+"""Maximum number of MIG slices of a GPU."""
 _MIG_MEMORY_SLICES = 8
-"""Of memory, its bandwidth and L2 (source: NVIDIA MIG user guide); a slice's name tells its memory."""
+"""Slices of memory, bandwidth and L2 (source: NVIDIA MIG user guide); a profile's name contains its memory."""
 
 
-class NoPart(ValueError):
-    """Nothing can be said of such a part of the product; the text says why."""
+class UnknownPartition(ValueError):
+    """The numbers of this partition are unknown; the message says why."""
 
 
-def part(product: Product, partition: str, compute_units: int | None) -> Product:
+def scale_to_partition(product: Product, partition: str, compute_units: int | None) -> Product:
     """
-    The product as one partition of it shows, its peaks scaled; `NoPart` where that cannot be told.
+    Return the product with the numbers of one partition; `UnknownPartition` if they are unknown.
 
-    `partition` is `SPX/NPS1`, `CPX/NPS4`, ... (AMD), or a MIG profile such as `1g.18gb`. A memory peak is what this part
-    reaches while its neighbours rest, as they do under a lease of the package. What the vendor says of achievable speed
-    is of whole packages and falls away.
+    `partition` is `SPX/NPS1`, `CPX/NPS4`, ... (AMD), or a MIG profile such as `1g.18gb`. The memory peak holds while the other
+    partitions are idle, as under a lease of the package. Achievable speeds are published for whole packages only and are dropped.
     """
     if amd := _AMD_MODE.fullmatch(partition.upper()):
         return _amd(product, amd[1], int(amd[2]))
     if mig := _MIG.fullmatch(partition):
         return _mig(product, partition.removeprefix("MIG "), int(mig[2]), compute_units)
-    raise NoPart(f"{product.name} in partition {partition!r}: no such mode is known")
+    raise UnknownPartition(f"{product.name} in partition {partition!r}: this mode is unknown")
 
 
 def _amd(product: Product, compute: str, memory: int) -> Product:
     if (compute, memory) == ("SPX", 1):
         return product
-    mode = next((one for one in product.modes if one.name == compute), None)
+    mode = next((mode for mode in product.modes if mode.name == compute), None)
     if mode is None or memory not in mode.memory:
-        known = ", ".join(f"{one.name}/NPS{parts}" for one in product.modes for parts in one.memory)
-        raise NoPart(f"{product.name} has no mode {compute}/NPS{memory}; it has {known or 'none'}")
+        known = ", ".join(f"{mode.name}/NPS{parts}" for mode in product.modes for parts in mode.memory)
+        raise UnknownPartition(f"{product.name} has no mode {compute}/NPS{memory}; it has {known or 'none'}")
     return _share(product, mode, memory)
 
 
 def _share(product: Product, mode: Mode, memory: int) -> Product:
-    """One of equal devices: dies and their L2 are its own; the memory side is that of its memory partition.
+    """One of `mode.devices` equal devices: it has its own dies and L2, and shares its memory partition.
 
-    Dies reach the Infinity Cache, and memory through it, over links of their own: a share of that cache's bandwidth by
-    dies bounds both, where it is published.
+    Each die reaches the Infinity Cache, and memory behind it, over its own link. So the dies' share of that cache's bandwidth
+    bounds both, if it is published.
     """
     if mode.devices > memory and product.last_level_bytes_per_s is None:
-        raise NoPart(
-            f"{product.name} in {mode.name}/NPS{memory}: how much of its memory's speed one device reaches is not published"
+        raise UnknownPartition(
+            f"{product.name} in {mode.name}/NPS{memory}: the memory bandwidth of one device is not published"
         )
     share = 1 / mode.devices
     links = product.last_level_bytes_per_s and product.last_level_bytes_per_s * share
@@ -80,7 +79,7 @@ def _share(product: Product, mode: Mode, memory: int) -> Product:
 
 def _mig(product: Product, profile: str, gigabytes: int, compute_units: int | None) -> Product:
     if not compute_units or compute_units > product.compute_units:
-        raise NoPart(f"MIG {profile} of {product.name}: how many multiprocessors it has is not known")
+        raise UnknownPartition(f"MIG {profile} of {product.name}: its number of multiprocessors is unknown")
     slices = min(
         max(round(gigabytes * 1e9 / product.memory_bytes * _MIG_MEMORY_SLICES), 1), _MIG_MEMORY_SLICES
     )

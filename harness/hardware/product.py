@@ -1,4 +1,4 @@
-"""What is known of one product: the numbers that efficiency is reckoned against, each with its source."""
+"""The published numbers of one product, each with its source; efficiency is calculated from them."""
 
 from __future__ import annotations
 
@@ -10,91 +10,91 @@ GIB = 1024 * MIB
 
 FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 _NAMES = ("name", "target", "names", "partition", "sources")
-"""Fields that are no published number."""
+"""Fields that are not published numbers."""
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """A way to show one package as several devices."""
+    """A partition mode: one package is shown as several devices."""
 
     name: str
-    """Of the compute partitioning: `CPX`."""
+    """Name of the compute partition mode: `CPX`."""
     devices: int
-    """Equal ones that a package shows as."""
+    """Number of equal devices per package."""
     memory: tuple[int, ...]
-    """Parts of the memory that go with it: 4 is `NPS4`."""
+    """Possible numbers of memory partitions: 4 is `NPS4`."""
 
 
-class Product(msgspec.Struct, frozen=True, kw_only=True):
+class Product(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     One device as a driver shows it: a GPU, a die of a package, or a partition of one.
 
-    Peaks are the vendor's, dense (no structured sparsity), at the clock that its sheet names: few kernels come near.
+    Peaks are the vendor's, dense (no structured sparsity), at the clock in its data sheet; few kernels come close.
     """
 
     name: str
-    """As people read it; a partition's ends with its mode."""
+    """The name to show; a partition's name ends with its mode."""
     target: str
-    """Architecture, as `gfx942`."""
+    """Architecture: `gfx942`, for example."""
     vendor_id: int
     device_ids: tuple[int, ...]
-    """PCI device ids, those of virtual functions too."""
+    """PCI device ids, including those of virtual functions."""
     names: tuple[str, ...]
-    """Regular expressions, matched whole and without case, for the names that drivers use."""
+    """Regular expressions for the driver's names, matched whole and without case."""
     compute_units: int
     """Compute units (AMD) or streaming multiprocessors (NVIDIA)."""
-    dies: int
-    """Accelerator complex dies (XCDs) of the device; 1 where there is one."""
+    dies: int = 1
+    """Accelerator complex dies (XCDs) of the device."""
     boost_mhz: int
-    """Of the sheet, and of its peaks."""
+    """The clock of the sheet's peaks."""
     matrix_mhz: int | None = None
-    """The clock that the sheet's matrix peaks come out at, where that is lower than `boost_mhz`."""
+    """The clock of the sheet's matrix peaks, if lower than `boost_mhz`."""
     max_mhz: int | None = None
-    """The highest clock that drivers allow, where that is above `boost_mhz`."""
+    """The highest clock that drivers allow, if above `boost_mhz`."""
     memory_bytes: int
     memory_bytes_per_s: float
     """Peak of device memory that this device can reach."""
     l2_bytes: int
     """Second-level cache, all dies together."""
-    last_level_bytes: int
-    """Memory-side cache behind it that this device can reach; 0 where there is none."""
+    last_level_bytes: int = 0
+    """Memory-side cache behind it that this device can reach; 0 if there is none."""
     last_level_bytes_per_s: float | None = None
-    """Peak of that cache, where it is published."""
+    """Peak of that cache, if published."""
     matrix_flops: dict[str, float]
-    """Peak of the matrix units by the dtype of the operands, FLOPs (or integer operations) a second."""
+    """Peaks of the matrix units by operand dtype, in FLOPs (or integer operations) per second."""
     vector_flops: dict[str, float]
     half_accumulation: float = 1.0
-    """How many times faster float16 and float8 products run when they are summed in float16."""
+    """Speedup of float16 and float8 products that are summed in float16."""
     achievable_flops: dict[str, float] = {}
-    """What the vendor says its own libraries reach, by dtype."""
+    """Published FLOPs per second of the vendor's own libraries, by dtype."""
     achievable_bytes_per_s: float | None = None
-    """What the vendor says a streaming kernel reaches."""
+    """Published bandwidth of a streaming kernel."""
     power_w: int
     """Board or package power at its default cap."""
     package_devices: int = 1
-    """Devices that share a package, its power cap and its memory: they are leased together."""
+    """Devices that share a package, its power cap and its memory; they are leased together."""
     modes: tuple[Mode, ...] = ()
-    """Partition modes that the package knows; none where it knows none."""
+    """Partition modes of the package."""
     partition: str = ""
-    """Of the device at hand: `CPX/NPS4`, `MIG 1g.18gb`; empty where it is whole."""
+    """The partition that this is: `CPX/NPS4`, `MIG 1g.18gb`; empty for a whole device."""
     sources: dict[str, str]
-    """Where each number comes from, by field."""
+    """Source of each number, by field."""
 
     def matrix_peak(self, dtype: str) -> float | None:
-        """FLOP/s of matrix products of this dtype, float32 by TF32 where that is faster; `None` where there are none."""
+        """Return the peak FLOP/s of matrix products of this dtype; see `matrix_peak`."""
         return matrix_peak(self.matrix_flops, dtype)
 
     def vector_peak(self, dtype: str) -> float | None:
-        """FLOP/s of other arithmetic: float64 has a peak of its own, narrower types are reckoned at float32's."""
+        """Return the peak FLOP/s of all other arithmetic; see `vector_peak`."""
         return vector_peak(self.vector_flops, dtype)
 
 
 def numbers() -> tuple[str, ...]:
-    """The fields of a product that are published facts, each of which needs a source where it says something."""
+    """Return the fields that are published numbers; each needs a source if it is set."""
     return tuple(field for field in Product.__struct_fields__ if field not in _NAMES)
 
 
 def matrix_peak(peaks: dict[str, float], dtype: str) -> float | None:
-    """The peak of matrix products by a dtype's name as torch has it; `None` where the device has none."""
+    """Return the peak of matrix products by torch dtype, float32 by TF32 if that is faster; `None` if there is none."""
     if dtype in FLOAT8:
         return peaks.get("float8")
     if dtype == "float32":
@@ -103,5 +103,5 @@ def matrix_peak(peaks: dict[str, float], dtype: str) -> float | None:
 
 
 def vector_peak(peaks: dict[str, float], dtype: str) -> float | None:
-    """The peak of other arithmetic: only 64-bit floats have one of their own, narrower types run at float32's."""
+    """Return the peak of all other arithmetic: float64 has its own, narrower types run at float32's."""
     return peaks.get("float64" if dtype == "float64" else "float32")

@@ -1,4 +1,4 @@
-"""Removes folders that foreign code wrote to: however deep it nested them, and whatever it shut."""
+"""Removes folders that foreign code wrote to, at any depth and with any permissions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 
 _TRIES = 5
-"""A thread, which nobody can cancel, may still put a file into a folder that is being removed: then it is begun again."""
+"""Attempts. A thread that cannot be cancelled may still write into the folder during its removal."""
 _FOLDER = os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder and all in it, links and what they point to apart. What cannot be removed stays, without an error.
+    """Remove a folder and its content without following links. Entries that cannot be removed stay, without an error.
 
-    `shutil.rmtree` calls itself for each folder in a folder (up to Python 3.12), and a thousand of them are one `RecursionError`.
+    `shutil.rmtree` calls itself for each nested folder (up to Python 3.12): a thousand nested folders are a `RecursionError`.
     """
     for _ in range(_TRIES):
         with suppress(OSError):
-            top = _opened(str(folder), None)
+            top = _open_folder(str(folder), None)
             try:
                 _empty(top)
             finally:
@@ -31,18 +31,18 @@ def remove(folder: Path) -> None:
 
 
 def _empty(top: int) -> None:
-    """Takes folders out of those that they are in before these go, so that none is ever entered deeper than one below `top`."""
+    """Move nested folders up into `top` before their parent is removed, so that no folder deeper than one level is opened."""
     unused, number = secrets.token_hex(8), 0
-    while entries := _in(top):
+    while entries := _list(top):
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=top)
                 continue
-            inner = _opened(entry.name, top)
+            inner = _open_folder(entry.name, top)
             try:
-                for child in _in(inner):
+                for child in _list(inner):
                     if child.is_dir(follow_symlinks=False):
-                        os.close(_opened(child.name, inner))  # one that is shut to its owner cannot be moved
+                        os.close(_open_folder(child.name, inner))  # without permissions it could not be moved
                         number += 1
                         os.rename(child.name, f"{unused}{number}", src_dir_fd=inner, dst_dir_fd=top)
                     else:
@@ -52,17 +52,17 @@ def _empty(top: int) -> None:
             os.rmdir(entry.name, dir_fd=top)
 
 
-def _in(folder: int) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as found:
-        return list(found)
+def _list(folder: int) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as listing:
+        return list(listing)
 
 
-def _opened(name: str, beside: int | None) -> int:
-    """A folder that is no link, opened to its owner first."""
-    place = os.open(name, os.O_PATH | os.O_NOFOLLOW | _FOLDER, dir_fd=beside)
+def _open_folder(name: str, parent: int | None) -> int:
+    """A descriptor of a folder that is no link, after giving its owner all permissions."""
+    place = os.open(name, os.O_PATH | os.O_NOFOLLOW | _FOLDER, dir_fd=parent)
     try:
-        there = Path(f"/proc/self/fd/{place}")
-        there.chmod(stat.S_IRWXU)
-        return os.open(there, os.O_RDONLY | _FOLDER)
+        path = Path(f"/proc/self/fd/{place}")
+        path.chmod(stat.S_IRWXU)
+        return os.open(path, os.O_RDONLY | _FOLDER)
     finally:
         os.close(place)

@@ -1,4 +1,4 @@
-"""The environment of the harness's own processes: built from nothing, so that no key travels to a judge or a guest."""
+"""The environment of the harness's processes: an explicit list, so that no API key reaches a judge or a guest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
-"""Working folder of every `python -m harness...`, so that the child imports this very tree."""
+"""Working folder of every `python -m harness...`, so that the child imports this source tree."""
 PASSED = (
     "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "TMPDIR", "CC",
     "ROCM_PATH", "ROCM_HOME", "HIP_PATH", "HIP_CLANG_PATH", "HIP_DEVICE_LIB_PATH", "DEVICE_LIB_PATH", "HSA_PATH",
@@ -18,7 +18,7 @@ PASSED = (
     "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBHIP_PATH", "TRITON_LIBCUDA_PATH",
     "MIOPEN_USER_DB_PATH",
 )  # fmt: skip
-"""Without these, vendors' builds of torch and triton do not load, or see other GPUs than the person chose."""
+"""Without these, vendors' builds of torch and triton do not load, or see GPUs that the user did not choose."""
 
 SET = {
     "OMP_NUM_THREADS": "1",
@@ -30,48 +30,48 @@ SET = {
     "HOME": "/nonexistent",
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
 }
-"""One thread each: a pool of threads would not survive the fork."""
+"""Libraries run one thread each, because a pool of threads does not survive a fork."""
 
 INTERPRET = "TRITON_INTERPRET"
 DROPPED = "WAVEDECK_DROPPED"
-"""Names, never values, of the variables that change what a GPU or a compiler does and were not passed on."""
+"""Names (never values) of variables that would change a GPU's or a compiler's results and were not passed on."""
 
-_TELLING = (
+_RESULT_PREFIXES = (
     "AMD_", "AMDGCN_", "CUBLAS_", "CUDA_", "CUDNN_", "GPU_", "HIP_", "HIPBLASLT_", "HSA_", "MIOPEN_", "NVIDIA_",
     "PYTORCH_", "ROCBLAS_", "ROCM_", "ROCR_", "TORCH_", "TORCHINDUCTOR_", "TRITON_",
 )  # fmt: skip
-_TELLING_NAMES = ("LD_PRELOAD", "LLVM_IR_ENABLE_DUMP", "MLIR_ENABLE_DUMP", "DISABLE_LLVM_OPT")
+_RESULT_NAMES = ("LD_PRELOAD", "LLVM_IR_ENABLE_DUMP", "MLIR_ENABLE_DUMP", "DISABLE_LLVM_OPT")
 _MADE_BY_LIBRARIES = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR")
-"""What torch sets in its own process while it is imported."""
+"""Variables that torch sets in its process during import."""
 _BY_SCRATCH = ("TRITON_HOME", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "HSA_COREDUMP_PATTERN")
 
 
 def worker_environment(*, interpret: bool, source: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables for a fork server; what else in `source` would change results stays behind and is named in `DROPPED`.
+    """Return the variables for a worker. Dropped variables of `source` that would change results are listed in `DROPPED`.
 
-    Among those are switches that serialise kernels (`AMD_SERIALIZE_KERNEL`, `HIP_LAUNCH_BLOCKING`,
-    `CUDA_LAUNCH_BLOCKING`), pretend another GPU (`HSA_OVERRIDE_GFX_VERSION`) or override Triton's compiler.
+    Such variables serialise kernels (`AMD_SERIALIZE_KERNEL`, `HIP_LAUNCH_BLOCKING`, `CUDA_LAUNCH_BLOCKING`), report a different
+    GPU (`HSA_OVERRIDE_GFX_VERSION`) or override Triton's compiler.
     """
     source = os.environ if source is None else source
     environment = {name: source[name] for name in PASSED if name in source} | SET
     if interpret:
         environment[INTERPRET] = "1"
-    dropped = sorted(name for name in source if _tells(name) and name not in environment)
+    dropped = sorted(name for name in source if _changes_results(name) and name not in environment)
     if dropped:
         environment[DROPPED] = ",".join(dropped)
     return environment
 
 
 def dropped_names(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The names that `worker_environment` left behind, as a worker sees them."""
+    """Return the names that `worker_environment` dropped, as a worker sees them."""
     return tuple(name for name in environment.get(DROPPED, "").split(",") if name)
 
 
 def unexpected_names(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Names that nobody passed on, set or knows of, in order."""
+    """Return the sorted names that are on none of the lists of this module."""
     known = {*PASSED, *SET, INTERPRET, DROPPED, *_BY_SCRATCH, *_MADE_BY_LIBRARIES}
     return tuple(sorted(name for name in environment if name not in known))
 
 
-def _tells(name: str) -> bool:
-    return name.startswith(_TELLING) or name in _TELLING_NAMES
+def _changes_results(name: str) -> bool:
+    return name.startswith(_RESULT_PREFIXES) or name in _RESULT_NAMES

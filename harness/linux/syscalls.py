@@ -1,4 +1,4 @@
-"""The few Linux calls that Python 3.11 does not offer, through ctypes. Torch-free."""
+"""Linux calls that Python 3.11 does not offer, through ctypes, and facts from `/proc`. Torch-free."""
 
 from __future__ import annotations
 
@@ -31,76 +31,67 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, value: int) -> None:
-    """Sets one process attribute; `OSError` when the kernel refuses."""
-    if _LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        raise _last_error(f"prctl({option})")
+    """Set one process attribute; `OSError` if the kernel refuses."""
+    _check(_LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl({option})")
 
 
 def keep_undumpable() -> None:
-    """From now on other processes of the same user cannot read this one's memory and environment, and no core is kept."""
+    """Hide this process's memory and environment from other processes of the same user, and write no core files."""
     prctl(PR_SET_DUMPABLE, 0)
 
 
 def is_dumpable() -> bool:
-    """Whether other processes of the same user may look into this one."""
+    """Return whether other processes of the same user may read this one's memory."""
     return int(_LIBC.prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)) != 0
 
 
 def parent_death_signal() -> int:
-    """The signal that the parent's end sends to this process; 0 for none."""
+    """Return the signal that this process gets when its parent ends; 0 for none."""
     number = ctypes.c_int(0)
-    if _LIBC.prctl(PR_GET_PDEATHSIG, ctypes.byref(number), 0, 0, 0) != 0:
-        raise _last_error("prctl(PR_GET_PDEATHSIG)")
+    _check(_LIBC.prctl(PR_GET_PDEATHSIG, ctypes.byref(number), 0, 0, 0), "prctl(PR_GET_PDEATHSIG)")
     return int(number.value)
 
 
 def leave_keyring() -> None:
-    """Lets go of the session's keys, where the kernel has any and lets us."""
+    """Leave the session's keyring, if the kernel has keyrings and allows it."""
     number = {"x86_64": 250, "aarch64": 219}.get(platform.machine())
     if number is not None:
         _LIBC.syscall(ctypes.c_long(number), ctypes.c_int(_JOIN_SESSION_KEYRING), None)
 
 
 def set_capabilities(kept: int, *, ambient: bool = False) -> None:
-    """Gives up every capability but those of the bit mask `kept`; `ambient` passes them on to programs."""
+    """Drop every capability that is not in the bit mask `kept`; `ambient` passes the kept ones on to programs."""
     header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     low, high = kept & 0xFFFFFFFF, kept >> 32
     data = struct.pack("<6I", low, low, low, high, high, high)
-    if _LIBC.capset(header, data) != 0:
-        raise _last_error("capset")
+    _check(_LIBC.capset(header, data), "capset")
     for number in range(64):
         if ambient and kept >> number & 1:
             arguments = (ctypes.c_ulong(_AMBIENT_RAISE), ctypes.c_ulong(number), 0, 0)
-            if _LIBC.prctl(PR_CAP_AMBIENT, *arguments) != 0:
-                raise _last_error("prctl(PR_CAP_AMBIENT)")
+            _check(_LIBC.prctl(PR_CAP_AMBIENT, *arguments), "prctl(PR_CAP_AMBIENT)")
 
 
 def capabilities() -> int:
-    """Bit mask of the capabilities that this process may use."""
+    """Return the bit mask of the capabilities that this process may use."""
     header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     data = ctypes.create_string_buffer(24)
-    if _LIBC.capget(header, data) != 0:
-        raise _last_error("capget")
+    _check(_LIBC.capget(header, data), "capget")
     fields = struct.unpack("<6I", data.raw)
     return int(fields[0] | fields[1] | (fields[3] | fields[4]) << 32)
 
 
 def unshare(flags: int) -> None:
-    """Leaves the namespaces named by `flags`; only while single-threaded. `OSError` when refused."""
-    if _LIBC.unshare(flags) != 0:
-        raise _last_error("unshare")
+    """Leave the namespaces in `flags`, only while single-threaded; `OSError` if the kernel refuses."""
+    _check(_LIBC.unshare(flags), "unshare")
 
 
 def syscall(number: int, *arguments: ctypes._SimpleCData[Any] | None) -> int:
-    """The call's result; `OSError` when it is negative."""
-    result = int(_LIBC.syscall(ctypes.c_long(number), *arguments))
-    if result < 0:
-        raise _last_error(f"syscall {number}")
-    return result
+    """Return the call's result; `OSError` if it is negative."""
+    return _check(int(_LIBC.syscall(ctypes.c_long(number), *arguments)), f"syscall {number}")
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """Process ids of the direct children of `pid`, zombies included, as the kernel tells now; none when it is gone."""
+    """Return the direct children of `pid`, zombies included; none if `pid` has ended."""
     try:
         lists = [
             Path(entry.path, "children").read_text(encoding="ascii")
@@ -115,32 +106,32 @@ def children(pid: int) -> tuple[int, ...]:
 
 
 def descendants(pid: int) -> tuple[int, ...]:
-    """Process ids of all below `pid`, nearest first; what is forked meanwhile may be missing."""
-    found: list[int] = []
-    below = [pid]
-    while below:
-        below = [number for one in below for number in children(one)]
-        found += below
-    return tuple(found)
+    """Return all descendants of `pid`, nearest first; a process forked at the same time may be missing."""
+    all_below: list[int] = []
+    generation = [pid]
+    while generation:
+        generation = [child for member in generation for child in children(member)]
+        all_below += generation
+    return tuple(all_below)
 
 
 def ancestors(pid: int) -> tuple[int, ...]:
-    """Process ids above `pid`, nearest first, as far as they can be seen."""
-    found: list[int] = []
+    """Return the visible ancestors of `pid`, nearest first."""
+    line: list[int] = []
     above = parent(pid)
     while above:
-        found.append(above)
+        line.append(above)
         above = parent(above)
-    return tuple(found)
+    return tuple(line)
 
 
 def thread_count() -> int:
-    """Threads of this process, those that Python does not know included."""
+    """Return the number of threads of this process, including those that Python does not know."""
     return sum(1 for _ in os.scandir("/proc/self/task"))
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """User and system time of `pid` and of the children it waited for; `None` when it is gone."""
+    """Return user and system time of `pid` and of the children that it waited for; `None` if it has ended."""
     fields = _stat(pid)
     if fields is None:
         return None
@@ -148,12 +139,12 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """All that lies below `folder`, folders included and links not followed; what vanishes meanwhile may be missing."""
+    """Yield everything below `folder`, folders included, without following links; ignores entries that vanish."""
     below = [str(folder)]
     while below:
         try:
-            with os.scandir(below.pop()) as found:
-                for entry in found:
+            with os.scandir(below.pop()) as listing:
+                for entry in listing:
                     if entry.is_dir(follow_symlinks=False):
                         below.append(entry.path)
                     yield entry
@@ -162,23 +153,23 @@ def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def close_all_but(keep: set[int]) -> None:
-    """Closes every descriptor that is not in `keep`; the descriptors 0 to 2 are always kept."""
+    """Close every descriptor that is not in `keep`; descriptors 0 to 2 stay open."""
     for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
         if descriptor > 2 and descriptor not in keep:
             try:
                 os.close(descriptor)
             except OSError:
-                continue  # the listing's own descriptor is gone by now
+                continue  # the listing's own descriptor is closed by now
 
 
 def parent(pid: int) -> int | None:
-    """The parent's process id; `None` when `pid` is gone or hidden, 0 for the first of a namespace."""
+    """Return the parent of `pid`; `None` if `pid` has ended or is hidden, 0 for the first process of a namespace."""
     fields = _stat(pid)
     return None if fields is None else int(fields[1])
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/<pid>/stat from the third on; the command before them may hold anything."""
+    """Fields of /proc/<pid>/stat from the third on; the command before them may contain any character."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -186,6 +177,9 @@ def _stat(pid: int) -> list[str] | None:
     return text[text.rindex(")") + 2 :].split()
 
 
-def _last_error(what: str) -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, f"{what}: {os.strerror(number)}")
+def _check(result: int, call: str) -> int:
+    """The result; `OSError` with the C library's error if it is negative."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{call}: {os.strerror(number)}")
+    return result

@@ -1,7 +1,7 @@
-"""Asks the GPU drivers' own libraries what is there, in a process of its own: `python -m harness.node.drivers` prints JSON.
+"""The GPUs that the drivers' own libraries report: `python -m harness.node.drivers` prints them as JSON. No torch.
 
-Nothing here needs torch. The process that asks for devices opens no driver, so that its workers can still be forked; the
-environment of this one is the caller's, so that what it sees is what the caller may use.
+It runs as a process of its own, so that its caller opens no driver and can still fork. It has the caller's environment, so it
+sees the GPUs that the caller may use.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _MULTIPROCESSORS = 16
 
 
 class Found(msgspec.Struct, frozen=True):
-    """One GPU, in the order in which a process of the caller's numbers them."""
+    """One GPU. Their order is the order in which a process of the caller numbers them."""
 
     kind: str
     """`cuda` or `hip`."""
     model: str
     address: str
     uuid: str = ""
-    """As `GPU-...`; empty where the driver's library does not say."""
+    """`GPU-...`; empty if the driver's library does not report it."""
     target: str = ""
-    """As `sm_90`; empty where the kernel driver is to be asked."""
+    """`sm_90`, for example; empty if only the kernel driver knows it."""
     memory_bytes: int = 0
     compute_units: int = 0
-    """0 where the kernel driver is to be asked."""
+    """0 if only the kernel driver knows it."""
 
 
 FOUND: msgspec.json.Decoder[tuple[Found, ...]] = msgspec.json.Decoder(tuple[Found, ...])
 
 
-def cuda() -> Iterator[Found]:
-    """What `libcuda` shows; nothing where it is not or refuses."""
+def cuda_gpus() -> Iterator[Found]:
+    """Yield the GPUs that `libcuda` reports; none if it is missing or fails."""
     library = _library("libcuda.so.1")
     count = c_int()
     if library is None or library.cuInit(0) != 0 or library.cuDeviceGetCount(byref(count)) != 0:
@@ -50,7 +50,7 @@ def cuda() -> Iterator[Found]:
         device, major, minor, units = c_int(), c_int(), c_int(), c_int()
         model, address, uuid = create_string_buffer(256), create_string_buffer(32), (c_char * 16)()
         memory = c_size_t()
-        asked = (
+        results = (
             library.cuDeviceGet(byref(device), number),
             library.cuDeviceGetName(model, 256, device),
             library.cuDeviceGetPCIBusId(address, 32, device),
@@ -60,7 +60,7 @@ def cuda() -> Iterator[Found]:
             library.cuDeviceGetAttribute(byref(units), _MULTIPROCESSORS, device),
             library.cuDeviceTotalMem_v2(byref(memory), device),
         )
-        if not any(asked):
+        if not any(results):
             digits = bytes(uuid).hex()
             parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
             yield Found(
@@ -74,20 +74,20 @@ def cuda() -> Iterator[Found]:
             )
 
 
-def hip() -> Iterator[Found]:
-    """What `libamdhip64` shows, the system's or the one in torch's folder; nothing where it is not or refuses."""
+def hip_gpus() -> Iterator[Found]:
+    """Yield the GPUs that `libamdhip64` (the system's or torch's) reports; none if it is missing or fails."""
     library = _library("libamdhip64.so", *_in_torch("libamdhip64.so*"))
     count = c_int()
     if library is None or library.hipInit(0) != 0 or library.hipGetDeviceCount(byref(count)) != 0:
         return
     for number in range(count.value):
         model, address, memory = create_string_buffer(256), create_string_buffer(32), c_size_t()
-        asked = (
+        results = (
             library.hipDeviceGetName(model, 256, number),
             library.hipDeviceGetPCIBusId(address, 32, number),
             library.hipDeviceTotalMem(byref(memory), number),
         )
-        if not any(asked):
+        if not any(results):
             yield Found(
                 kind="hip", model=_text(model), address=_text(address).lower(), memory_bytes=memory.value
             )
@@ -103,7 +103,7 @@ def _library(*names: str) -> ctypes.CDLL | None:
 
 
 def _in_torch(pattern: str) -> list[str]:
-    """Vendors' wheels of torch bring the runtime along."""
+    """Libraries in torch's folder: vendors' wheels of torch contain the runtime."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return []
@@ -115,4 +115,4 @@ def _text(buffer: ctypes.Array[c_char]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode([*cuda(), *hip()]))
+    sys.stdout.buffer.write(msgspec.json.encode([*cuda_gpus(), *hip_gpus()]))

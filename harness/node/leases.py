@@ -1,10 +1,11 @@
-"""Leases of GPUs among all engines and users of a node, by `flock` on files in a folder that everybody may write to.
+"""Leases of GPUs among all engines and users of a node, by `flock` on files in a folder that all users may write to.
 
-A GPU has two files: the *lock*, held shared by whoever runs on it and exclusively by whoever times on it, and the *gate*,
-which an asker of either kind passes holding it alone until the lock is its own. So one who waits to time keeps later ones
-out, and a stream of shared holders cannot starve it (the turnstile of Courtois, Heymans and Parnas, CACM 14(10), 1971).
-Who holds a lease stands in a file of its own, locked for as long: what a dead process left behind is locked by nobody. The
-kernel frees all of them when a process dies. GPUs of one package have one lease.
+A GPU package has one lease and two files. The *lock* is held shared to run on the GPU, and exclusively to time on it. A process
+holds the *gate* alone until it has the lock. So a process that waits to time keeps later ones out, and shared holders cannot
+starve it (the turnstile of Courtois, Heymans and Parnas, CACM 14(10), 1971).
+
+A third file describes the holder and is locked as long as the lease. The kernel frees all locks when a process dies, so an
+unlocked description is stale.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import secrets
 import socket
 import stat
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,9 +31,9 @@ from harness.wire.device import Device
 from harness.wire.errors import LeaseUnavailable
 
 VARIABLE = "WAVEDECK_LEASES"
-"""Names the folder; the same one for all who share a node, containers included (as a bind mount)."""
+"""Names the folder. All users and containers of a node need the same one (as a bind mount)."""
 FOLDERS = (Path("/run/lock/wavedeck"), Path("/tmp/wavedeck-leases"))
-"""Without it: the first one that is there, else the first one that can be made."""
+"""The default: the first that exists, else the first that can be made."""
 _FOLDER_MODE = 0o1777
 _FILE_MODE = 0o666
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.002, 0.05
@@ -40,31 +41,31 @@ _HOLDER = ".holder"
 _MOST_BYTES = 4096
 _LONGEST_WORD = 64
 _TRIES = 20
-"""To open a file that others make and remove meanwhile."""
+"""Attempts to open a file that other processes make and remove at the same time."""
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who holds a lease."""
+    """The process that holds a lease."""
 
     pid: int
-    """In the pid namespace of `host`."""
+    """In the PID namespace of `host`."""
     user: str
     host: str
     exclusive: bool
     since: float
     """Seconds since the epoch."""
     session: str = ""
-    """Empty for what is no session, as `wavedeck eval`."""
+    """Empty outside sessions, as in `wavedeck eval`."""
 
     def __str__(self) -> str:
-        whom = f"session {_plain(self.session)}" if self.session else "a process"
-        what = "times on it" if self.exclusive else "runs on it"
+        holder = f"session {_plain(self.session)}" if self.session else "a process"
+        use = "times on it" if self.exclusive else "runs on it"
         since = datetime.fromtimestamp(self.since, UTC).astimezone().strftime("%H:%M:%S")
-        return f"{whom} of {_plain(self.user)} (pid {self.pid} on {_plain(self.host)}) {what} since {since}"
+        return f"{holder} of {_plain(self.user)} (pid {self.pid} on {_plain(self.host)}) {use} since {since}"
 
 
 def _plain(word: str) -> str:
-    """What another user wrote, fit for a terminal."""
+    """A word that another user wrote, without control characters."""
     return "".join(letter for letter in word[:_LONGEST_WORD] if letter.isprintable())
 
 
@@ -74,7 +75,7 @@ _DECODER = msgspec.json.Decoder(Holder)
 
 @dataclass(slots=True)
 class Lease:
-    """What is held until `release`."""
+    """A lease, held until `release`."""
 
     exclusive: bool
     _lock: int
@@ -83,11 +84,11 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether it was not released yet."""
+        """Whether the lease is not released yet."""
         return self._lock >= 0
 
     def release(self) -> None:
-        """Gives it back; a second time does nothing."""
+        """Give the lease back; a second call does nothing."""
         if self._lock < 0:
             return
         lock, holder = self._lock, self._holder
@@ -103,7 +104,7 @@ class Lease:
 async def lease(
     device: Device, *, exclusive: bool = False, session: str = "", on_wait: OnWait | None = None
 ) -> AsyncIterator[Lease | None]:
-    """The device's lease for as long as the block runs; see `take`."""
+    """Hold the device's lease while the block runs; see `take`."""
     held = await take(device, exclusive=exclusive, session=session, on_wait=on_wait)
     try:
         yield held
@@ -115,21 +116,21 @@ async def lease(
 async def take(
     device: Device, *, exclusive: bool = False, session: str = "", on_wait: OnWait | None = None
 ) -> Lease | None:
-    """The device's lease, waited for as long as it takes; `None` for a device that needs none, as `cpu`.
+    """Wait for the device's lease and return it; `None` for a device that needs none, such as `cpu`.
 
-    `on_wait` hears whom it waits for, when the wait begins and whenever that changes. Whoever holds a shared lease and asks
-    for the exclusive one must release it first. `LeaseUnavailable` where the folder cannot be used.
+    `on_wait` gets the current holders when the wait begins and whenever they change. Release a shared lease before you take the
+    exclusive one. `LeaseUnavailable` if the folder cannot be used.
     """
     if not device.package:
         return None
     folder = lease_folder()
     name = _file_name(device.package)
     wait = _Wait(device, on_wait)
-    gate = await _locked(folder / f"{name}.gate", fcntl.LOCK_EX, wait)
+    gate = await _lock(folder / f"{name}.gate", fcntl.LOCK_EX, wait)
     try:
-        lock = await _locked(folder / name, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
+        lock = await _lock(folder / name, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
         try:
-            return _signed(folder, name, lock, exclusive=exclusive, session=session)
+            return _sign(folder, name, lock, exclusive=exclusive, session=session)
         except BaseException:
             os.close(lock)
             raise
@@ -138,15 +139,15 @@ async def take(
 
 
 def holders(device: Device) -> tuple[Holder, ...]:
-    """Who holds the device's lease now, longest first; nobody where there is no folder yet."""
+    """Return the holders of the device's lease, longest first; none if there is no folder yet."""
     if not device.package:
         return ()
     folder = _present_folder(os.environ)
-    return tuple(_living(folder, _file_name(device.package))) if folder is not None else ()
+    return _read_holders(folder, _file_name(device.package)) if folder is not None else ()
 
 
 def lease_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder of the leases, made where it is not there; `LeaseUnavailable` when none can be used."""
+    """Return the folder of the leases and make it if needed; `LeaseUnavailable` if no folder can be used."""
     environ = os.environ if environ is None else environ
     present = _present_folder(environ)
     if present is not None:
@@ -162,14 +163,14 @@ def lease_folder(environ: Mapping[str, str] | None = None) -> Path:
         except OSError as error:
             problem = problem or f"{folder}: {error.strerror}"
             continue
-        # Whoever made it may not have set its mode yet.
+        # Another process may have made it and not have set its mode yet.
         for _ in range(_TRIES):
             problem = _unusable(folder)
             if not problem:
                 return folder
             time.sleep(_FIRST_WAIT_S)
     raise LeaseUnavailable(
-        f"no folder for the leases of GPUs ({problem}); name one that all who share the node may write to in {VARIABLE}"
+        f"no folder for the leases of GPUs ({problem}); name one that all users of the node may write to in {VARIABLE}"
     )
 
 
@@ -180,25 +181,25 @@ def _present_folder(environ: Mapping[str, str]) -> Path | None:
         if not folder.is_absolute():
             raise LeaseUnavailable(f"{VARIABLE} is {named!r}, which is no absolute path; give one")
         return folder if not _unusable(folder) else None
-    # One that is there goes before one that could be made: else those who may make the first would lease apart from others.
+    # An existing folder first: else a user who can make the first folder would not share leases with users of the second.
     return next((folder for folder in FOLDERS if not _unusable(folder)), None)
 
 
 def _unusable(folder: Path) -> str:
-    """Why leases cannot be kept there; empty when they can. A link is never followed: who made it chooses where it leads."""
+    """Why leases cannot be kept there; empty if they can. A link is never followed, because its maker chooses the target."""
     try:
-        found = folder.lstat()
+        state = folder.lstat()
     except OSError as error:
         return f"{folder}: {error.strerror}"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(state.st_mode):
         return f"{folder} is no folder"
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        return f"{folder} is not yours to write to"
-    everybodys = stat.S_IMODE(found.st_mode) & _FOLDER_MODE == _FOLDER_MODE
-    if not everybodys and found.st_uid != os.geteuid():
-        return f"{folder} is another user's and not everybody's (mode 1777)"
-    if not everybodys and stat.S_IMODE(found.st_mode) & stat.S_IWOTH:
-        return f"{folder} lets everybody remove each other's files (mode 1777 does not)"
+        return f"you may not write to {folder}"
+    mode = stat.S_IMODE(state.st_mode)
+    if mode & _FOLDER_MODE != _FOLDER_MODE and state.st_uid != os.geteuid():
+        return f"{folder} belongs to another user and is not open to all (mode 1777)"
+    if mode & _FOLDER_MODE != _FOLDER_MODE and mode & stat.S_IWOTH:
+        return f"{folder} lets users remove each other's files (mode 1777 does not)"
     return ""
 
 
@@ -207,30 +208,30 @@ def _file_name(package: str) -> str:
 
 
 class _Wait:
-    """Tells whom is waited for, each time that it is somebody else."""
+    """Reports the holders that a caller waits for, each time that they change."""
 
     def __init__(self, device: Device, on_wait: OnWait | None) -> None:
         self._device = device
         self._on_wait = on_wait
-        self._told: tuple[Holder, ...] | None = None
+        self._reported: tuple[Holder, ...] = ()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         if self._on_wait is None:
             return
-        now = holders(self._device)  # none where another waits before us
-        if now and now != self._told:
-            self._told = now
-            self._on_wait(now)
+        current = holders(self._device)  # empty while another process holds only the gate
+        if current and current != self._reported:
+            self._reported = current
+            self._on_wait(current)
 
 
-async def _locked(file: Path, how: int, wait: _Wait) -> int:
-    """A descriptor that holds the file's lock. The wait is polled: a blocked thread could not be called off."""
+async def _lock(file: Path, how: int, wait: _Wait) -> int:
+    """A descriptor that holds the file's lock. It polls, because a thread blocked in `flock` could not be cancelled."""
     pause = _FIRST_WAIT_S
     while True:
-        descriptor = _opened(file)
+        descriptor = _open(file)
         try:
             while not _try_lock(descriptor, how):
-                wait.tell()
+                wait.report()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_WAIT_S)
             if _is_at(descriptor, file):
@@ -238,7 +239,7 @@ async def _locked(file: Path, how: int, wait: _Wait) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # it was removed meanwhile, and the others lock the one that stands there now
+        os.close(descriptor)  # the file was replaced, and other processes lock the new one
 
 
 def _try_lock(descriptor: int, how: int) -> bool:
@@ -251,16 +252,15 @@ def _try_lock(descriptor: int, how: int) -> bool:
 
 def _is_at(descriptor: int, file: Path) -> bool:
     try:
-        there = file.lstat()
+        return os.path.samestat(os.fstat(descriptor), file.lstat())
     except FileNotFoundError:
         return False
-    return os.path.samestat(os.fstat(descriptor), there)
 
 
-def _opened(file: Path) -> int:
-    """A descriptor of the file, which is made where it is missing.
+def _open(file: Path) -> int:
+    """A descriptor of the file, which is made if it is missing.
 
-    Never both in one: in a sticky folder the kernel refuses to open another user's file for who would also make it
+    Opening and making are two calls: in a sticky folder the kernel refuses `O_CREAT` on another user's file
     (`fs.protected_regular`, Linux 4.19). Reading is enough for `flock`.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -269,7 +269,7 @@ def _opened(file: Path) -> int:
             descriptor = os.open(file, flags)
         except FileNotFoundError:
             with suppress(FileExistsError):
-                os.close(_made(file))
+                os.close(_make(file))
             continue
         except OSError as error:
             raise LeaseUnavailable(f"{file} cannot be opened ({error.strerror}); remove it") from error
@@ -277,14 +277,14 @@ def _opened(file: Path) -> int:
             os.close(descriptor)
             raise LeaseUnavailable(f"{file} is no regular file; remove it")
         return descriptor
-    raise LeaseUnavailable(f"{file} is removed again and again; see who does that")
+    raise LeaseUnavailable(f"{file} is removed again and again; find out which process does that")
 
 
-def _made(file: Path) -> int:
+def _make(file: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(file, flags, _FILE_MODE)
-        os.fchmod(descriptor, _FILE_MODE)  # whatever the umask took away
+        os.fchmod(descriptor, _FILE_MODE)  # independent of the umask
     except FileExistsError:
         raise
     except OSError as error:
@@ -294,19 +294,12 @@ def _made(file: Path) -> int:
     return descriptor
 
 
-def _signed(folder: Path, name: str, lock: int, *, exclusive: bool, session: str) -> Lease:
-    """The lease, with a file that says whose it is; locked before anybody can find it."""
-    holder = Holder(
-        pid=os.getpid(),
-        user=_user(),
-        host=socket.gethostname(),
-        exclusive=exclusive,
-        since=time.time(),
-        session=session,
-    )
+def _sign(folder: Path, name: str, lock: int, *, exclusive: bool, session: str) -> Lease:
+    """The lease, with a file that describes its holder; the file is locked before any process can find it."""
+    holder = Holder(os.getpid(), _user(), socket.gethostname(), exclusive, time.time(), session)
     token = secrets.token_hex(8)
     new, file = folder / f"{name}.{token}.new", folder / f"{name}.{token}{_HOLDER}"
-    descriptor = _made(new)
+    descriptor = _make(new)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(descriptor, msgspec.json.encode(holder))
@@ -318,26 +311,26 @@ def _signed(folder: Path, name: str, lock: int, *, exclusive: bool, session: str
     return Lease(exclusive, lock, descriptor, file)
 
 
-def _living(folder: Path, name: str) -> Iterator[Holder]:
-    found = []
+def _read_holders(folder: Path, name: str) -> tuple[Holder, ...]:
+    living = []
     for file in folder.glob(f"{name}.*{_HOLDER}"):
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
-            continue  # released meanwhile, or nobody's holder
+            continue  # released just now, or not a holder's file
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 continue
             if _try_lock(descriptor, fcntl.LOCK_SH):  # its process died
-                with suppress(OSError):  # another user's: it stays, and says nothing
+                with suppress(OSError):  # another user's file stays; it does not count
                     file.unlink()
                 continue
-            found.append(_DECODER.decode(os.read(descriptor, _MOST_BYTES)))
+            living.append(_DECODER.decode(os.read(descriptor, _MOST_BYTES)))
         except msgspec.DecodeError:
-            continue  # another version's
+            continue  # written by another version
         finally:
             os.close(descriptor)
-    yield from sorted(found, key=lambda holder: holder.since)
+    return tuple(sorted(living, key=lambda holder: holder.since))
 
 
 def _user() -> str:

@@ -1,4 +1,4 @@
-"""Which devices a run is on: what `--devices` names, within what the caller's variables and Slurm leave it."""
+"""The devices of a run: those that `--devices` names, among the GPUs that the caller's variables and Slurm allow."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .loads import Load, LoadProbe, read_loads
 
 IDLE, ALL = "idle", "all"
 SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
-"""Innermost first: a step has some of its job's."""
+"""Innermost first: a step has some of its job's GPUs."""
 BUSY_PERCENT = 5.0
 USED_BYTES = 1 << 30
-"""Less than this the drivers themselves take (an idle MI300X shows some 300 MB)."""
+"""Drivers alone use less (an idle MI300X shows about 300 MB)."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -28,16 +28,17 @@ class Standing(msgspec.Struct, frozen=True):
 
     device: Device
     busy: str
-    """Why it is not idle, in words; empty when it is, as far as can be told."""
+    """Why it is not idle; empty if nothing shows that it is in use."""
     unseen: str = ""
+    """Values that no driver reports."""
 
 
 def select_devices(
     asked: Sequence[str], *, probe: LoadProbe = read_loads, environ: Mapping[str, str] | None = None
 ) -> tuple[Device, ...]:
-    """The devices that `idle`, `all` or names mean here; `cpu` where the first two find no GPU that answers.
+    """Return the devices that `idle`, `all` or names mean here; `cpu` if `idle` or `all` find no GPU that answers.
 
-    `UnknownDevice` when a name is none of this machine or of this Slurm job, or when there are GPUs and none is idle.
+    `UnknownDevice` if a name is not of this machine or of this Slurm job, or if there are GPUs but none is idle.
     """
     names = tuple(dict.fromkeys(asked))
     if names not in ((IDLE,), (ALL,)):
@@ -48,22 +49,23 @@ def select_devices(
             )
         _check_slurm(choose_devices(names), environ)
         return choose_devices(names)
+    granted = _granted(environ)
+    if not granted:
+        return (CPU,)
     if names == (ALL,):
-        return choose_devices([device.name for device in _granted(environ)]) if _granted(environ) else (CPU,)
-    found = standings(probe=probe, environ=environ)
-    idle = [one.device.name for one in found if not one.busy]
+        return choose_devices([gpu.name for gpu in granted])
+    gpus = standings(probe=probe, environ=environ)
+    idle = [gpu.device.name for gpu in gpus if not gpu.busy]
     if idle:
         return choose_devices(idle)
-    if not found:
-        return (CPU,)
-    why = "; ".join(f"GPU {one.device.name}: {one.busy}" for one in found)
+    why = "; ".join(f"GPU {gpu.device.name}: {gpu.busy}" for gpu in gpus)
     raise UnknownDevice(f"no GPU is idle ({why}); --devices all or 0,1 shares them, --devices cpu needs none")
 
 
 def targets_for(devices: Sequence[Device], asked: Sequence[str] = ()) -> tuple[Target, ...]:
-    """What is compiled for on these devices: the targets asked for, else the devices' own, on `cpu` the usual one; each once, in order.
+    """Return the targets to compile for: the requested ones, else the devices' own, else the default; each once, in order.
 
-    `UnknownTarget` when there is none of that name.
+    `UnknownTarget` if a requested target does not exist.
     """
     own = [device.target for device in devices if device.target is not None]
     return tuple(target(name) for name in dict.fromkeys(asked or own or (DEFAULT_TARGET,)))
@@ -72,20 +74,20 @@ def targets_for(devices: Sequence[Device], asked: Sequence[str] = ()) -> tuple[T
 def standings(
     *, probe: LoadProbe = read_loads, environ: Mapping[str, str] | None = None
 ) -> tuple[Standing, ...]:
-    """Each GPU that answers and that this process may use, and whether somebody else is on it."""
+    """Return each GPU that answers and that this process may use, and whether others use it."""
     gpus = _granted(environ)
     loads = probe(gpus)
     return tuple(_standing(gpu, loads.get(gpu.name, Load())) for gpu in gpus)
 
 
 def not_granted(environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
-    """GPUs that this process sees and Slurm did not give it."""
+    """Return the GPUs that this process sees but that Slurm did not give to its job."""
     granted = _granted(environ)
     return tuple(gpu for gpu in _answering() if gpu not in granted)
 
 
 def _standing(gpu: Device, load: Load) -> Standing:
-    reasons = [str(one) for one in holders(gpu)]
+    reasons = [str(holder) for holder in holders(gpu)]
     if load.processes:
         reasons.append(f"{load.processes} other process{'es' if load.processes > 1 else ''} on it")
     if load.busy_percent is not None and load.busy_percent >= BUSY_PERCENT:
@@ -105,51 +107,50 @@ def _standing(gpu: Device, load: Load) -> Standing:
 
 
 def _answering() -> tuple[Device, ...]:
-    return tuple(one for one in discover_devices() if one.kind != "cpu" and one.visibility)
+    return tuple(device for device in discover_devices() if device.kind != "cpu" and device.visibility)
 
 
 def _granted(environ: Mapping[str, str] | None) -> tuple[Device, ...]:
-    """The GPUs that this process sees, without those that Slurm did not give its job.
+    """The GPUs that this process sees, without those that Slurm did not give to its job.
 
-    Slurm's lists number the node's GPUs by PCI address. Where a control group shows the job its own GPUs alone there are no
-    others to leave out, and the numbers mean nothing.
+    Slurm's lists number the node's GPUs by PCI address. If a control group hides all other GPUs from the job, the numbers mean
+    nothing, and every GPU that it sees is its own.
     """
     environ = os.environ if environ is None else environ
     gpus = _answering()
     variable = next((name for name in SLURM if environ.get(name)), None)
     if variable is None:
         return gpus
-    given = _numbers(variable, environ[variable])
+    numbers = _parse_numbers(variable, environ[variable])
     node = sorted(reachable_addresses())
-    if len(node) <= len(given):
+    if len(node) <= len(numbers):
         return gpus
-    if max(given) >= len(node):
+    if max(numbers) >= len(node):
         raise UnknownDevice(
             f"{variable}={environ[variable]} names more GPUs than the {len(node)} that this node shows; "
             "name the devices by --devices in a job whose GPUs are visible, or use cpu"
         )
-    ours = {node[number] for number in given}
+    ours = {node[number] for number in numbers}
     return tuple(gpu for gpu in gpus if gpu.address in ours)
 
 
-def _numbers(variable: str, value: str) -> tuple[int, ...]:
-    """Of a list as `0,2-3`."""
+def _parse_numbers(variable: str, value: str) -> tuple[int, ...]:
+    """The numbers in a list such as `0,2-3`."""
     numbers: list[int] = []
     for part in value.split(","):
         first, _, last = part.strip().partition("-")
         if not first.isdecimal() or not (last or first).isdecimal():
             raise UnknownDevice(
-                f"{variable}={value} is no list of GPU numbers, so it cannot be told which are this job's; use cpu"
+                f"{variable}={value} is no list of GPU numbers, so this job's GPUs are unknown; use cpu"
             )
         numbers += range(int(first), int(last or first) + 1)
     return tuple(numbers)
 
 
 def _check_slurm(chosen: Sequence[Device], environ: Mapping[str, str] | None) -> None:
-    if all(device.kind == "cpu" for device in chosen):
-        return
-    granted = _granted(environ)
-    for device in chosen:
-        if device.kind != "cpu" and device not in granted:
-            theirs = ", ".join(one.name for one in granted) or "none"
+    gpus = [device for device in chosen if device.kind != "cpu"]
+    granted = _granted(environ) if gpus else ()
+    for device in gpus:
+        if device not in granted:
+            theirs = ", ".join(gpu.name for gpu in granted) or "none"
             raise UnknownDevice(f"Slurm did not give GPU {device.name} to this job; its GPUs here: {theirs}")

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from harness.linux.process_environment import PROJECT_ROOT, worker_environment
 from harness.wire import limits
 from harness.wire.async_channel import Tail
+from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.messages import ENCODER, Bear, Kill
+from harness.wire.nursery_messages import Bear, Kill
 
 
 class Born(NamedTuple):

@@ -12,7 +12,7 @@ from harness.sandbox.layers import find_different_layers
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Layer
-from harness.wire.messages import GUEST_REPORTS, Hello
+from harness.wire.guest_messages import GUEST_REPORTS, Hello
 
 from .nursery import Nursery
 from .servers import ForkServer

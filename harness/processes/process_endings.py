@@ -7,7 +7,7 @@ import signal
 
 from harness.wire import limits
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.messages import Ended
+from harness.wire.server_messages import Ended
 
 _NAMES: dict[int, str] = {number.value: number.name for number in signal.Signals}
 """Real-time signals between the first and the last have no name."""

@@ -17,8 +17,9 @@ from harness.linux.folder_removal import remove
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel, Tail
 from harness.wire.device import Device
+from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.messages import ENCODER, SERVER_REPORTS, End, Ended, Ready, Spawn, Started
+from harness.wire.server_messages import SERVER_REPORTS, End, Ended, Ready, Spawn, Started
 
 from .nursery import Born, Nursery
 

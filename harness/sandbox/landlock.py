@@ -1,4 +1,4 @@
-"""The read allow-list by Landlock (Linux 5.13 and later), which holds for every user, root included. Torch-free."""
+"""The read allow-list by Landlock (Linux 5.13 and later), which also limits root. Torch-free."""
 
 from __future__ import annotations
 
@@ -32,46 +32,20 @@ _BOTH_SCOPES = 3
 SCOPES_SINCE = 6
 
 _SYSTEM_READ = (
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib32",
-    "/usr/lib64",
-    "/usr/share/zoneinfo",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/proc/cpuinfo",
-    "/proc/meminfo",
-    "/sys/devices/system/cpu",
-    "/dev/urandom",
-    "/dev/random",
-    "/dev/zero",
-)
+    "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache",
+    "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/proc/cpuinfo", "/proc/meminfo",
+    "/sys/devices/system/cpu", "/dev/urandom", "/dev/random", "/dev/zero",
+)  # fmt: skip
 _LOADER = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _VENDORS = ("/opt/rocm*", "/opt/amdgpu", "/usr/local/cuda*", "/usr/local/nvidia")
 _VENDOR_VARIABLES = ("ROCM_PATH", "ROCM_HOME", "HIP_PATH", "CUDA_HOME", "CUDA_PATH")
 _DEVICE_NODES = ("/dev/kfd", "/dev/dri", "/dev/nvidia*")
 _DRIVER_READ = (
-    "/proc/driver/nvidia",
-    "/proc/devices",
-    "/proc/modules",
-    "/proc/sys/vm/overcommit_memory",
-    "/proc/sys/vm/mmap_min_addr",
-    "/sys/bus/pci",
-    "/sys/class/drm",
-    "/sys/class/kfd",
-    "/sys/dev/char",
-    "/sys/devices/pci*",
-    "/sys/devices/system/node",
-    "/sys/devices/virtual/kfd",
-    "/sys/module/amdgpu",
-    "/sys/module/nvidia*",
-    "/usr/share/libdrm",
-    "/usr/share/nvidia",
-)
+    "/proc/driver/nvidia", "/proc/devices", "/proc/modules", "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/vm/mmap_min_addr", "/sys/bus/pci", "/sys/class/drm", "/sys/class/kfd", "/sys/dev/char",
+    "/sys/devices/pci*", "/sys/devices/system/node", "/sys/devices/virtual/kfd", "/sys/module/amdgpu",
+    "/sys/module/nvidia*", "/usr/share/libdrm", "/usr/share/nvidia",
+)  # fmt: skip
 _HOST_COMPILER = (
     "/bin",
     "/usr/bin",
@@ -82,25 +56,23 @@ _HOST_COMPILER = (
 )
 """Triton builds its launcher with the host's C compiler and asks `ldconfig` for the driver's library."""
 _SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
-"""What lies in a compiler's own folder may be read; here lies everybody's."""
+"""Prefixes of the whole system. A compiler with a prefix of its own may read all of that prefix, but not of these."""
 _HOST_HEADERS = ("/usr/include", "/usr/local/include", "/etc/alternatives")
 
 
 def version() -> int:
-    """Version of the kernel's Landlock; 0 when there is none, or when something above us refuses it."""
+    """Return the version of the kernel's Landlock; 0 if there is none, or if a container forbids it."""
     try:
         return syscalls.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
     except OSError:
         return 0
 
 
-def restrict(found: int, scratch: Path, *, run_programs: bool, gpu: bool) -> None:
-    """Applies the allow-list to this process and its descendants, for good; `OSError` when the kernel refuses."""
-    handled = _ALL_FILE_RIGHTS[min(found, 5)]
-    attributes = struct.pack(
-        "<QQQ", handled, _BOTH_TCP_RIGHTS if found >= 4 else 0, _BOTH_SCOPES if found >= SCOPES_SINCE else 0
-    )
-    attributes = attributes[: 24 if found >= SCOPES_SINCE else 16 if found >= 4 else 8]
+def restrict(version: int, scratch: Path, *, run_programs: bool, gpu: bool) -> None:
+    """Apply the allow-list to this process and its descendants permanently; `OSError` if the kernel refuses."""
+    handled = _ALL_FILE_RIGHTS[min(version, 5)]
+    known_fields = 3 if version >= SCOPES_SINCE else 2 if version >= 4 else 1
+    attributes = struct.pack("<QQQ", handled, _BOTH_TCP_RIGHTS, _BOTH_SCOPES)[: 8 * known_fields]
     ruleset = syscalls.syscall(
         _CREATE_RULESET, ctypes.c_char_p(attributes), ctypes.c_size_t(len(attributes)), ctypes.c_uint(0)
     )
@@ -114,7 +86,7 @@ def restrict(found: int, scratch: Path, *, run_programs: bool, gpu: bool) -> Non
 
 @functools.cache
 def python_folders() -> tuple[Path, ...]:
-    """Folders of the standard library and of installed packages, as this interpreter sees them."""
+    """Return the folders of the standard library and of installed packages of this interpreter."""
     names = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     names.update(site.getsitepackages())
     names.update(entry for entry in sys.path if entry.endswith(("-packages", "lib-dynload")))
@@ -122,32 +94,32 @@ def python_folders() -> tuple[Path, ...]:
 
 
 def device_nodes() -> tuple[Path, ...]:
-    """Every node of a GPU's driver on this machine."""
+    """Return every device node of a GPU driver on this machine."""
     return tuple(
         node
-        for found in _existing(_DEVICE_NODES)
-        for node in ([found] if not found.is_dir() else sorted(found.rglob("*")))
+        for path in _existing(_DEVICE_NODES)
+        for node in (sorted(path.rglob("*")) if path.is_dir() else [path])
         if node.is_char_device()
     )
 
 
 def _rules(scratch: Path, handled: int, *, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
-    """What may be reached and how. Rights that a path's kind or the kernel does not know are masked later."""
+    """Allowed paths with their rights. Rights that a path's kind or the kernel does not know are masked later."""
     yield scratch, handled & ~_EXECUTE & ~_IOCTL_DEV
     yield Path(f"/proc/{os.getpid()}"), _READ
-    yield from everybodys_rules(run_programs=run_programs, gpu=gpu)
+    yield from common_rules(run_programs=run_programs, gpu=gpu)
     if gpu:
-        # CUDA's driver names its threads by `comm` there, and does not start where it cannot.
+        # CUDA's driver names its threads in `comm` there, and does not start if it cannot.
         yield Path(f"/proc/{os.getpid()}/task"), _READ | _WRITE_FILE | _TRUNCATE
 
 
 @functools.cache
-def everybodys_rules(*, run_programs: bool, gpu: bool) -> tuple[tuple[Path, int], ...]:
-    """Those that are the same for every process of a server, which asks once, before it forks."""
-    return tuple(_common_rules(run_programs=run_programs, gpu=gpu))
+def common_rules(*, run_programs: bool, gpu: bool) -> tuple[tuple[Path, int], ...]:
+    """Return the rules that all processes of a server share; a server calls this once before it forks."""
+    return tuple(_list_common_rules(run_programs=run_programs, gpu=gpu))
 
 
-def _common_rules(*, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
+def _list_common_rules(*, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
     yield Path("/dev/null"), _READ_FILE | _WRITE_FILE
     for path in _existing((*_SYSTEM_READ, *_VENDORS)):
         yield path, _READ
@@ -175,25 +147,25 @@ def _existing(names: Iterable[str]) -> list[Path]:
 
 
 def _compiler_folders() -> Iterator[Path]:
-    """Where a C compiler that is not the system's was installed as a whole."""
+    """Folders of C compilers that are not the system's."""
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
-        found = shutil.which(name) if name else None
-        if found is None:
+        program = shutil.which(name) if name else None
+        if program is None:
             continue
-        for place in (Path(found), Path(found).resolve()):
-            prefix = place.parent.parent
-            if place.parent.name == "bin" and prefix not in (*_SHARED_PREFIXES, *_homes()):
+        for path in (Path(program), Path(program).resolve()):
+            prefix = path.parent.parent
+            if path.parent.name == "bin" and prefix not in (*_SHARED_PREFIXES, *_homes()):
                 yield prefix
 
 
 def _torch_programs() -> Iterator[Path]:
-    """The assembler that a CUDA build of torch ships, which `torch.compile` has Triton use."""
+    """The assembler in CUDA builds of torch, which `torch.compile` makes Triton use."""
     for folder in python_folders():
         yield from folder.glob("torch/bin/ptxas")
 
 
 def _homes() -> tuple[Path, ...]:
-    """The user's own folder, and where programs of theirs are put in it."""
+    """The user's home, and its folder for programs."""
     try:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
@@ -202,7 +174,7 @@ def _homes() -> tuple[Path, ...]:
 
 
 def _foreign_packages(folder: Path) -> Iterator[Path]:
-    """All in `folder` but our own packages, wherever they were installed."""
+    """All entries of `folder` except this project's packages."""
     for entry in os.scandir(folder):
         ours = entry.name in OUR_PACKAGES or entry.name.endswith(("-packages", ".pth"))
         if not ours and "wavedeck" not in entry.name:
@@ -216,7 +188,7 @@ def _triton_folders() -> list[Path]:
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
-    """Adds one rule; a path that is not there, or not ours to see, needs none."""
+    """Add one rule; a path that is missing or not readable needs none."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -1,4 +1,4 @@
-"""The layers of a guest's sandbox by name: what it means for a person when one is not there."""
+"""The layers of a guest's sandbox by name: the risk for the user if a layer is absent."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 from harness.wire.evaluation import Layer
 
 COMPILING = "compiling: "
-"""Before the name of a layer that is otherwise in the compiling worker than in the guest."""
+"""Prefix for a layer that differs between compiling worker and guest."""
 
 WITHOUT = {
     "session": "a candidate shares the terminal and the signals of the judge",
     "parent-death-signal": "a candidate may outlive a judge that is killed",
     "streams": "what a candidate prints may reach your terminal",
     "descriptors": "a candidate holds files that are not its own",
-    "environment": "a candidate sees variables that nobody meant for it",
+    "environment": "a candidate sees variables that are not meant for it",
     "scratch": "a candidate writes where it was started",
     "network": "a candidate may reach this machine's network: let no service on it answer without a password",
     "ipc": "a candidate may use shared memory of your other programs",
-    "user": "a candidate runs as you; Landlock and the filter of system calls stand between it and your files",
+    "user": "a candidate runs as you; only Landlock and the filter of system calls protect your files",
     "limits": "a candidate may take this machine's memory and time",
     "processes": "a candidate may start processes without number",
     "core-dumps": "a candidate's memory may be written to disk when it crashes",
@@ -33,12 +33,12 @@ WITHOUT = {
 GRAVE = frozenset(
     {"read-allow-list", "network", "capabilities", "other-processes", "environment", "descriptors"}
 )
-"""Those without which a key or an answer can leave."""
+"""Without these layers a key or an answer can leave."""
 
 
 def find_different_layers(compiling: Iterable[Layer], guest: Iterable[Layer]) -> Iterator[Layer]:
-    """The compiling worker's layers that differ from the guest's, named as such."""
-    known = {(layer.name, layer.state): layer.why for layer in guest}
+    """Yield the compiling worker's layers that differ from the guest's, with the prefix `COMPILING`."""
+    same = {(layer.name, layer.state) for layer in guest}
     for layer in compiling:
-        if (layer.name, layer.state) not in known or layer.name in ("processes", "limits"):
+        if (layer.name, layer.state) not in same or layer.name in ("processes", "limits"):
             yield Layer(COMPILING + layer.name, layer.state, layer.why)

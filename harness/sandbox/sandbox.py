@@ -1,4 +1,4 @@
-"""What keeps a guest from everything but its work: each layer applied in turn, each saying how it went. Torch-free."""
+"""Applies the layers of a sandbox to this process, one after the other, and reports the state of each. Torch-free."""
 
 from __future__ import annotations
 
@@ -19,34 +19,33 @@ from harness.wire.evaluation import Layer
 
 from . import identity, landlock, seccomp
 from .identity import Absent
-from .landlock import python_folders as python_folders
 
 NAMES = (
     "session", "parent-death-signal", "streams", "descriptors", "environment", "scratch", "network", "ipc", "user",
     "limits", "processes", "core-dumps", "capabilities", "no-new-privileges", "read-allow-list", "signal-scope",
     "system-calls", "other-processes",
 )  # fmt: skip
-"""Every layer, in the order in which they are reported."""
+"""Every layer, in the order of the report."""
 
 _YIELDING = 10
-"""Added to the niceness of a tree that only the warden counts."""
+"""Added to the niceness of a process tree that only the warden counts."""
 _NPROC_BY_NAMESPACE = (5, 14)
-"""The first Linux that counts a user's processes by user namespace."""
+"""The first Linux that counts a user's processes per user namespace."""
 
 
 class Failed(Exception):
-    """A layer that should hold here does not; the message says what was seen."""
+    """A layer that should hold on this machine does not; the message says why."""
 
 
 def apply(
     scratch: Path, cpu_limit_s: int, address_space_bytes: int, *, run_programs: bool, gpu: bool = False
 ) -> tuple[Layer, ...]:
-    """Applies every layer to this process, for good, and says which hold.
+    """Apply every layer to this process permanently, and report which hold.
 
-    `run_programs` lets the process start what triton ships (assemblers and linkers). `gpu` opens the drivers' device
-    nodes and lets the process run the host's C compiler, with which triton builds its launchers; its address space is
-    not bounded then, because drivers reserve more than any bound. The process must be single-threaded, in a session of
-    its own, and have everything imported that the read allow-list forbids.
+    `run_programs` allows triton's own programs (assemblers and linkers). `gpu` allows the drivers' device nodes and the host's
+    C compiler, with which triton builds its launchers. The address space is not limited then, because drivers reserve more
+    than any limit. The process must be single-threaded, in its own session, and must have imported all modules that the read
+    allow-list forbids.
     """
     layers = _Layers(scratch, run_programs=run_programs, gpu=gpu)
     layers.hold("session", _session)
@@ -59,16 +58,16 @@ def apply(
     layers.hold("parent-death-signal", layers.die_with_the_parent)
     layers.hold("limits", lambda: _limit(cpu_limit_s, None if gpu else address_space_bytes))
     layers.hold("core-dumps", lambda: _keep_no_cores(scratch))
-    layers.hold("capabilities", identity.give_up_capabilities)
-    layers.hold("no-new-privileges", _gain_nothing)
+    layers.hold("capabilities", identity.drop_capabilities)
+    layers.hold("no-new-privileges", _forbid_privileges)
     layers.restrict_files()
     layers.refuse_calls()
-    layers.hold("other-processes", layers.look_around)
+    layers.hold("other-processes", layers.check_other_processes)
     return layers.in_order()
 
 
 def guest_environment(scratch: Path) -> dict[str, str]:
-    """The variables that change with the scratch folder; the rest comes from the server's own short list."""
+    """Return the variables that depend on the scratch folder; all others come from the server."""
     folder = str(scratch)
     return {
         "HOME": folder,
@@ -77,28 +76,28 @@ def guest_environment(scratch: Path) -> dict[str, str]:
         "TRITON_CACHE_DIR": str(scratch / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "LOGNAME": "guest",  # torch's compiler asks who runs it, and the user id that it runs under has no name
+        "LOGNAME": "guest",  # torch's compiler needs a user name, and the guest's user id has none
         "XDG_CACHE_HOME": folder,
         "HSA_COREDUMP_PATTERN": str(scratch / "gpucore"),
     }
 
 
 class _Layers:
-    """The layers of one process while they are applied; some depend on how others went."""
+    """The layers of one process while they are applied; some depend on the state of earlier ones."""
 
     def __init__(self, scratch: Path, *, run_programs: bool, gpu: bool) -> None:
         self._scratch, self._run_programs, self._gpu = scratch, run_programs, gpu
         self._parent = os.getppid()
         self._above = syscalls.ancestors(os.getpid())
-        self._found: dict[str, Layer] = {}
+        self._layers: dict[str, Layer] = {}
         self._namespaces: list[str] = []
         self._own_count = False
-        """Whether the kernel counts this process's tasks apart from the user's others."""
+        """Whether the kernel counts this process's tasks separately from the user's other tasks."""
 
-    def hold(self, name: str, apply_it: Callable[[], str | None]) -> bool:
-        """Applies one layer and notes how it went; whether it holds."""
+    def hold(self, name: str, apply_layer: Callable[[], str | None]) -> bool:
+        """Apply one layer, note its state, and return whether it holds."""
         try:
-            self._note(name, "active", apply_it() or "")
+            self._note(name, "active", apply_layer() or "")
         except Absent as why:
             self._note(name, "absent", str(why))
         except Failed as why:
@@ -106,70 +105,68 @@ class _Layers:
         except OSError as error:
             absent = error.errno in (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.EINVAL)
             self._note(name, "absent" if absent else "failed", f"{error.strerror} (errno {error.errno})")
-        return self._found[name].state == "active"
+        return self._layers[name].state == "active"
 
     def in_order(self) -> tuple[Layer, ...]:
-        """Every layer, once."""
-        return tuple(self._found[name] for name in NAMES)
+        """Return all layers in the order of `NAMES`."""
+        return tuple(self._layers[name] for name in NAMES)
 
     def leave_namespaces_and_user(self) -> None:
-        """Network, IPC and user: root leaves the namespaces first, while it may; others need a user namespace for it."""
+        """Leave the network and IPC namespaces and the user. Root can leave namespaces first; other users need a user namespace."""
         root = os.geteuid() == 0
         shared = syscalls.CLONE_NEWNET | syscalls.CLONE_NEWIPC
         if root:
             self._leave(shared, "network and IPC")
-        leave = identity.leave_user
-        changed = self.hold(
-            "user", lambda: leave(self._scratch, run_programs=self._run_programs, gpu=self._gpu)
+        self._own_count = self.hold(
+            "user",
+            lambda: identity.leave_user(self._scratch, run_programs=self._run_programs, gpu=self._gpu),
         )
-        self._own_count = changed
-        if not changed:
+        if not self._own_count:
             rest = 0 if self._namespaces else shared
-            if (
-                self._leave(syscalls.CLONE_NEWUSER | rest, "user, network and IPC" if rest else "user")
-                and not root
-            ):
+            name = "user, network and IPC" if rest else "user"
+            if self._leave(syscalls.CLONE_NEWUSER | rest, name) and not root:
                 self._own_count = _linux_version() >= _NPROC_BY_NAMESPACE
 
     def die_with_the_parent(self) -> str:
-        """The signal again, which a change of user clears, and not dumpable again, which it undoes."""
+        """Set the parent-death signal and undumpable again, because a change of user resets both."""
         syscalls.keep_undumpable()
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != self._parent:
-            raise Failed("the process above ended while the layers were applied")
+            raise Failed("the parent process ended while the layers were applied")
         if syscalls.parent_death_signal() != signal.SIGKILL:
-            raise Failed("the kernel did not keep it")
-        return "and a warden above that ends and reaps the whole tree"
+            raise Failed("the kernel did not keep the signal")
+        return "and its warden ends and reaps the whole process tree"
 
     def restrict_files(self) -> None:
-        """Read allow-list, and signals and sockets scoped to the guest's own processes where the kernel knows how."""
-        found = landlock.version()
+        """Apply Landlock: the read allow-list, and if the kernel can, signals and sockets limited to the guest's processes."""
+        version = landlock.version()
 
         def restrict() -> str:
-            if found == 0:
-                raise Absent("this kernel has no Landlock: foreign code may read what its user may read")
-            landlock.restrict(found, self._scratch, run_programs=self._run_programs, gpu=self._gpu)
-            return f"Landlock version {found}: Python, torch, triton and the scratch folder"
+            if version == 0:
+                raise Absent(
+                    "this kernel has no Landlock: a candidate may read all files that its user may read"
+                )
+            landlock.restrict(version, self._scratch, run_programs=self._run_programs, gpu=self._gpu)
+            return f"Landlock version {version}: Python, torch, triton and the scratch folder"
 
         if not self.hold("read-allow-list", restrict):
             syscalls.set_capabilities(0)
 
     def refuse_calls(self) -> None:
-        """The filter of system calls, and what it stands in for: signals, network, IPC, processes."""
-        scoped = (
-            self._found["read-allow-list"].state == "active" and landlock.version() >= landlock.SCOPES_SINCE
-        )
+        """Apply the filter of system calls, then the layers that it replaces: signals, network, IPC, processes."""
+        has_landlock = self._layers["read-allow-list"].state == "active"
+        scoped = has_landlock and landlock.version() >= landlock.SCOPES_SINCE
         filtered = self.hold(
             "system-calls",
             lambda: seccomp.protect(run_programs=self._run_programs, gpu=self._gpu, own_signals=not scoped),
         )
         self.hold("signal-scope", lambda: _signal_scope(scoped=scoped, filtered=filtered))
-        self.hold("network", lambda: self._apart("network", filtered=filtered))
-        self.hold("ipc", lambda: self._apart("IPC", filtered=filtered))
+        self.hold("network", lambda: self._separate("network", filtered=filtered))
+        self.hold("ipc", lambda: self._separate("IPC", filtered=filtered))
         self.hold("processes", lambda: self._processes(filtered=filtered))
 
-    def look_around(self) -> str:
-        """Tries what the layers are for: no process above may be looked into, from the warden to the login shell."""
+    def check_other_processes(self) -> str:
+        """Check that no ancestor, from the warden to the login shell, can be read."""
         for pid in self._above:
             for name in ("environ", "mem"):
                 try:
@@ -181,59 +178,61 @@ class _Layers:
                 )
         if not self._apart_from_its_user:
             raise Absent(
-                "engine and judge are closed; your other processes, a shell with keys among them, are not"
+                "engine and judge are protected; your other processes, such as a shell with keys, are not"
             )
-        return f"environment and memory of the {len(self._above)} processes above cannot be opened"
+        return f"environment and memory of the {len(self._above)} parent processes cannot be opened"
 
     @property
     def _apart_from_its_user(self) -> bool:
-        """Whether some layer stands between this process and others of the user who started it."""
-        held = any(self._found[name].state == "active" for name in ("read-allow-list", "user"))
-        return held or any("user" in one for one in self._namespaces)
+        """Whether a layer separates this process from others of the user who started it."""
+        held = any(self._layers[name].state == "active" for name in ("read-allow-list", "user"))
+        return held or any("user" in namespaces for namespaces in self._namespaces)
 
-    def _leave(self, flags: int, what: str) -> bool:
+    def _leave(self, flags: int, namespaces: str) -> bool:
         try:
             syscalls.unshare(flags)
         except OSError:
             return False
-        self._namespaces.append(what)
+        self._namespaces.append(namespaces)
         return True
 
-    def _apart(self, what: str, *, filtered: bool) -> str:
-        own = any(what in one for one in self._namespaces)
+    def _separate(self, what: str, *, filtered: bool) -> str:
+        own = any(what in namespaces for namespaces in self._namespaces)
         if not own and not filtered:
-            raise Absent(f"this machine forbids namespaces and filters: the guest has the host's {what}")
+            raise Absent(f"this machine forbids namespaces and filters, so the guest uses the host's {what}")
         sockets = "no socket can be connected" if self._gpu else "sockets refused"
         refused = {"network": sockets, "IPC": "shared memory and queues refused"}[what]
-        return "; ".join([f"{what} namespace of its own"] * own + [refused] * filtered)
+        return "; ".join([f"its own {what} namespace"] * own + [refused] * filtered)
 
     def _processes(self, *, filtered: bool) -> str:
         if filtered and not self._run_programs and not self._gpu:
             return "none can be started"
         counted = f"the warden ends a tree of more than {limits.PROCESSES}"
         if not self._own_count:
-            # What starts processes without end would leave its warden no turn to end it.
+            # A process that forks without end must leave its warden the time to end it.
             os.nice(_YIELDING)
-            return f"{counted}, whose processes yield to it"
+            return f"{counted}; the tree has a lower priority than its warden"
         tasks = limits.tasks()
         resource.setrlimit(resource.RLIMIT_NPROC, (tasks, tasks))
-        return f"the kernel holds them to {tasks} with their threads; {counted}"
+        return f"the kernel allows {tasks} with their threads; {counted}"
 
     def _note(self, name: str, state: str, why: str) -> None:
-        self._found[name] = Layer(name, state, why)
+        self._layers[name] = Layer(name, state, why)
 
 
 def _session() -> str:
     if os.getsid(0) != os.getpid() or os.getpgrp() != os.getpid():
-        raise Failed("the process shares its session or its group with others")
-    return "session and process group of its own"
+        raise Failed("the process shares its session or process group")
+    return "its own session and process group"
 
 
 def _streams() -> str:
     null = Path(os.devnull).stat()
-    if os.fstat(0).st_rdev != null.st_rdev or not all(stat.S_ISFIFO(os.fstat(one).st_mode) for one in (1, 2)):
+    if os.fstat(0).st_rdev != null.st_rdev or not all(
+        stat.S_ISFIFO(os.fstat(stream).st_mode) for stream in (1, 2)
+    ):
         raise Failed("standard streams are not the judge's")
-    return f"nothing to read; the last {limits.PRINTED_BYTES >> 10} KiB printed are kept"
+    return f"no input; the last {limits.PRINTED_BYTES >> 10} KiB of the output are kept"
 
 
 def _descriptors() -> str:
@@ -242,11 +241,11 @@ def _descriptors() -> str:
         try:
             kinds[int(entry.name)] = os.fstat(int(entry.name)).st_mode
         except OSError:
-            continue  # the listing's own
-    others = {number: kind for number, kind in kinds.items() if number > 2}
-    if len(others) != 1 or not all(stat.S_ISSOCK(kind) for kind in others.values()):
+            continue  # the listing's own descriptor
+    opened = {number: kind for number, kind in kinds.items() if number > 2}
+    if len(opened) != 1 or not all(stat.S_ISSOCK(kind) for kind in opened.values()):
         raise Failed(
-            f"open beside the streams: {', '.join(map(str, sorted(others)))}, where one channel was due"
+            f"besides the streams only one channel may be open, not {', '.join(map(str, sorted(opened)))}"
         )
     return "the streams and the judge's channel"
 
@@ -256,8 +255,8 @@ def _environment() -> str:
     if unexpected:
         raise Failed(f"not on the list of allowed names: {', '.join(unexpected)}")
     dropped = dropped_names(os.environ)
-    said = f"; dropped, so not at work here: {', '.join(dropped)}" if dropped else ""
-    return f"{len(os.environ)} variables, all on the list of allowed names{said}"
+    note = f"; dropped, so without effect here: {', '.join(dropped)}" if dropped else ""
+    return f"{len(os.environ)} variables, all on the list of allowed names{note}"
 
 
 def _enter(scratch: Path) -> str:
@@ -289,9 +288,9 @@ def _limit(cpu_limit_s: int, address_space_bytes: int | None) -> str:
     return f"{cpu_limit_s} s CPU, {memory}, {limits.FILE_BYTES >> 20} MiB a file, {limits.OPEN_FILES} open"
 
 
-def _gain_nothing() -> str:
+def _forbid_privileges() -> str:
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    return "no program makes it another user"
+    return "no program changes its user"
 
 
 def _keep_no_cores(scratch: Path) -> str:
@@ -303,11 +302,11 @@ def _keep_no_cores(scratch: Path) -> str:
 
 def _signal_scope(*, scoped: bool, filtered: bool) -> str:
     if scoped:
-        return "signals and abstract sockets end at the guest's own processes"
+        return "signals and abstract sockets reach only the guest's own processes"
     if filtered:
         return "signals to any other process are refused"
     needed = f"Landlock {landlock.SCOPES_SINCE} (Linux 6.12) or a filter of system calls is needed"
-    raise Absent(f"{needed}; processes of its own user can be signalled")
+    raise Absent(f"{needed}; a candidate can send signals to processes of its user")
 
 
 def _linux_version() -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""System calls that foreign code has no honest use for are refused by a filter of our own (Linux 3.17). Torch-free.
+"""A filter that refuses system calls without an honest use in foreign code (Linux 3.17). Torch-free.
 
-Refusals are errors, never a kill, so that honest code which asks by accident is told and can go on. The program is
-assembled here: `libseccomp` is on few machines, and the numbers of two architectures fit on a page.
+A refused call returns an error and never kills, so that honest code can go on. The filter's program is assembled here, because
+`libseccomp` is on few machines.
 Source of the numbers: the kernel's `syscall_64.tbl` and `asm-generic/unistd.h`; of the format: seccomp(2), bpf(4).
 """
 
@@ -41,14 +41,14 @@ _BOTH = {
     "swapoff": (168, 225), "acct": (163, 89), "syslog": (103, 116), "sethostname": (170, 161),
     "setdomainname": (171, 162), "settimeofday": (164, 170), "clock_settime": (227, 112),
     "clock_adjtime": (305, 266), "adjtimex": (159, 171), "personality": (135, 92), "vhangup": (153, 58),
-    # memory and queues that others could share
+    # memory and queues that processes could share
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
     "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
-    # sockets: results go over one that is already open
+    # sockets: results use a socket that is already open
     "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202),
     "accept4": (288, 242),
-    # what Landlock does not hold: owners, modes, times and attributes of files that are the user's
+    # not covered by Landlock: owners, modes, times and attributes of the user's files
     "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "fchown": (93, 55),
     "fchownat": (260, 54), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
     "setxattrat": (463, 463), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
@@ -83,18 +83,18 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "tgkill": (234, 131),
 }
 _MISSING = frozenset({"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create"})
-"""Answered as by a kernel without them, which libraries handle; all others are `not permitted`."""
+"""Refused like unknown calls (ENOSYS), which libraries handle; all others are refused as not permitted (EPERM)."""
 
 _CLONE_THREAD = 0x10000
 _CLONE_NEW_NAMESPACES = 0x7E020000
 _SOCK_STREAM, _SOCK_DGRAM = 1, 2
 _AF_UNIX = 1
 _SOCKETS_OF_DRIVERS = ("socket", "bind", "listen")
-"""CUDA's driver listens on a local socket of its own, and does not start where it cannot (driver 580)."""
+"""CUDA's driver listens on its own local socket, and does not start if it cannot (driver 580)."""
 _PRCTL_REFUSED = (1, 4, 35, 36, 0x59616D61)
-"""Parent-death signal, dumpable, mm, subreaper, ptracer: all of them ours to decide."""
+"""Parent-death signal, dumpable, mm, subreaper, ptracer: only the harness sets these."""
 _IOCTL_REFUSED = (0x5412, 0x541C)
-"""Typing into a terminal (TIOCSTI, TIOCLINUX)."""
+"""Writing input to a terminal (TIOCSTI, TIOCLINUX)."""
 
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
@@ -102,13 +102,13 @@ _SET_MODE_FILTER, _ALL_THREADS = 1, 1
 _X32 = 0x40000000
 
 Step = tuple[int, int, int, int]
-"""Operation, steps to skip when it holds, steps to skip when it does not, operand."""
+"""Operation, steps to skip if it is true, steps to skip if it is false, operand."""
 
 
 def protect(*, run_programs: bool, gpu: bool, own_signals: bool) -> str:
-    """Installs the guest's filter for good and says what it refuses; `OSError` when the kernel has none.
+    """Install the guest's filter permanently and return what it refuses; `OSError` if the kernel has no filters.
 
-    `own_signals` refuses signals to any process but this one, for kernels whose Landlock does not scope them.
+    `own_signals` refuses signals to all other processes, for kernels whose Landlock does not limit signals.
     """
     install(guest_filter(run_programs=run_programs or gpu, gpu=gpu, own_signals=own_signals))
     count = len(_BOTH) + (len(_X86_ONLY) if platform.machine() == "x86_64" else 0)
@@ -118,7 +118,7 @@ def protect(*, run_programs: bool, gpu: bool, own_signals: bool) -> str:
 
 
 def guest_filter(*, run_programs: bool, gpu: bool, own_signals: bool) -> list[Step]:
-    """The rules for foreign code; numbers of this process are part of them."""
+    """Return the steps for foreign code; they contain this process's id."""
     own = (0, os.getpid())
     needed = _SOCKETS_OF_DRIVERS if gpu else ()
     steps = [step for name in (*_BOTH, *_X86_ONLY) if name not in needed for step in refuse(name)]
@@ -126,27 +126,27 @@ def guest_filter(*, run_programs: bool, gpu: bool, own_signals: bool) -> list[St
         steps += _local_streams_only()
     steps += refuse("clone3")
     if run_programs:
-        steps += _refuse_bits("clone", 0, _CLONE_NEW_NAMESPACES)
+        steps += _on_bits("clone", 0, _CLONE_NEW_NAMESPACES, _REFUSE, _PASS)
     else:
         steps += [step for name in (*_NEW_PROCESSES, "memfd_create") for step in refuse(name)]
-        steps += _need_bits("clone", 0, _CLONE_THREAD)
-    steps += _only("socketpair", 1, (_SOCK_STREAM,), mask=0xF)
-    steps += _refuse_values("prctl", 0, _PRCTL_REFUSED)
-    steps += _refuse_values("ioctl", 1, _IOCTL_REFUSED)
-    steps += _only("prlimit64", 0, own)
-    steps += _only("setpriority", 1, own)
-    steps += _only("ioprio_set", 1, own)
+        steps += _on_bits("clone", 0, _CLONE_THREAD, _PASS, _REFUSE)
+    steps += _on_values("socketpair", 1, (_SOCK_STREAM,), _PASS, _REFUSE, mask=0xF)
+    steps += _on_values("prctl", 0, _PRCTL_REFUSED, _REFUSE, _PASS)
+    steps += _on_values("ioctl", 1, _IOCTL_REFUSED, _REFUSE, _PASS)
+    only_own = {"prlimit64": 0, "setpriority": 1, "ioprio_set": 1}  # the argument that is a process id
     if not gpu:  # drivers place their own threads
-        for name in ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"):
-            steps += _only(name, 0, own)
+        only_own |= dict.fromkeys(
+            ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"), 0
+        )
     if own_signals:
-        for name in ("kill", "tgkill"):
-            steps += _only(name, 0, own)
+        only_own |= {"kill": 0, "tgkill": 0}
+    for name, argument in only_own.items():
+        steps += _on_values(name, argument, own, _PASS, _REFUSE)
     return steps
 
 
 def install(steps: Iterable[Step]) -> None:
-    """Applies a filter of these rules to every thread of this process, for good."""
+    """Apply a filter with these steps to every thread of this process permanently."""
     program = assemble(steps)
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
@@ -164,65 +164,61 @@ def install(steps: Iterable[Step]) -> None:
 
 
 def assemble(steps: Iterable[Step]) -> bytes:
-    """The kernel's form of a program that allows what no step refuses; calls of other architectures do not exist."""
+    """Return the kernel's form of a program that allows all calls that no step refuses, on this architecture only."""
     column, audit = _ARCHITECTURES.get(platform.machine(), (0, 0))
     missing = _return(errno.ENOSYS)
     program: list[Step] = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, audit), missing, (_LOAD, 0, 0, 0)]
     if column == 0:
         program += [(_AT_LEAST, 0, 1, _X32), missing]
-    program += [*steps, (_RETURN, 0, 0, _ALLOW)]
+    program += [*steps, _PASS]
     return b"".join(struct.pack("<HBBI", *step) for step in program)
 
 
 def refuse(name: str, error: int | None = None) -> list[Step]:
-    """Steps that refuse a call, by `error` where one is given."""
+    """Return the steps that refuse a call with `error` (default: ENOSYS for calls in `_MISSING`, else EPERM)."""
     if error is None:
         error = errno.ENOSYS if name in _MISSING else errno.EPERM
     return _when(name, [_return(error)])
 
 
-def _only(name: str, argument: int, allowed: tuple[int, ...], *, mask: int | None = None) -> list[Step]:
-    body = [_argument(argument)]
+def _on_values(
+    name: str,
+    argument: int,
+    values: tuple[int, ...],
+    match: Step,
+    otherwise: Step,
+    *,
+    mask: int | None = None,
+) -> list[Step]:
+    """Return `match` if the argument has one of these values, else `otherwise`."""
+    body = [_load_argument(argument)]
     if mask is not None:
         body.append((_AND, 0, 0, mask))
-    for left, value in zip(range(len(allowed), 0, -1), allowed, strict=True):
+    for left, value in zip(range(len(values), 0, -1), values, strict=True):
         body.append((_EQUAL, left, 0, value & 0xFFFFFFFF))
-    return _when(name, [*body, _return(errno.EPERM), (_RETURN, 0, 0, _ALLOW)])
+    return _when(name, [*body, otherwise, match])
+
+
+def _on_bits(name: str, argument: int, bits: int, match: Step, otherwise: Step) -> list[Step]:
+    """Return `match` if the argument has any of these bits, else `otherwise`."""
+    return _when(name, [_load_argument(argument), (_ANY_BIT, 1, 0, bits), otherwise, match])
 
 
 def _local_streams_only() -> list[Step]:
-    """Local sockets that listen; not those that send to whoever is named, without having to connect."""
-    refused = _return(errno.EPERM)
-    body = [_argument(0), (_EQUAL, 1, 0, _AF_UNIX), refused, _argument(1), (_AND, 0, 0, 0xF)]
-    body += [(_EQUAL, 0, 1, _SOCK_DGRAM), refused, (_RETURN, 0, 0, _ALLOW)]
+    """Allow local stream sockets. A datagram socket could send to any process without connecting."""
+    body = [_load_argument(0), (_EQUAL, 1, 0, _AF_UNIX), _REFUSE, _load_argument(1), (_AND, 0, 0, 0xF)]
+    body += [(_EQUAL, 0, 1, _SOCK_DGRAM), _REFUSE, _PASS]
     return _when("socket", body)
 
 
-def _refuse_values(name: str, argument: int, refused: tuple[int, ...]) -> list[Step]:
-    body = [_argument(argument)]
-    for left, value in zip(range(len(refused), 0, -1), refused, strict=True):
-        body.append((_EQUAL, left, 0, value & 0xFFFFFFFF))
-    return _when(name, [*body, (_RETURN, 0, 0, _ALLOW), _return(errno.EPERM)])
-
-
-def _refuse_bits(name: str, argument: int, bits: int) -> list[Step]:
-    body = [_argument(argument), (_ANY_BIT, 1, 0, bits), (_RETURN, 0, 0, _ALLOW), _return(errno.EPERM)]
-    return _when(name, body)
-
-
-def _need_bits(name: str, argument: int, bits: int) -> list[Step]:
-    body = [_argument(argument), (_ANY_BIT, 0, 1, bits), (_RETURN, 0, 0, _ALLOW), _return(errno.EPERM)]
-    return _when(name, body)
-
-
 def _when(name: str, body: list[Step]) -> list[Step]:
-    """`body`, which returns, where the call is `name`; nothing where this architecture has no such call."""
+    """`body`, which returns, if the call is `name`; nothing if this architecture has no such call."""
     number = _number(name)
     return [] if number is None else [(_EQUAL, 0, len(body), number), *body]
 
 
-def _argument(index: int) -> Step:
-    """Loads the lower half of an argument: all that the kernel looks at in those that are filtered here."""
+def _load_argument(index: int) -> Step:
+    """Load the lower half of an argument; the kernel reads no more of the arguments that are filtered here."""
     return (_LOAD, 0, 0, 16 + 8 * index)
 
 
@@ -231,5 +227,9 @@ def _return(error: int) -> Step:
 
 
 def _number(name: str) -> int | None:
-    found = _ARCHITECTURES.get(platform.machine())
-    return None if found is None else _NUMBERS[name][found[0]]
+    architecture = _ARCHITECTURES.get(platform.machine())
+    return None if architecture is None else _NUMBERS[name][architecture[0]]
+
+
+_PASS: Step = (_RETURN, 0, 0, _ALLOW)
+_REFUSE: Step = _return(errno.EPERM)

@@ -15,24 +15,16 @@ from harness.processes.pool import DevicePool
 from harness.processes.process_endings import status_words
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
-from harness.wire.channel import BadFrame, decoded
+from harness.wire.channel import BadFrame
 from harness.wire.compile_report import CompileReport
 from harness.wire.device import Target
+from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, KernelResources, Layer, Verdict
 from harness.wire.findings import patched
+from harness.wire.guest_messages import GUEST_REPORTS, Broken, Compile, Compiled, Compiling, Failed, Hello
+from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
-from harness.wire.messages import (
-    ENCODER,
-    GUEST_REPORTS,
-    Broken,
-    Compile,
-    Compiled,
-    Compiling,
-    Failed,
-    FirstCallPassed,
-    Hello,
-)
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target
 from suites.task import Task
 
@@ -246,7 +238,7 @@ class Compiler:
         patience: _Patience,
     ) -> TargetReport:
         try:
-            hello = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+            hello = decode_message(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
         except EOFError:
             hello = None
         if not isinstance(hello, Hello):
@@ -264,7 +256,7 @@ class Compiler:
         )
         await channel.send(ENCODER.encode(request))
         while True:
-            answer = decoded(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+            answer = decode_message(GUEST_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
             if getattr(answer, "nonce", None) != request.nonce:
                 raise EOFError("the compiler answered another request")
             match answer:
@@ -275,7 +267,7 @@ class Compiler:
                 case Broken():
                     raise WorkerDied(f"the compiling worker failed: {answer.message}")
                 case Compiled():
-                    report = decoded(_TARGET_REPORTS, answer.report)
+                    report = decode_message(_TARGET_REPORTS, answer.report)
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
                     if wrong:
                         raise EOFError(f"a binary for {', '.join(wrong)}, but {target.name} was requested")

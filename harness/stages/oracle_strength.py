@@ -9,7 +9,7 @@ import msgspec
 from harness.processes.pool import DevicePool
 from harness.wire.device import Target
 from harness.wire.evaluation import Evaluation, Margin, Verdict, Weakness
-from harness.wire.messages import Weigh, Weighed
+from harness.wire.judge_messages import Weigh, Weighed
 from suites.dtypes import NoSuchDtype, task_on
 from suites.loader import baseline_source
 from suites.task import Task

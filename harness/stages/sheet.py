@@ -17,8 +17,8 @@ from harness.wire.evaluation import (
     StageLeft,
     Verdict,
 )
-from harness.wire.findings import each_once
-from harness.wire.messages import Judged
+from harness.wire.findings import drop_repeated
+from harness.wire.judge_messages import Judged
 from suites.task import Task
 
 from .compilation import CompileResults
@@ -116,7 +116,7 @@ class Sheet:
             estimate=self.estimates.estimate,
             sandbox=self._sandbox(),
             versions=self._versions,
-            findings=each_once((*findings, *self.estimates.findings)),
+            findings=drop_repeated((*findings, *self.estimates.findings)),
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),

@@ -26,11 +26,11 @@ from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Target
 from harness.wire.effort import Effort
+from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from harness.wire.findings import left_behind
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.judge_messages import (
     JUDGE_REPORTS,
     Alive,
     Begin,

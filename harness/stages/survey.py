@@ -18,8 +18,8 @@ from harness.stages.estimates.sampling import estimate_cases, extrapolate, sampl
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Estimate, KernelResources, SampledTraffic
+from harness.wire.judge_messages import FirstCallPassed, Specified, Specify
 from harness.wire.limits import TimeLimits
-from harness.wire.messages import FirstCallPassed, Specified, Specify
 from suites.dtypes import NoSuchDtype, task_on
 from suites.task import Task
 

@@ -10,8 +10,9 @@ import msgspec
 from harness.processes.pool import Slot
 from harness.wire import limits
 from harness.wire.channel import BadFrame
+from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.messages import ENCODER, JUDGE_REPORTS, Specified, Specify, Weigh, Weighed
+from harness.wire.judge_messages import JUDGE_REPORTS, Specified, Specify, Weigh, Weighed
 
 MOST_REPORT_BYTES = 64 << 20
 Answer = TypeVar("Answer", Weighed, Specified)

@@ -1,5 +1,5 @@
-"""The floor that all rooms of the harness share: the types that cross processes or are kept on disk, and the limits.
+"""The floor that all rooms of the harness share: types that cross processes or are kept on disk, and limits. No torch.
 
-Enters: nothing; it imports only `suites`. Leaves: `Evaluation`, `Latency` and the other results with their JSON, the
-messages between engine, judge and guests, channels for them, devices, errors and limits. No torch.
+Enters: nothing; it imports only `suites` and `cases`. Leaves: `Evaluation`, `Latency` and the other results with their JSON;
+channels and the messages of each pair of processes; devices, errors and limits.
 """

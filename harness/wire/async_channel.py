@@ -1,18 +1,17 @@
-"""The engine's side of channels and pipes, on the event loop."""
+"""The engine's ends on its event loop: `AsyncChannel` for frames, `Tail` for the text that a process prints."""
 
 from __future__ import annotations
 
-import array
 import asyncio
 import os
 import socket
 from collections.abc import Sequence
 
-from .channel import HEADER, MAX_FRAME_BYTES, BadFrame
+from .channel import HEADER, MAX_FRAME_BYTES, ChannelClosed, descriptor_message, frame_length
 
 
 class AsyncChannel:
-    """One end of a stream of length-prefixed frames. `EOFError` when the other side is gone."""
+    """One end of a channel, on the event loop. Calls raise `ChannelClosed` when the other side closed it."""
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
@@ -20,26 +19,21 @@ class AsyncChannel:
         self._loop = asyncio.get_running_loop()
 
     async def send(self, payload: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Returns when all is in the kernel's hands; descriptors travel with the header."""
+        """Send a frame, descriptors beside its header; return when the kernel has all of it."""
         header = HEADER.pack(len(payload))
         try:
             if descriptors:
-                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-                sent = self._socket.sendmsg([header], ancillary)
-                header = header[sent:]
+                header = header[self._socket.sendmsg([header], descriptor_message(descriptors)) :]
             await self._loop.sock_sendall(self._socket, header + payload)
-        except (OSError, BlockingIOError) as error:
-            raise EOFError(f"the other side is gone: {error}") from error
+        except OSError as error:
+            raise ChannelClosed(f"the other side closed the channel: {error}") from error
 
     async def receive(self, limit_bytes: int = MAX_FRAME_BYTES) -> bytes:
-        """The next frame's payload."""
-        (length,) = HEADER.unpack(await self._read(HEADER.size))
-        if length > limit_bytes:
-            raise BadFrame(f"a frame of {length} bytes where {limit_bytes} are allowed")
-        return await self._read(length)
+        """Return the payload of the next frame; `BadFrame` if it is above the limit."""
+        return await self._read(frame_length(await self._read(HEADER.size), limit_bytes))
 
     def close(self) -> None:
-        """Closes this end."""
+        """Close this end."""
         self._socket.close()
 
     async def _read(self, length: int) -> bytes:
@@ -48,15 +42,15 @@ class AsyncChannel:
             try:
                 part = await self._loop.sock_recv(self._socket, min(length - len(buffer), 1 << 20))
             except OSError as error:
-                raise EOFError(f"the other side is gone: {error}") from error
+                raise ChannelClosed(f"the other side closed the channel: {error}") from error
             if not part:
-                raise EOFError("the other side is gone")
+                raise ChannelClosed("the other side closed the channel")
             buffer += part
         return bytes(buffer)
 
 
 class Tail:
-    """The last bytes of what a process printed."""
+    """The last bytes that a process printed."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
@@ -64,25 +58,25 @@ class Tail:
         self._descriptor: int | None = None
 
     def follow(self, descriptor: int) -> None:
-        """Reads a pipe as it fills, until `finish`; the descriptor is owned from now on."""
+        """Read this pipe as it fills, until `finish`. The tail owns and closes the descriptor."""
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         asyncio.get_running_loop().add_reader(descriptor, self._drain)
 
     def finish(self) -> None:
-        """Takes what is left in the pipe and closes it."""
+        """Read the rest of the pipe and close it."""
         if self._descriptor is not None:
             self._drain()
         if self._descriptor is not None:
             self._close(self._descriptor)
 
     async def read(self, stream: asyncio.StreamReader) -> None:
-        """Takes a stream to its end."""
+        """Read a stream to its end."""
         while part := await stream.read(1 << 16):
             self._add(part)
 
     def text(self) -> str:
-        """The tail, bytes that are no UTF-8 replaced."""
+        """Return the tail; bytes that are not UTF-8 are replaced."""
         return self._kept.decode(errors="replace")
 
     def _drain(self) -> None:

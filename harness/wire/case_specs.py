@@ -1,4 +1,4 @@
-"""The arguments of a case by shape and dtype: what a compiler or a sampler needs in place of values. Torch-free."""
+"""The arguments of a case by shape and dtype, without values, for compiler and sampler. Torch-free."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ArgumentSpec(msgspec.Struct, frozen=True):
 
     name: str
     shape: tuple[int, ...] | None = None
-    """`None`: a scalar."""
+    """`None` for a scalar."""
     strides: tuple[int, ...] = ()
     """In elements."""
     dtype: str = ""
@@ -19,7 +19,7 @@ class ArgumentSpec(msgspec.Struct, frozen=True):
 
 
 class CaseSpec(msgspec.Struct, frozen=True):
-    """The arguments of one case, at the sizes that its launches are specialised for."""
+    """The arguments of one case at the sizes for which its launches are compiled."""
 
     case: str
     arguments: tuple[ArgumentSpec, ...]

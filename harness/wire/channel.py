@@ -1,4 +1,7 @@
-"""Length-prefixed frames over a stream socket, descriptors beside them. Torch-free; both ends may be hostile."""
+"""Frames over a stream socket: a length, the payload, and descriptors beside it. Either end may be hostile. Torch-free.
+
+`Channel` serves processes without an event loop; `async_channel.AsyncChannel` sends the same frames from the engine's loop.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,20 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import msgspec
-
-Message = TypeVar("Message")
 HEADER = struct.Struct("<Q")
 MAX_FRAME_BYTES = 1 << 30
 _MAX_DESCRIPTORS = 4
 _POLL_S = 0.1
 
 
-class ChannelClosed(Exception):
-    """The other side is gone."""
+class ChannelClosed(EOFError):
+    """The other side closed the channel or ended."""
 
 
 class BadFrame(Exception):
-    """What arrived is no frame of ours: longer than allowed, or cut; or holds no message."""
+    """The received bytes are no valid frame or message: longer than allowed, cut short, or not decodable."""
 
 
 class ChannelTimeout(Exception):
@@ -33,36 +33,39 @@ class ChannelTimeout(Exception):
 
 
 class Frame(NamedTuple):
-    """One message as it came."""
+    """A received frame."""
 
     payload: bytes
     descriptors: tuple[int, ...]
     """Owned by the receiver."""
 
 
-def decoded(decoder: msgspec.msgpack.Decoder[Message], payload: bytes | msgspec.Raw) -> Message:
-    """What foreign code sent; `BadFrame` where that is no message, and where it is text that is none or nested without end, for which
-    msgspec has no errors of its own.
-    """
-    try:
-        return decoder.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadFrame(str(error)) from error
+def frame_length(header: bytes, limit_bytes: int) -> int:
+    """Return the length of the payload behind this header; `BadFrame` if it is above the limit."""
+    (length,) = HEADER.unpack(header)
+    if length > limit_bytes:
+        raise BadFrame(f"a frame has {length} bytes; at most {limit_bytes} are allowed")
+    return int(length)
+
+
+def descriptor_message(descriptors: Sequence[int]) -> list[tuple[int, int, array.array[int]]]:
+    """Return the ancillary data that sends these descriptors."""
+    return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
 
 
 class Channel:
-    """One end, for processes without an event loop. Waiting calls `poll` ten times a second; it may raise."""
+    """One end of a channel. While a call waits, it calls `poll` ten times a second; `poll` may raise."""
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
         self._socket = end
 
     def fileno(self) -> int:
-        """The socket's descriptor."""
+        """Return the socket's descriptor."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Closes this end; the other side sees `ChannelClosed`."""
+        """Close this end; the other side gets `ChannelClosed`."""
         self._socket.close()
 
     def send(
@@ -73,22 +76,21 @@ class Channel:
         deadline: float | None = None,
         poll: Callable[[], None] | None = None,
     ) -> None:
-        """Returns when all is in the kernel's hands. `deadline` is an instant of `time.monotonic`."""
-        left = memoryview(HEADER.pack(len(payload)))
-        ancillary = (
-            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
-        )
-        while left:
-            self._wait(select.POLLOUT, deadline, poll)
-            try:
-                left = left[self._socket.sendmsg([left], ancillary) :]
-                ancillary = []
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise ChannelClosed(str(error)) from error
-            if not left and payload:
-                left, payload = memoryview(payload), b""
+        """Send a frame; return when the kernel has all of it. `deadline` is a time of `time.monotonic`."""
+        for part, ancillary in (
+            (HEADER.pack(len(payload)), descriptor_message(descriptors)),
+            (payload, []),
+        ):
+            unsent = memoryview(part)
+            while unsent:
+                self._wait(select.POLLOUT, deadline, poll)
+                try:
+                    unsent = unsent[self._socket.sendmsg([unsent], ancillary) :]
+                    ancillary = []
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise ChannelClosed(str(error)) from error
 
     def receive(
         self,
@@ -97,13 +99,10 @@ class Channel:
         poll: Callable[[], None] | None = None,
         limit_bytes: int = MAX_FRAME_BYTES,
     ) -> Frame:
-        """The next frame; `ChannelClosed`, `BadFrame` or `ChannelTimeout` when there is none."""
+        """Return the next frame; `ChannelClosed`, `BadFrame` or `ChannelTimeout` if none arrives."""
         descriptors: list[int] = []
         try:
-            header = self._read(HEADER.size, deadline, poll, descriptors)
-            (length,) = HEADER.unpack(header)
-            if length > limit_bytes:
-                raise BadFrame(f"a frame of {length} bytes where {limit_bytes} are allowed")
+            length = frame_length(self._read(HEADER.size, deadline, poll, descriptors), limit_bytes)
             payload = self._read(length, deadline, poll, descriptors)
         except BaseException:
             for descriptor in descriptors:
@@ -133,8 +132,8 @@ class Channel:
                     descriptors.extend(array.array("i", data[: len(data) - len(data) % 4]))
             if count == 0:
                 if filled:
-                    raise BadFrame("the other side left in the middle of a frame")
-                raise ChannelClosed("the other side is gone")
+                    raise BadFrame("the other side closed the channel in the middle of a frame")
+                raise ChannelClosed("the other side closed the channel")
             filled += count
         return bytes(buffer)
 
@@ -142,7 +141,7 @@ class Channel:
         poller = select.poll()
         poller.register(self._socket, event)
         if deadline is not None and time.monotonic() >= deadline:
-            raise ChannelTimeout("the deadline passed")  # also where bytes trickle in
+            raise ChannelTimeout("the deadline passed")  # even if single bytes keep arriving
         while True:
             pause = _POLL_S if deadline is None else max(0.0, min(_POLL_S, deadline - time.monotonic()))
             if poller.poll(pause * 1000 if deadline is not None or poll is not None else None):

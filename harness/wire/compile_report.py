@@ -1,4 +1,4 @@
-"""What the compiling worker says of one candidate and target. Torch-free."""
+"""The compiling worker's report on one candidate and target. Torch-free."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ from .evaluation import KernelResources
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):
-    """A call at `gpu` sizes that did not leave the work to kernels."""
+    """A call at `gpu` sizes whose work the host did."""
 
     case: str
     operator: str = ""
-    """That computed on the host; empty where no kernel was launched at all."""
+    """The operator that computed on the host; empty if no kernel was launched."""
     line: int | None = None
     reads: bool = False
-    """Python read tensors' elements in that call, which are none of a case's here."""
+    """Python read elements of tensors in that call. Tensors have no real values here, so the result may mean nothing."""
 
 
 class CompileReport(msgspec.Struct, frozen=True):
-    """What compiling said. At most one of `error` and `unsupported` is set."""
+    """The result of compiling. At most one of `error` and `unsupported` is set."""
 
     resources: tuple[KernelResources, ...] = ()
-    """One for each distinct binary and config, in order of launching; configs that do not compile or fit included."""
+    """One for each distinct binary and config in launch order, including configs that do not compile or do not fit."""
     error: str | None = None
-    """Why the candidate would fail on the target, in a few lines."""
     line: int | None = None
-    """The candidate's own line, 1-based."""
     unsupported: str | None = None
-    """Why nothing can be said for this target; says nothing of the candidate."""
+    """Why there is no result for this target; not the candidate's fault."""
     notes: tuple[str, ...] = ()
     patched: str = ""
-    """What of Triton, or of the settings that its compiler heeds, the candidate changed; nothing was compiled from then on."""
+    """Parts of Triton or compiler settings that the candidate changed; nothing was compiled after that."""
     host_work: HostWorkFound | None = None
-    """Of the first case in which the host did the kernels' work at `gpu` sizes."""
     argument_types: tuple[tuple[str, ...], ...] = ()
-    """Of the kernels, each sequence once, where all are plain."""
+    """Argument types of the kernels, each sequence once, if all are plain."""

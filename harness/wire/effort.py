@@ -1,4 +1,4 @@
-"""How much timing a candidate may cost: all that a latency needs, or a few samples that tell variants of one kernel apart."""
+"""How much timing a candidate may cost: a full latency, or a few samples to rank the variants of one kernel."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from . import ratios
 
 
 class Effort(msgspec.Struct, frozen=True):
-    """What the clock may spend on one candidate."""
+    """The clock's budget for one candidate."""
 
     pairs: int = ratios.PAIRS_A_LOOK
-    """Processes of each side, by look."""
+    """Processes of each side, per look."""
     looks: int = ratios.LOOKS
     least_rounds: int = 3
     most_rounds: int = 15
-    """Blocks of samples that each process takes."""
+    """Bounds for the blocks of samples that each process takes."""
     budget_s: float = 30.0
-    """For the samples of all cases together, while the device is held alone."""
+    """For the samples of all cases together, under the exclusive lease."""
     energy: bool = False
-    """Let each side's calls go on by themselves for the device's energy counter, more than a second a case and side."""
+    """Repeat each side's calls alone for the device's energy counter, for more than a second per case and side."""
     rough: bool = False
-    """What comes of it is an estimate: no interval, nothing confirmed from outside, no launch tape."""
+    """The result is an estimate: no interval, no confirmation from outside the guest, no launch tape."""
 
 
 WHOLE = Effort()
 WITH_ENERGY = Effort(energy=True)
-"""For what is measured once: a winner's confirmation, a kernel that somebody asks about."""
+"""For kernels that are timed once: the confirmation of a winner, or `wavedeck eval`."""
 ROUGH = (
     Effort(pairs=1, looks=1, least_rounds=1, most_rounds=1, budget_s=5.0, rough=True),
     Effort(pairs=2, looks=1, least_rounds=1, most_rounds=3, budget_s=15.0, rough=True),
 )
-"""Rungs of a sweep, cheapest first: the second takes up to six times the samples of the first, in other processes."""
+"""Rungs of a sweep, cheapest first. The second takes up to six times the samples of the first, in new processes."""

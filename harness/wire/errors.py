@@ -1,10 +1,10 @@
-"""What can go wrong in the harness that is not the candidate's fault."""
+"""Errors of the harness that are not the candidate's fault."""
 
 from __future__ import annotations
 
 
 class HarnessError(Exception):
-    """Root of the harness's errors; each message names the thing and the next step."""
+    """Base of the harness's errors; each message names the problem and the next step."""
 
 
 class JudgeExtraMissing(HarnessError):
@@ -20,15 +20,15 @@ class UnknownDevice(HarnessError):
 
 
 class WorkerDied(HarnessError):
-    """A process of ours ended when it should not have."""
+    """One of the harness's processes ended unexpectedly."""
 
 
 class LeaseUnavailable(HarnessError):
-    """The leases of this node's GPUs cannot be kept."""
+    """The leases of this node's GPUs cannot be used."""
 
 
 class DeviceFailed(WorkerDied):
-    """A GPU does not pass its health probe, or did not meanwhile: nothing that was judged on it counts."""
+    """A GPU fails its health probe, so no result from it counts."""
 
 
 class NoDeviceLeft(HarnessError):

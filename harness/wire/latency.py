@@ -1,4 +1,4 @@
-"""What timing says of one case on one device: plain data that crosses processes and is kept on disk."""
+"""The timing of one case on one device: plain data that crosses processes and is kept on disk. `docs/formats.md` explains each key."""
 
 from __future__ import annotations
 
@@ -8,108 +8,96 @@ import msgspec
 
 
 class Outcome(StrEnum):
-    """What an interval allows to say of two kernels."""
+    """The conclusion that an interval allows about two kernels."""
 
     FASTER = "faster"
     SLOWER = "slower"
     NOT_RESOLVED = "not resolved"
     TOO_SHORT = "too short"
-    """Below `FLOORS` times what an empty kernel takes on this device: no ratio is given."""
+    """Less than `FLOORS` times an empty kernel's time on this device; there is no ratio."""
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """One side of a pair over one case. Times of the device are between two events around a call, in milliseconds."""
+    """One side of a pair in one case. Device times are between two events around a call, in milliseconds."""
 
     median_ms: float
     p10_ms: float
     p90_ms: float
     samples: int
-    """That were kept, over all processes."""
     left_out: int = 0
-    """Taken while the clock had dropped or another process used the device, and not counted."""
+    """Samples that do not count: the clock had dropped, or another process used the device."""
     processes: int = 1
     plain_ms: float | None = None
-    """Median wall time of a plain call back to back, caches hot: launch overhead shows here."""
+    """Median wall time of a plain call, back to back with hot caches; includes launch overhead."""
     graph_ms: float | None = None
-    """The same calls replayed as a graph, each; `None` where they cannot be captured."""
+    """The same, replayed as a graph; `None` if the call cannot be captured."""
     peak_bytes: int | None = None
-    """The most device memory that a call allocated beyond its inputs."""
     energy_mj: float | None = None
-    """Millijoules a call, where the device counts energy: of the whole device, over plain calls back to back with caches as these
-    leave them - not of the samples, between which caches are emptied."""
+    """Millijoules of the whole device per plain call, back to back, if the device counts energy. Caches stay warm, unlike between
+    cold samples."""
 
 
 class RoughTime(msgspec.Struct, frozen=True):
-    """An estimate of one case from few samples, as a sweep's rungs ask for it. Called an estimate wherever it is shown."""
+    """An estimate of one case from few samples, for a sweep's rungs. It is shown as an estimate everywhere."""
 
     device: str
     case: str
     ratio: float | None
-    """The kernel that is varied over the variant; `None` where either is too short for a ratio."""
+    """Time of the base kernel over the variant's; `None` if either is too short for a ratio."""
     candidate_ms: float
-    """Median of the few samples."""
     samples: int
-    """Of the variant, over all its processes."""
     pairs: int
     against: str
-    """Whose time the ratio is of."""
 
 
 class Efficiency(msgspec.Struct, frozen=True):
-    """What a case achieved of its device's peaks: bytes and FLOPs by the task's cost model, time measured."""
+    """A case's share of its device's peaks: bytes and FLOPs by the task's cost model, time measured."""
 
     product: str
-    """Whose peaks: `H200 SXM`."""
     bytes: int
     flops: int
     dtype: str
-    """Of the matrix or vector peak that `flops` go against."""
     bytes_per_s: float
     flops_per_s: float
     io_utilisation: float | None
-    """Of peak bandwidth; KernelBench-X calls it IOU."""
+    """Share of peak bandwidth; KernelBench-X calls it IOU."""
     mfu: float | None
     io_achievable: float | None = None
-    """Of the bandwidth that the vendor publishes as achieved, where it does."""
     mfu_achievable: float | None = None
     suspect: str = ""
-    """Why the figure is above what the hardware can do; empty where it is not."""
+    """Why a share above the hardware's limit is wrong; empty if none is above."""
 
     @property
     def best(self) -> float | None:
-        """max(IOU, MFU), as KernelBench-X has it; `None` where neither is known."""
-        known = [each for each in (self.io_utilisation, self.mfu) if each is not None]
-        return max(known, default=None)
+        """max(IOU, MFU), as in KernelBench-X; `None` if neither is known."""
+        shares = [share for share in (self.io_utilisation, self.mfu) if share is not None]
+        return max(shares, default=None)
 
 
 class Window(msgspec.Struct, frozen=True):
-    """What the device told of itself while it was timed. What it does not tell is `None`, never 0."""
+    """Telemetry during a timing; `None` for a value that the device does not report, never 0."""
 
     source: str
-    """`nvml`, `amdsmi`, `sysfs`; empty where nothing tells."""
     seconds: float
     clock_mhz: int | None = None
-    """The lowest that was seen of any of the chip's clocks."""
     clock_usual_mhz: int | None = None
-    """The median of what was seen."""
     hotspot_c: float | None = None
     memory_c: float | None = None
     power_w: float | None = None
     energy_j: float | None = None
     throttled: dict[str, float] = {}
-    """What held the clock back, with the share of the window or the growth of the driver's counter."""
+    """Reasons that held the clock back, with their share of the window or the growth of the driver's counter."""
     other_processes: int | None = None
-    """The most processes of others that were seen on the device, at work or not."""
+    """The highest number of other processes on the device, busy or not."""
 
 
 class DeviceState(msgspec.Struct, frozen=True):
-    """A device as it was found before or left after timing. What it does not tell is `None`."""
+    """A device before or after timing; `None` for a value that it does not report."""
 
     product: str = ""
     address: str = ""
     driver: str = ""
     partition: str = ""
-    """Compute and memory partition mode (`SPX/NPS1`) or MIG profile; empty where there is none."""
     power_cap_w: float | None = None
     busy_percent: float | None = None
     memory_used_bytes: int | None = None
@@ -119,7 +107,7 @@ class DeviceState(msgspec.Struct, frozen=True):
     memory_total_bytes: int | None = None
     power_w: float | None = None
     energy_j: float | None = None
-    """By the device's own counter, from wherever it starts."""
+    """The device's own counter, from an arbitrary start."""
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -130,28 +118,26 @@ class Latency(msgspec.Struct, frozen=True):
     baseline_ms: float
     candidate_ms: float
     speedup: float | None
-    """Baseline over candidate; `None` where the kernels are too short for a ratio."""
+    """Baseline over candidate; `None` if the kernels are too short for a ratio."""
     ci: tuple[float, float] | None
     """95 % interval of the speedup, over pairs of processes."""
     confirmed: str
     """How the event time was confirmed from outside the guest: `graph`, `wall` or `bound`."""
     outcome: Outcome = Outcome.NOT_RESOLVED
     against: str = ""
-    """The timing baseline by name: `triton` or `torch` (the task's own), `eager`, `compile`, `best`."""
     cache: str = "cold"
-    """State of the device's caches before each sample: `cold` or `hot`."""
     pairs: int = 0
     floor_ms: float | None = None
-    """What an empty kernel takes between the same two events on this device, in this session."""
+    """An empty kernel's time between the same two events on this device, in this session."""
     baseline: Timed | None = None
     candidate: Timed | None = None
     wall_ms: float | None = None
-    """A call by the judge's own clock, which the guest cannot reach: a bound where `confirmed` is `bound`."""
+    """Time of a call by the judge's own clock, which the guest cannot reach; a bound if `confirmed` is `bound`."""
     rival_ms: float | None = None
-    """The best so far of the same instance, timed in the same run."""
+    """Time of the instance's best kernel so far, in the same run."""
     rival_speedup: float | None = None
     rival_ci: tuple[float, float] | None = None
     efficiency: Efficiency | None = None
     window: Window | None = None
     configs: dict[str, str] = {}
-    """The config that an autotuned kernel chose in the lease and was timed with, by kernel."""
+    """The config that an autotuned kernel chose under the lease and was timed with, by kernel."""

@@ -1,8 +1,8 @@
 """
-A launch tape: what one call did to device memory, as compiled kernels, grids and arguments over numbered buffers.
+A launch tape: the compiled kernels, grids and arguments of one call, over numbered buffers. Torch-free.
 
-A timer that holds the candidate makes it; a timer that never sees the candidate plays it, on memory of its own. So the
-candidate's host code has no part in what is timed there, and its outputs show that the kernels alone do the work. Torch-free.
+A timer with the candidate makes the tape. A timer that never sees the candidate plays it on its own memory. So the candidate's
+host code has no part in the played time, and the played outputs show that the kernels alone do the work.
 """
 
 from __future__ import annotations
@@ -10,26 +10,25 @@ from __future__ import annotations
 import msgspec
 
 INPUTS = -1
-"""Number of the memory in which all inputs lie; buffers that the call allocated count from 0."""
+"""Number of the buffer that holds all inputs; buffers that the call allocated count from 0."""
 
 
 class Span(msgspec.Struct, frozen=True, tag="span"):
-    """An address: so many bytes into a buffer."""
+    """An address: a buffer and an offset in bytes."""
 
     buffer: int
     offset: int
 
 
 class Scalar(msgspec.Struct, frozen=True, tag="scalar"):
-    """A number, by the kernel's own type of it."""
+    """A number, with its type in the kernel."""
 
     kind: str
-    """As Triton writes it: `i32`, `fp32`."""
     value: int | float
 
 
 class Launch(msgspec.Struct, frozen=True, tag="launch"):
-    """One launch."""
+    """One launch of a kernel."""
 
     kernel: int
     grid: tuple[int, int, int]
@@ -37,7 +36,7 @@ class Launch(msgspec.Struct, frozen=True, tag="launch"):
 
 
 class Fill(msgspec.Struct, frozen=True, tag="fill"):
-    """A whole buffer set to one value."""
+    """Set a whole buffer to one value."""
 
     buffer: int
     dtype: str
@@ -51,7 +50,6 @@ class TapedKernel(msgspec.Struct, frozen=True):
     binary: bytes
     shared_bytes: int
     threads: int
-    """Of a workgroup."""
 
 
 class TapedOutput(msgspec.Struct, frozen=True):
@@ -68,8 +66,6 @@ class Tape(msgspec.Struct, frozen=True):
 
     kernels: tuple[TapedKernel, ...]
     buffers: tuple[int, ...]
-    """Bytes of each."""
     steps: tuple[Launch | Fill, ...]
     outputs: tuple[TapedOutput, ...]
     structure: str
-    """`tensor` or `tuple`."""

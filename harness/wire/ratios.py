@@ -1,11 +1,10 @@
 """
-What samples of several pairs of processes say of a ratio of latencies. Torch-free.
+The ratio of two latencies with its interval, from samples of several pairs of processes. Torch-free.
 
-A process carries a bias of its own (where its memory lies, how its code is placed), so samples of one process are no
-independent witnesses: the unit is the pair of processes. The ratio is the geometric mean over pairs of the ratio of
-medians. Its interval is the wider of two: Student's over the pairs' logarithms, and a hierarchical bootstrap (pairs,
-then samples within each process; Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 8), which alone
-is too narrow for three pairs.
+Each process has a bias (its placement of memory and code), so samples of one process are not independent: the unit is the pair
+of processes. The ratio is the geometric mean over pairs of the ratio of medians. Its interval is the wider of two: Student's
+over the pairs' logarithms, and a hierarchical bootstrap (pairs, then samples within each process; Efron and Tibshirani, An
+Introduction to the Bootstrap, 1993, chapter 8). The bootstrap alone is too narrow for three pairs.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 LOOKS = 2
-"""Times that an interval is looked at before more pairs are asked for: each at 1 - 0.05 / LOOKS, so 95 % together (Bonferroni)."""
+"""Looks at an interval, with more pairs between them. Each look has level 1 - 0.05 / LOOKS, so all together 95 % (Bonferroni)."""
 PAIRS_A_LOOK = 3
 RESOLVED = 0.02
-"""Half of an interval's width, relative, at which no more pairs are asked for."""
+"""Relative half width of an interval at which no more pairs are sampled."""
 SMALLEST = 0.01
-"""Two kernels that differ by less are not told apart: what is left of the bias of processes after a few pairs."""
+"""Smallest resolved difference: the bias of processes that remains after a few pairs."""
 FLOORS = 5.0
-"""No ratio below this many times the time of an empty kernel."""
+"""A kernel gets no ratio if it takes less than this many times an empty kernel's time."""
 DRAWS = 1000
 _LEVEL = 0.05 / LOOKS
 _STUDENT = (25.452, 6.2053, 4.1765, 3.4954, 3.1634, 2.9687, 2.8412, 2.7515, 2.6850, 2.6338, 2.5931)
@@ -46,12 +45,12 @@ class Ratio:
 
     @property
     def half_width(self) -> float:
-        """Relative to the value."""
+        """Half of the interval's width, relative to the value."""
         return (self.high - self.low) / 2 / self.value
 
     @property
     def outcome(self) -> Outcome:
-        """What the interval allows to say."""
+        """The conclusion that the interval allows."""
         if self.low > 1 + SMALLEST:
             return Outcome.FASTER
         if self.high < 1 - SMALLEST:
@@ -60,34 +59,34 @@ class Ratio:
 
 
 def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], *, seed: int = 0) -> Ratio:
-    """Samples of `slow` over those of `fast`; entry i of both are the two processes of pair i, at least two pairs."""
+    """Return the ratio of `slow` to `fast`. Entry i of both holds the samples of pair i; at least two pairs are needed."""
     if len(slow) != len(fast) or len(slow) < 2:
         raise ValueError("a ratio needs two or more pairs of processes")
     import numpy as np  # here, so that the cockpit starts without it
 
     logs = [
-        math.log(statistics.median(one) / statistics.median(other))
-        for one, other in zip(slow, fast, strict=True)
+        math.log(statistics.median(slow_samples) / statistics.median(fast_samples))
+        for slow_samples, fast_samples in zip(slow, fast, strict=True)
     ]
     middle = statistics.fmean(logs)
     freedom = min(len(logs) - 1, len(_STUDENT))
     reach = _STUDENT[freedom - 1] * statistics.stdev(logs) / math.sqrt(len(logs))
-    drawn = _bootstrap(slow, fast, np.random.default_rng(seed))
-    low = min(middle - reach, float(np.quantile(drawn, _LEVEL / 2)))
-    high = max(middle + reach, float(np.quantile(drawn, 1 - _LEVEL / 2)))
+    means = _bootstrap(slow, fast, np.random.default_rng(seed))
+    low = min(middle - reach, float(np.quantile(means, _LEVEL / 2)))
+    high = max(middle + reach, float(np.quantile(means, 1 - _LEVEL / 2)))
     return Ratio(math.exp(middle), math.exp(low), math.exp(high))
 
 
 def _bootstrap(
     slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], random: np.random.Generator
 ) -> np.ndarray:
-    """Means of the pairs' log ratios, drawn again."""
+    """`DRAWS` means of log ratios, each over resampled pairs and samples."""
     import numpy as np
 
     by_pair = np.stack(
         [
-            np.log(_medians(one, random)) - np.log(_medians(other, random))
-            for one, other in zip(slow, fast, strict=True)
+            np.log(_medians(slow_samples, random)) - np.log(_medians(fast_samples, random))
+            for slow_samples, fast_samples in zip(slow, fast, strict=True)
         ]
     )
     chosen = random.integers(0, len(by_pair), size=by_pair.shape)
@@ -100,15 +99,16 @@ def _medians(samples: Sequence[float], random: np.random.Generator) -> np.ndarra
     import numpy as np
 
     values = np.asarray(samples, dtype=float)
-    drawn: np.ndarray = np.median(values[random.integers(0, len(values), size=(DRAWS, len(values)))], axis=1)
-    return drawn
+    chosen = random.integers(0, len(values), size=(DRAWS, len(values)))
+    medians: np.ndarray = np.median(values[chosen], axis=1)
+    return medians
 
 
 def median_error(samples: Sequence[float]) -> float:
     """
-    Standard error of a sample's median, relative to it, from the spread of its middle half.
+    Return the relative standard error of a sample's median, from the spread of its middle half.
 
-    For a normal sample the interquartile range is 1.349 deviations and the error of the median 1.2533 / sqrt(n) of one
+    For a normal sample the interquartile range is 1.349 deviations. The error of the median is 1.2533 / sqrt(n) deviations
     (Kendall and Stuart, The Advanced Theory of Statistics, volume 1).
     """
     if len(samples) < 2:

@@ -1,6 +1,6 @@
-"""The record of one call: a little program over memory, which a clean process can run again. Torch-free.
+"""The record of one call: a small program over memory, which a clean process can replay. Torch-free.
 
-A record comes from the guest, so nothing in it is believed: what it says is only worth what its replay gives.
+A record comes from the guest, so nothing in it is trusted; only the outputs of its replay count.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from typing import TypeAlias
 import msgspec
 
 LOWEST_ADDRESS = 1 << 32
-"""Integers from here on may be addresses; those below are numbers."""
+"""Integers from here on may be addresses; smaller integers are numbers."""
 MAX_STEPS = 16384
-"""Of one call; a longer record is not replayed."""
+"""A record with more steps is not replayed."""
 
 
 class View(msgspec.Struct, frozen=True, tag="view"):
-    """A tensor: where it lies in which storage."""
+    """A tensor: its place in a storage, offset and strides in elements."""
 
     storage: int
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
-    """In elements."""
 
 
 class Dtype(msgspec.Struct, frozen=True, tag="dtype"):
@@ -33,7 +32,7 @@ class Dtype(msgspec.Struct, frozen=True, tag="dtype"):
 
 
 class Constant(msgspec.Struct, frozen=True, tag="constant"):
-    """A named constant of torch (a memory format or a layout), as `contiguous_format`."""
+    """A named constant of torch: a memory format such as `contiguous_format`, or a layout."""
 
     name: str
 
@@ -52,7 +51,7 @@ class Constexpr(msgspec.Struct, frozen=True, tag="constexpr"):
 
 
 class Language(msgspec.Struct, frozen=True, tag="language"):
-    """A module or a member of Triton's language, as `triton.language` `math.exp`."""
+    """A module of Triton's language or its member, such as `triton.language` and `math.exp`."""
 
     module: str
     member: str = ""
@@ -63,9 +62,8 @@ class Function(msgspec.Struct, frozen=True, tag="function"):
 
     name: str
     line: int
-    """Of its first decorator, or of `def`."""
     twin: int = 0
-    """Counts the functions of one place that differ in what they name, as those that a factory makes."""
+    """Number among the functions of this line whose names have different values, as a factory makes them."""
 
 
 class Descriptor(msgspec.Struct, frozen=True, tag="descriptor"):
@@ -79,7 +77,7 @@ class Descriptor(msgspec.Struct, frozen=True, tag="descriptor"):
 
 
 class Reinterpreted(msgspec.Struct, frozen=True, tag="reinterpreted"):
-    """What `triton.reinterpret` gives."""
+    """The result of `triton.reinterpret`."""
 
     base: View
     dtype: str
@@ -96,24 +94,23 @@ Value: TypeAlias = (
     "bool | int | float | str | View | Dtype | Constant | Items | Constexpr | Language | Function"
     " | Descriptor | Reinterpreted | Address | None"
 )
-"""What an argument can be; `Items` and `Constexpr` hold values again."""
+"""Everything that an argument can be; `Items` and `Constexpr` hold values themselves."""
 
 
 class Contents(msgspec.Struct, frozen=True, tag="contents"):
-    """Memory that was there before the call: its bytes, or poison where there are none."""
+    """Memory that existed before the call: its bytes, or poison if `data` is `None`."""
 
     storage: int
     size_bytes: int
     data: bytes | None
     addresses: tuple[tuple[int, Address], ...] = ()
-    """Places (in bytes) that hold the address of other memory."""
 
 
 class Operator(msgspec.Struct, frozen=True, tag="operator"):
     """One tensor operator."""
 
     name: str
-    """As `aten::add`, without the prefix."""
+    """`add` for `aten::add`."""
     overload: str
     arguments: tuple[Value, ...]
     named: dict[str, Value]
@@ -122,19 +119,19 @@ class Operator(msgspec.Struct, frozen=True, tag="operator"):
 
 
 class Launch(msgspec.Struct, frozen=True, tag="launch"):
-    """One launch, configuration chosen and heuristics evaluated."""
+    """One launch, with its chosen config and evaluated heuristics."""
 
     kernel: Function
     grid: tuple[int, int, int]
     arguments: dict[str, Value]
     options: dict[str, Value]
-    """As `num_warps`; a keyword that is a parameter's name too stands in both, as it counts for both."""
+    """Launch options such as `num_warps`. A keyword that also names a parameter is in both dictionaries."""
     trial: bool = False
-    """Made to tune the kernel, and made over for the call itself: its work is not counted twice."""
+    """Made to tune the kernel, and made again for the call itself; its work counts once."""
 
 
 class HostRead(msgspec.Struct, frozen=True, tag="host_read"):
-    """Python read these elements; what follows may depend on them."""
+    """Python read these elements; later steps may depend on them."""
 
     view: View
     digest: bytes
@@ -144,20 +141,16 @@ Step = Contents | Operator | Launch | HostRead
 
 
 class FunctionNotes(msgspec.Struct, frozen=True):
-    """What a jit function needs beside its text."""
+    """What a replay needs of a jit function besides its source."""
 
     function: Function
     names: dict[str, Value]
-    """Values of the names that it uses and does not define."""
     constexprs: tuple[str, ...]
-    """Parameters that are compile-time constants."""
     defaults: tuple[Value, ...]
     unspecialised: tuple[str, ...] = ()
-    """Parameters that an argument of one makes no constant of."""
+    """Parameters that are not specialised for an argument of 1."""
     types: dict[str, str] = {}
-    """Of parameters whose annotation fixes it, as `i8` and `*fp16`."""
     computes_constants: bool = False
-    """It is a `@triton.constexpr_function`, which runs while a kernel is compiled."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -168,26 +161,26 @@ class Record(msgspec.Struct, frozen=True):
     functions: tuple[FunctionNotes, ...]
     returned: tuple[View, ...]
     excess: str = ""
-    """What the call did more of than a record holds, so that the record ends there; empty when it is whole."""
+    """The limit that the call exceeded, so that the record ends there; empty if the record is complete."""
 
 
 def trials(record: Record) -> frozenset[int]:
-    """Places of the steps that are made over by a later one: launches that say so and are told to be the very same."""
-    found: set[int] = set()
+    """Return the indices of trial launches that a later, identical launch repeats."""
+    repeated: set[int] = set()
     later: set[bytes] = set()
     if any(isinstance(step, Launch) and step.trial for step in record.steps):
-        for at, step in reversed(list(enumerate(record.steps))):
+        for index, step in reversed(list(enumerate(record.steps))):
             if isinstance(step, Launch):
-                what = msgspec.msgpack.encode(msgspec.structs.replace(step, trial=False))
+                launch = msgspec.msgpack.encode(msgspec.structs.replace(step, trial=False))
                 if not step.trial:
-                    later.add(what)
-                elif what in later:
-                    found.add(at)
-    return frozenset(found)
+                    later.add(launch)
+                elif launch in later:
+                    repeated.add(index)
+    return frozenset(repeated)
 
 
 def fits(view: View, item_bytes: int, size_bytes: int) -> bool:
-    """Whether a view lies inside a storage of `size_bytes`."""
+    """Return whether a view is inside a storage of `size_bytes`."""
     if len(view.shape) != len(view.strides) or view.offset < 0:
         return False
     if any(size < 0 for size in view.shape) or any(stride < 0 for stride in view.strides):

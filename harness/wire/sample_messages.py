@@ -1,4 +1,4 @@
-"""What crosses between the engine and a sampling worker. Torch-free."""
+"""Messages between the engine and a sampling worker, which runs a few programs of each launch. Torch-free."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import msgspec
 
 
 class Sample(msgspec.Struct, frozen=True, tag="sample"):
-    """Run a few programs of every launch that the entry point makes of each case."""
+    """Run a few programs of every launch that the entry point makes in each case."""
 
     nonce: str
     source: str
     entry_point: str
     cases: msgspec.Raw
-    """`tuple[CaseSpec, ...]`, at `gpu` sizes."""
     target: str
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """Bytes of launches, as their sampled programs tell. Distinct bytes are those of each launch, added up."""
+    """Bytes of launches, estimated from sampled programs; the fields are those of `evaluation.SampledTraffic`."""
 
     launches: int
     programs: int
@@ -26,38 +25,34 @@ class Flow(msgspec.Struct, frozen=True):
     requested_write_bytes: int
     requested_low_bytes: int
     requested_high_bytes: int
-    """Reads and writes, had all unsampled programs asked for as little or as much as the sampled ones of their kind."""
     unique_low_bytes: int
     unique_high_bytes: int
     die_bytes: int
-    """At most: distinct bytes of each die, all dies together, where neighbours on a die share what they load."""
     dies: int
     group: int
-    """Neighbours on one die that were sampled together, of the launch with the fewest."""
+    """The fewest of any launch."""
     dot_flops: int
 
 
 class CaseSampled(msgspec.Struct, frozen=True, tag="case_sampled"):
-    """The sample of one case; these come in the order of the cases."""
+    """The sample of one case; the reports come in the order of the cases."""
 
     nonce: str
     case: str
     seconds: float
     flow: Flow | None = None
     why: str = ""
-    """Why there is no flow."""
     out_of_bounds: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     moved_bytes: int = 0
-    """Results of copies that the host made."""
 
 
 SAMPLE_REQUESTS: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sample)
 SAMPLE_REPORTS: msgspec.msgpack.Decoder[CaseSampled] = msgspec.msgpack.Decoder(CaseSampled)
 
 
-def together(flows: list[Flow]) -> Flow | None:
-    """All launches of a case; `None` when there was none."""
+def add_flows(flows: list[Flow]) -> Flow | None:
+    """Return the sum over all launches of a case; `None` if there was no launch."""
     if not flows:
         return None
     sums = {

@@ -1,4 +1,4 @@
-"""How the signature of a candidate's function differs from what its task asks for. Torch-free."""
+"""Compares the signature of a candidate's function with the task's. Torch-free."""
 
 from __future__ import annotations
 
@@ -15,62 +15,56 @@ class Parameter(msgspec.Struct, frozen=True):
 
     name: str
     default: str | None = None
-    """As Python prints it; `None` when there is none."""
+    """As Python prints it; `None` if there is none."""
     by_name: bool = True
     """Whether a caller may pass it by name."""
 
 
-def of_definition(definition: ast.FunctionDef) -> tuple[Parameter, ...]:
-    """Parameters of a definition, in order; `*args` and `**kwargs` are left out."""
+def definition_parameters(definition: ast.FunctionDef) -> tuple[Parameter, ...]:
+    """Return the parameters of a definition in order, without `*args` and `**kwargs`."""
     arguments = definition.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
-        arguments.defaults
+    without_default = len(positional) - len(arguments.defaults)
+    defaults = [*[None] * without_default, *arguments.defaults, *arguments.kw_defaults]
+    return tuple(
+        Parameter(
+            argument.arg,
+            None if default is None else ast.unparse(default),
+            by_name=argument not in arguments.posonlyargs,
+        )
+        for argument, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True)
     )
-    found = [
-        Parameter(one.arg, _printed(default), by_name=one not in arguments.posonlyargs)
-        for one, default in zip(positional, defaults, strict=True)
-    ]
-    found += [
-        Parameter(one.arg, _printed(default))
-        for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    ]
-    return tuple(found)
 
 
-def difference(signature: str, got: Sequence[Parameter]) -> str:
-    """What is wrong with `got`, for people; empty when a caller who knows the task's `signature` can call it.
+def signature_error(signature: str, parameters: Sequence[Parameter]) -> str:
+    """Return why a caller who knows the task's `signature` cannot call a function with these parameters; empty if it can.
 
-    More parameters after the wanted ones are fine when they have defaults.
+    Additional parameters at the end are allowed if they have defaults.
     """
     wanted = parse_signature(signature)
     for place, name in enumerate(wanted.parameters):
-        if place >= len(got):
+        if place >= len(parameters):
             return f"parameter `{name}` is missing"
-        other, default = got[place], wanted.defaults.get(name)
-        if other.name != name:
-            return f"parameter {place + 1} is called `{other.name}`, not `{name}`"
-        if not other.by_name:
+        parameter, default = parameters[place], wanted.defaults.get(name)
+        if parameter.name != name:
+            return f"parameter {place + 1} is called `{parameter.name}`, not `{name}`"
+        if not parameter.by_name:
             return f"parameter `{name}` cannot be passed by name"
         if default is None:
             continue
-        if other.default is None:
+        if parameter.default is None:
             return f"parameter `{name}` has no default; it must be {default}"
-        if not _same(default, other.default):
-            return f"parameter `{name}` defaults to {other.default}, not {default}"
-    for extra in got[len(wanted.parameters) :]:
+        if not _is_same_value(default, parameter.default):
+            return f"parameter `{name}` defaults to {parameter.default}, not {default}"
+    for extra in parameters[len(wanted.parameters) :]:
         if extra.default is None:
             return f"parameter `{extra.name}` is one too many"
     return ""
 
 
-def _printed(default: ast.expr | None) -> str | None:
-    return None if default is None else ast.unparse(default)
-
-
-def _same(wanted: str, got: str) -> bool:
-    """Whether two printed defaults are the same value; what is no literal is left to the call."""
+def _is_same_value(wanted: str, actual: str) -> bool:
+    """Also true if a default is no literal: then the call decides."""
     try:
-        return bool(ast.literal_eval(wanted) == ast.literal_eval(got))
+        return bool(ast.literal_eval(wanted) == ast.literal_eval(actual))
     except (ValueError, SyntaxError):
         return True

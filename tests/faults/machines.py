@@ -31,7 +31,8 @@ from harness import DevicePool, evaluate, target
 from harness.linux import syscalls
 from harness.sandbox import identity, landlock, seccomp
 from harness.wire.channel import BadFrame
-from harness.wire.messages import ENCODER, Load
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import Load
 from suites import load_task
 from tests.support.candidates import adding
 

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from harness.wire.async_channel import Tail
-from harness.wire.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
+from harness.wire.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.encoding import decode_message
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_frame_and_descriptor_arrive_complete(pair: tuple[Channel, Channel]) -> 
 def test_frame_over_limit_is_refused_unread(pair: tuple[Channel, Channel]) -> None:
     sender, receiver = pair
     sender.send(b"x" * 100)
-    with pytest.raises(BadFrame, match="100 bytes where 10"):
+    with pytest.raises(BadFrame, match="100 bytes; at most 10"):
         receiver.receive(limit_bytes=10)
     sender.close()
     receiver.close()
@@ -90,4 +91,4 @@ def test_undecodable_message_is_a_bad_frame(payload: bytes) -> None:
         text: str = ""
 
     with pytest.raises(BadFrame):
-        decoded(msgspec.msgpack.Decoder(Message), payload)
+        decode_message(msgspec.msgpack.Decoder(Message), payload)

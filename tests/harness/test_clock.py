@@ -10,19 +10,14 @@ import msgspec
 import pytest
 import torch
 
+from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, TAPE, Floor, Measured
 from harness.wire.evaluation import Verdict
+from harness.wire.guest_messages import GPU_FAULT, Farewell, Load, Loaded
 from harness.wire.launch_tape import Tape
-from harness.wire.messages import GPU_FAULT, Farewell, Load, Loaded
-from harness.wire.timing_messages import (
-    BASELINE,
-    CANDIDATE,
-    RIVAL,
-    TAPE,
+from harness.wire.timer_messages import (
     Batch,
     BringBack,
     Fetch,
-    Floor,
-    Measured,
     Play,
     Prepare,
     Prepared,
@@ -33,7 +28,7 @@ from harness.wire.timing_messages import (
     Sampled,
     TimerReport,
 )
-from harness.wire.timing_messages import Done as DoneReport
+from harness.wire.timer_messages import Done as DoneReport
 from harness.worker.clock import timed_process
 from harness.worker.kit.arena import storage_bytes
 from tests.support.fake_timers import (

@@ -8,13 +8,10 @@ import pytest
 import torch
 
 from harness.wire.channel import ChannelClosed
+from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, TAPE
 from harness.wire.evaluation import Verdict
-from harness.wire.messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
-from harness.wire.timing_messages import (
-    BASELINE,
-    CANDIDATE,
-    RIVAL,
-    TAPE,
+from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
+from harness.wire.timer_messages import (
     Batch,
     Fetch,
     Prepare,

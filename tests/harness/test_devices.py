@@ -11,6 +11,7 @@ import pytest
 
 from harness import Identity, UnknownDevice, discover_devices, product_of
 from harness.node import discovery as module
+from harness.node import driver_files
 from harness.node.drivers import FOUND, Found
 
 
@@ -23,7 +24,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = tmp_path / "kfd" / str(number)
         folder.mkdir(parents=True)
         (folder / "properties").write_text(text)
-    monkeypatch.setattr(module, "_KFD_NODES", tmp_path / "kfd")
+    monkeypatch.setattr(driver_files, "KFD_NODES", tmp_path / "kfd")
     monkeypatch.setattr(module, "_NVIDIA_GPUS", tmp_path / "none")
     monkeypatch.setattr(module, "_DRIVER_NODES", ())
     return tmp_path

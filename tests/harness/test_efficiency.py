@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.hardware.partitions import part
+from harness.hardware.partitions import scale_to_partition
 from harness.hardware.product import Product
 from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
@@ -88,7 +88,7 @@ def test_flops_above_chip_limit_are_suspect() -> None:
 
 def test_partition_is_compared_with_its_own_peaks() -> None:
     """A CPX/NPS4 device reaches only a quarter of the memory bandwidth."""
-    partition = part(MI300X, "CPX/NPS4", None)
+    partition = scale_to_partition(MI300X, "CPX/NPS4", None)
     result = efficiency(partition, "float32", 2 * GIB, 0, ms_at(2 * GIB, 1.325e12), matrix=False)
     assert result.io_utilisation == pytest.approx(1.0)
     assert result.product == "MI300X CPX/NPS4"

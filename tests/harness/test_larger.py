@@ -8,8 +8,8 @@ from harness.hardware.product_tables import find_product
 from harness.hardware.recognition import Recognised
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, Larger, enlarge_case
+from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, Measure, Measured
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.timing_messages import BASELINE, CANDIDATE, RIVAL, Measure, Measured
 from suites import load_task
 from suites.task import Case, Task
 from tests.support.process_times import TASK, times

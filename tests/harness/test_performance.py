@@ -14,11 +14,11 @@ from harness.hardware.targets import target
 from harness.stages.timing.baselines import Against
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
+from harness.wire.clock_messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
 from harness.wire.errors import WorkerDied
+from harness.wire.judge_messages import Alive
 from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
-from harness.wire.messages import Alive
-from harness.wire.timing_messages import CANDIDATE, TAPE, Measure, Measured, NeedTimers, Timer
 from tests.support.process_times import GPU, TASK, times
 from tests.support.scripted_clock import Pool, ScriptedClock, measure_with
 

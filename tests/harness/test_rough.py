@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from harness.stages.timing.rough_estimates import conclude_roughly
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measured
 from harness.wire.effort import ROUGH
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.messages import OutputData, Returned
-from harness.wire.timing_messages import BASELINE, CANDIDATE, Batch, Fetch, Measured, Record
+from harness.wire.guest_messages import OutputData, Returned
+from harness.wire.records import Record
+from harness.wire.timer_messages import Batch, Fetch
 from tests.support.fake_timers import FakeTimer, bench
 from tests.support.process_times import GPU, MEASURE, times
 

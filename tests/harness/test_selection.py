@@ -9,7 +9,7 @@ import pytest
 
 from harness import Device, UnknownDevice, UnknownTarget
 from harness.node import discovery as devices_module
-from harness.node import loads
+from harness.node import driver_files, loads
 from harness.node.discovery import CPU
 from harness.node.drivers import Found
 from harness.node.leases import VARIABLE, lease
@@ -87,7 +87,7 @@ def test_no_idle_gpu_is_an_error_with_reasons_and_alternatives() -> None:
 def test_machine_without_gpu_selects_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     set_gpus(monkeypatch, (), ())
     monkeypatch.setattr(devices_module, "_NVIDIA_GPUS", Path("/nonexistent"))
-    monkeypatch.setattr(devices_module, "_KFD_NODES", Path("/nonexistent"))
+    monkeypatch.setattr(driver_files, "KFD_NODES", Path("/nonexistent"))
     assert names("idle") == names("all") == names("cpu") == ["cpu"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness import Verdict
 from harness.stages.static.inspection import inspect_source
-from harness.wire.signatures import difference, of_definition
+from harness.wire.signatures import definition_parameters, signature_error
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
 
@@ -169,7 +169,7 @@ def test_entry_point_may_be_an_alias_or_in_a_branch() -> None:
 def test_signature_difference_is_reported_if_callers_are_affected(signature: str, problem: str) -> None:
     definition = ast.parse(f"def {signature}: ...").body[0]
     assert isinstance(definition, ast.FunctionDef)
-    message = difference(NORM.entry_points[0].signature, of_definition(definition))
+    message = signature_error(NORM.entry_points[0].signature, definition_parameters(definition))
     assert (message == "") == (problem == "")
     assert problem in message
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.node.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, steady
+from harness.node.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, find_disturbances
 from harness.node.telemetry.amd import AmdSmi
-from harness.node.telemetry.company import Family, others
 from harness.node.telemetry.nvml import Nvml
-from harness.node.telemetry.reading import NotTold, Occupant, Reading
-from harness.node.telemetry.sysfs import Sysfs, starred
-from harness.node.telemetry.window_summary import summary
+from harness.node.telemetry.other_processes import Family, count_others
+from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
+from harness.node.telemetry.sysfs import Sysfs, marked_level
+from harness.node.telemetry.window_summary import summarize_window
 
 ADDRESS = "0000:c1:00.0"
 
@@ -25,25 +25,31 @@ def series(*clocks: int, others: int | None = 0) -> list[Point]:
 
 def test_sample_during_clock_drop_is_disturbed() -> None:
     points = series(1980, 1980, 1965, 1980, 1200, 1980, 1980, 1950)
-    assert steady(points, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
+    assert find_disturbances(points, [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]) == ("", DISTURBED_CLOCK, "")
 
 
 def test_sample_beside_a_new_process_is_disturbed() -> None:
     points = [*series(1980, 1980), Point(0.04, 1980, 2), *(Point(at, 1980, 0) for at in (0.06, 0.08))]
-    assert steady(points, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == ("", DISTURBED_OTHERS, "")
+    assert find_disturbances(points, [(0.001, 0.01), (0.03, 0.05), (0.07, 0.08)]) == (
+        "",
+        DISTURBED_OTHERS,
+        "",
+    )
 
 
 def test_process_that_only_waits_disturbs_nothing() -> None:
     waiting = series(*[1980] * 6, others=2)
-    assert steady(waiting, [(0.001, 0.01), (0.03, 0.05)]) == ("", "")
+    assert find_disturbances(waiting, [(0.001, 0.01), (0.03, 0.05)]) == ("", "")
     third = [*waiting, Point(at_s=0.12, clock_mhz=1980, others=3)]
-    assert steady(third, [(0.001, 0.01), (0.11, 0.13)]) == ("", DISTURBED_OTHERS)
+    assert find_disturbances(third, [(0.001, 0.01), (0.11, 0.13)]) == ("", DISTURBED_OTHERS)
 
 
 def test_unknown_points_disturb_nothing() -> None:
     unseen = [Point(0.0), Point(0.02)]
-    assert steady(unseen, [(0.0, 0.02)]) == steady([], [(0.0, 0.02)]) == ("",)
-    assert steady(series(1980, 900), [(5.0, 6.0)]) == ("",), "no point is near enough to judge the sample"
+    assert find_disturbances(unseen, [(0.0, 0.02)]) == find_disturbances([], [(0.0, 0.02)]) == ("",)
+    assert find_disturbances(series(1980, 900), [(5.0, 6.0)]) == ("",), (
+        "no point is near enough to judge the sample"
+    )
 
 
 def test_window_has_lowest_busy_clock_highest_heat_and_energy() -> None:
@@ -52,7 +58,9 @@ def test_window_has_lowest_busy_clock_highest_heat_and_energy() -> None:
         Reading(1.0, clock_mhz=1980, hotspot_c=61.0, power_w=500.0, energy_j=1300.0, reasons=()),
         Reading(2.0, clock_mhz=1755, hotspot_c=58.0, power_w=700.0, energy_j=1900.0, reasons=("power cap",)),
     ]
-    window = summary("nvml", readings, [Point(reading.at_s, reading.clock_mhz, None) for reading in readings])
+    window = summarize_window(
+        "nvml", readings, [Point(reading.at_s, reading.clock_mhz, None) for reading in readings]
+    )
     assert (window.clock_mhz, window.clock_usual_mhz) == (1755, 1868)
     assert (window.seconds, window.hotspot_c, window.power_w, window.energy_j) == (2.0, 61.0, 430.0, 900.0)
     assert window.throttled == {"power cap": 0.5}, "an idle device is not throttled"
@@ -69,19 +77,19 @@ def tree(parents: dict[int, int]) -> Family:
 def test_only_processes_outside_the_family_are_counted() -> None:
     family = tree({10: 1, 11: 10, 12: 11, 99: 1, 1: 0})
     occupants = [Occupant(12), Occupant(99)]
-    assert others(occupants, family, None, host=True) == 1
-    assert others([Occupant(12)], family, None, host=True) == 0
-    assert others(None, family, None, host=True) is None
+    assert count_others(occupants, family, None, host=True) == 1
+    assert count_others([Occupant(12)], family, None, host=True) == 0
+    assert count_others(None, family, None, host=True) is None
 
 
 def test_process_count_in_a_pid_namespace_may_be_unknown() -> None:
     family = tree({10: 1, 11: 10, 99: 1, 1: 0})
-    assert others([], family, 0, host=False) is None
-    assert others([Occupant(11, 1 << 30)], family, 1 << 30, host=False) is None
-    assert others([Occupant(11), Occupant(99)], family, None, host=False) == 1, (
+    assert count_others([], family, 0, host=False) is None
+    assert count_others([Occupant(11, 1 << 30)], family, 1 << 30, host=False) is None
+    assert count_others([Occupant(11), Occupant(99)], family, None, host=False) == 1, (
         "our process is listed, so the numbers are valid here"
     )
-    assert others([Occupant(4000)], family, None, host=False) is None, (
+    assert count_others([Occupant(4000)], family, None, host=False) is None, (
         "the process may be ours under a different number"
     )
 
@@ -268,8 +276,8 @@ def test_amdgpu_driver_files_are_read(tmp_path: Path) -> None:
     )
     state = source.state()
     assert (state.partition, state.power_cap_w, state.busy_percent) == ("CPX/NPS4", 750.0, 37.0)
-    assert starred("0: 500Mhz\n1: 2100Mhz\n") is None, "no level is marked"
-    with pytest.raises(NotTold):
+    assert marked_level("0: 500Mhz\n1: 2100Mhz\n") is None, "no level is marked"
+    with pytest.raises(SourceUnavailable):
         Sysfs("0000:05:00.0", tmp_path)
 
 

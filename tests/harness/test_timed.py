@@ -27,10 +27,10 @@ from harness.stages.timing.conclusions import (
     mean_speedups,
     tape_facts,
 )
+from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.latency import Latency, Outcome
-from harness.wire.timing_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 from tests.support.process_times import GPU, MEASURE, QUIET, TASK, process, times
 
 

@@ -20,10 +20,10 @@ import pytest
 import torch
 
 from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Floor, Measure, Measured
 from harness.wire.effort import WHOLE, Effort
-from harness.wire.limits import ANSWER_BYTES, TimeLimits
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import (
     Argument,
     CaseTraffic,
     Failed,
@@ -35,17 +35,13 @@ from harness.wire.messages import (
     OutputData,
     Returned,
 )
-from harness.wire.timing_messages import (
-    BASELINE,
-    CANDIDATE,
+from harness.wire.limits import ANSWER_BYTES, TimeLimits
+from harness.wire.timer_messages import (
     TIMER_REQUESTS,
     Batch,
     BringBack,
     Done,
     Fetch,
-    Floor,
-    Measure,
-    Measured,
     Play,
     Prepare,
     Prepared,

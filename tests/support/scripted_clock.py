@@ -22,11 +22,7 @@ from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.performance import Performance
 from harness.wire.async_channel import AsyncChannel
-from harness.wire.device import Device
-from harness.wire.latency import DeviceState
-from harness.wire.limits import TimeLimits
-from harness.wire.messages import ENCODER, Ended
-from harness.wire.timing_messages import (
+from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     JUDGE_REQUESTS,
@@ -36,6 +32,11 @@ from harness.wire.timing_messages import (
     NeedTimers,
     Timer,
 )
+from harness.wire.device import Device
+from harness.wire.encoding import ENCODER
+from harness.wire.latency import DeviceState
+from harness.wire.limits import TimeLimits
+from harness.wire.server_messages import Ended
 
 from .process_times import GPU, QUIET, TASK
 

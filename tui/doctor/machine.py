@@ -10,7 +10,8 @@ from pathlib import Path
 from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
 from harness.node.leases import lease_folder
 from harness.node.selection import not_granted, standings
-from harness.node.telemetry import StateTold, ask_once
+from harness.node.telemetry import ask_once
+from harness.node.telemetry.samples import StateReport
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.measured import state_words
 from tui.plain import size
@@ -136,7 +137,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[Finding]:
         )
 
 
-def telemetry(name: str, answer: StateTold) -> Finding:
+def telemetry(name: str, answer: StateReport) -> Finding:
     """Return the telemetry of a GPU and its source; without it, times have no clock, temperature or other processes."""
     subject = f"telemetry {name}"
     if not answer.source:

@@ -1,17 +1,16 @@
-"""What a GPU tells of itself: its state, and its clocks, heat, power and company while something is timed. Torch-free."""
+"""Telemetry of a GPU: its state, and its clocks, heat, power and processes during a timing. Torch-free."""
 
-from .device_state import ask_once
-from .samples import Point, StateTold, Watched
-from .steadiness import DISTURBED_CLOCK, DISTURBED_OTHERS, steady
-from .watcher import Telemetry
+from .samples import Point, StateReport, Watched
+from .steadiness import DISTURBED_CLOCK, DISTURBED_OTHERS, find_disturbances
+from .watcher import Telemetry, ask_once
 
 __all__ = [
     "DISTURBED_CLOCK",
     "DISTURBED_OTHERS",
     "Point",
-    "StateTold",
+    "StateReport",
     "Telemetry",
     "Watched",
     "ask_once",
-    "steady",
+    "find_disturbances",
 ]

@@ -1,4 +1,4 @@
-"""An NVIDIA GPU by `nvidia-ml-py`, found by its address on the PCI bus."""
+"""Reads an NVIDIA GPU by `nvidia-ml-py`, found by its PCI address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.wire.latency import DeviceState
 
-from .reading import NotTold, Occupant, Reading, whole
+from .reading import Occupant, Reading, SourceUnavailable, whole
 
 REASONS = (
     ("application clocks", 0x02),
@@ -27,7 +27,7 @@ IDLE = 0x01
 
 
 class Nvml:
-    """One NVIDIA GPU. `NotTold` where library or driver are not here, or the address is unknown to them."""
+    """One NVIDIA GPU. `SourceUnavailable` if library or driver are missing, or do not know the address."""
 
     name = "nvml"
 
@@ -36,7 +36,7 @@ class Nvml:
             try:
                 library = importlib.import_module("pynvml")
             except ImportError:
-                raise NotTold(
+                raise SourceUnavailable(
                     "nvidia-ml-py is not installed: pip install 'wavedeck[nvidia]' for clocks, power and heat"
                 ) from None
         self._nvml: Any = library
@@ -45,14 +45,14 @@ class Nvml:
             self._nvml.nvmlInit()
             self._handle = self._nvml.nvmlDeviceGetHandleByPciBusId(address.encode())
         except self._nvml.NVMLError as error:
-            raise NotTold(f"NVML does not tell of the GPU at {address}: {error}") from None
+            raise SourceUnavailable(f"NVML cannot read the GPU at {address}: {error}") from None
 
     def read(self) -> Reading:
-        """Everything that can be read quickly."""
+        """See `Source`."""
         nvml = self._nvml
         reading = Reading(at_s=time.monotonic())
         reading.clock_mhz = self._ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM)
-        bits = self._reasons()
+        bits = self._reason_bits()
         if bits is not None:
             reading.idle = bool(bits & IDLE)
             reading.reasons = tuple(name for name, bit in REASONS if bits & bit)
@@ -64,14 +64,14 @@ class Nvml:
         return reading
 
     def state(self) -> DeviceState:
-        """What the device is, and how it is."""
+        """See `Source`."""
         nvml = self._nvml
         used, total = self._memory()
         rates = self._ask(nvml.nvmlDeviceGetUtilizationRates)
         return DeviceState(
             product=_text(self._ask(nvml.nvmlDeviceGetName)),
             address=self._address,
-            driver=_text(self._ask(nvml.nvmlSystemGetDriverVersion, bare=True)),
+            driver=_text(self._ask(nvml.nvmlSystemGetDriverVersion, of_device=False)),
             partition="MIG" if (self._ask(nvml.nvmlDeviceGetMigMode) or [0])[0] else "",
             power_cap_w=_thousandth(self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit)),
             busy_percent=None if rates is None else float(rates.gpu),
@@ -82,49 +82,49 @@ class Nvml:
             power_w=_thousandth(self._ask(nvml.nvmlDeviceGetPowerUsage)),
         )
 
-    def _reasons(self) -> int | None:
-        """Drivers and libraries before 535 know the call by its former name."""
-        asked = getattr(self._nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-        found = self._ask(asked) if asked is not None else None
-        if found is None:
-            found = self._ask(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons)
-        return whole(found)
+    def occupants(self) -> tuple[Occupant, ...] | None:
+        """Return the processes with a compute context on the device; `None` if unknown."""
+        processes = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses)
+        if processes is None:
+            return None
+        return tuple(Occupant(int(process.pid), whole(process.usedGpuMemory)) for process in processes)
+
+    def _reason_bits(self) -> int | None:
+        """Drivers and libraries before 535 have this call by its former name."""
+        function = getattr(self._nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+        bits = self._ask(function) if function is not None else None
+        if bits is None:
+            bits = self._ask(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons)
+        return whole(bits)
 
     def _memory(self) -> tuple[int | None, int | None]:
-        """Bytes used, without what the driver keeps for itself where it says so, and of the whole device."""
+        """Used and total bytes; used bytes without the driver's own, if the driver separates them."""
         nvml = self._nvml
         second = getattr(nvml, "nvmlMemory_v2", None)
-        found = self._ask(nvml.nvmlDeviceGetMemoryInfo, second) if second is not None else None
-        if found is None:
-            found = self._ask(nvml.nvmlDeviceGetMemoryInfo)
-        return (None, None) if found is None else (int(found.used), int(found.total))
+        memory = self._ask(nvml.nvmlDeviceGetMemoryInfo, second) if second is not None else None
+        if memory is None:
+            memory = self._ask(nvml.nvmlDeviceGetMemoryInfo)
+        return (None, None) if memory is None else (int(memory.used), int(memory.total))
 
     def _memory_temperature(self) -> float | None:
         nvml = self._nvml
-        found = self._ask(nvml.nvmlDeviceGetFieldValues, [nvml.NVML_FI_DEV_MEMORY_TEMP])
-        if not found or found[0].nvmlReturn != nvml.NVML_SUCCESS or not found[0].value.uiVal:
+        fields = self._ask(nvml.nvmlDeviceGetFieldValues, [nvml.NVML_FI_DEV_MEMORY_TEMP])
+        if not fields or fields[0].nvmlReturn != nvml.NVML_SUCCESS or not fields[0].value.uiVal:
             return None
-        return float(found[0].value.uiVal)
+        return float(fields[0].value.uiVal)
 
-    def occupants(self) -> tuple[Occupant, ...] | None:
-        """Processes with a compute context on the device."""
-        found = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses)
-        if found is None:
-            return None
-        return tuple(Occupant(int(each.pid), whole(each.usedGpuMemory)) for each in found)
-
-    def _ask(self, asked: Callable[..., Any], *arguments: object, bare: bool = False) -> Any:
-        """What a call answers; `None` where this device or driver does not support it."""
+    def _ask(self, function: Callable[..., Any], *arguments: object, of_device: bool = True) -> Any:
+        """The function's answer; `None` if this device or driver does not support it."""
         try:
-            return asked(*(arguments if bare else (self._handle, *arguments)))
+            return function(*((self._handle, *arguments) if of_device else arguments))
         except self._nvml.NVMLError:
             return None
 
 
 def _thousandth(value: object) -> float | None:
-    """Of milliwatts and millijoules."""
-    found = whole(value)
-    return None if found is None else found / 1000
+    """Milliwatts as watts, millijoules as joules."""
+    count = whole(value)
+    return None if count is None else count / 1000
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""One reading of a device by whatever library tells of it, before anything is concluded."""
+"""One reading of a device, and the interface of the libraries and files that give readings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 from harness.wire.latency import DeviceState
 
 
-class NotTold(Exception):
-    """Nothing here tells of this device; the message says what to do about it."""
+class SourceUnavailable(Exception):
+    """No source reads this device; the message names the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Occupant:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read at once; `None` where the device does not tell."""
+    """Values read at one time; `None` for a value that the device does not report."""
 
     at_s: float
     """By `time.monotonic`."""
@@ -34,43 +34,43 @@ class Reading:
     memory_c: float | None = None
     power_w: float | None = None
     energy_j: float | None = None
-    """By the device's own counter, from wherever it starts."""
+    """The device's own counter, from an arbitrary start."""
     reasons: tuple[str, ...] | None = None
-    """What holds the clock back now (NVIDIA)."""
+    """Reasons why the clock is held back now (NVIDIA)."""
     counters: Mapping[str, int] = field(default_factory=dict)
-    """Of the time that something held the clock back, each growing (AMD)."""
+    """Time for which each reason held the clock back (AMD)."""
     ticks: int | None = None
-    """What the counters would have grown by had it held all the time."""
+    """The growth of a counter whose reason holds all the time."""
     memory_used_bytes: int | None = None
 
 
 class Source(Protocol):
-    """A library that tells of one device."""
+    """A library, or the driver's files, that reads one device."""
 
     name: str
     """`nvml`, `amdsmi` or `sysfs`."""
 
     def read(self) -> Reading:
-        """Everything that can be read quickly."""
+        """Read all values that can be read quickly."""
         ...
 
     def occupants(self) -> tuple[Occupant, ...] | None:
-        """Processes on the device, which some libraries look for through all of the machine's; `None` where it does not tell."""
+        """Return the processes on the device, `None` if unknown. May be slow: some libraries search all processes."""
         ...
 
     def state(self) -> DeviceState:
-        """What the device is, and how it is; processes are left to the caller."""
+        """Return what the device is and how it is, without its processes."""
         ...
 
 
 def number(value: object) -> float | None:
-    """A number that a library told; `None` for what it uses in place of one (`N/A`, text, a flag)."""
+    """Return a number that a library reported; `None` for `N/A`, text or a flag."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value)
 
 
 def whole(value: object) -> int | None:
-    """`number`, as an integer."""
-    found = number(value)
-    return None if found is None else int(found)
+    """Return `number(value)` as an integer."""
+    result = number(value)
+    return None if result is None else int(result)

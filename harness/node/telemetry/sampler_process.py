@@ -1,7 +1,7 @@
-"""Samples one GPU between two marks: `python -m harness.node.telemetry.sampler_process ADDRESS KIND`, a request and a reply a line.
+"""Samples one GPU: `python -m harness.node.telemetry.sampler_process ADDRESS KIND`, one request and one reply per line.
 
-A process of its own, since amdsmi disturbs torch and a library that hangs must not take the judge along. It ends with its
-standard input.
+It is a process of its own because amdsmi disturbs torch, and because a library that hangs must not stop the judge. It ends
+with its standard input.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ import msgspec
 from harness.wire.latency import DeviceState, Window
 
 from .amd import AmdSmi
-from .company import Family, in_host_namespace, others
 from .nvml import Nvml
-from .reading import NotTold, Reading, Source
-from .samples import REQUESTS, AskState, Begin, Begun, End, Ended, Point, Reply, Request, StateTold, Watched
+from .other_processes import Family, count_others, in_host_namespace
+from .reading import Reading, Source, SourceUnavailable
+from .samples import REQUESTS, AskState, Begin, Begun, End, Ended, Point, Reply, Request, StateReport, Watched
 from .sysfs import Sysfs
-from .window_summary import summary
+from .window_summary import summarize_window
 
 PERIOD_S = 0.015
-COMPANY_S = 0.1
-"""Between two looks at the device's processes, which may take longer than all else together."""
+PROCESS_PERIOD_S = 0.1
+"""Time between two looks at the device's processes, which may take longer than all other readings together."""
 MOST_READINGS = 20_000
-"""Of one window: five minutes. Later ones are not taken, and the window says so."""
+"""Readings of one window (five minutes). Later ones are not taken, and the window's note says so."""
 SOURCES: dict[str, tuple[Callable[[str], Source], ...]] = {"cuda": (Nvml,), "hip": (AmdSmi, Sysfs)}
 
 
-def find(address: str, kind: str) -> tuple[Source | None, str]:
-    """The first library that tells of the device, and why those before it do not."""
+def find_source(address: str, kind: str) -> tuple[Source | None, str]:
+    """Return the first source that reads the device, and why the sources before it do not."""
     notes: list[str] = []
     for source in SOURCES.get(kind, ()):
         try:
             return source(address), "; ".join(notes)
-        except NotTold as why:
-            notes.append(str(why))
-    return None, "; ".join(notes) or f"nothing tells of a device of kind {kind}"
+        except SourceUnavailable as error:
+            notes.append(str(error))
+    return None, "; ".join(notes) or f"no source reads a device of kind {kind}"
 
 
 class Sampling:
-    """One device and, while there is one, the window over it."""
+    """One device and its current window."""
 
     def __init__(self, source: Source | None, note: str = "", *, host: bool | None = None) -> None:
         self._source = source
@@ -53,24 +53,21 @@ class Sampling:
         self._family = Family()
         self._readings: list[Reading] = []
         self._points: list[Point] = []
-        self._company: int | None = None
-        self._company_due = 0.0
+        self._others: int | None = None
+        self._others_due = 0.0
         self.open = False
         """Whether a window has begun and samples are due."""
 
     def answer(self, request: Request) -> Reply:
-        """Do what is asked."""
+        """Do what the request says and return the reply."""
         match request:
             case AskState(own_pids):
-                return StateTold(
-                    state=self._state(own_pids),
-                    source=self._source.name if self._source else "",
-                    note=self._note,
-                )
+                name = self._source.name if self._source else ""
+                return StateReport(self._state(own_pids), name, self._note)
             case Begin(own_pids):
                 self._family = Family(own_pids)
                 self._readings, self._points = [], []
-                self._company_due = 0.0
+                self._others_due = 0.0
                 self.open = self._source is not None
                 self.sample()
                 return Begun()
@@ -80,31 +77,28 @@ class Sampling:
                 return Ended(self._watched())
 
     def sample(self) -> None:
-        """One more reading of an open window."""
+        """Take one more reading of an open window."""
         if not self.open or self._source is None or len(self._readings) >= MOST_READINGS:
             return
         reading = self._source.read()
-        if reading.at_s >= self._company_due:
-            self._company = self._others(self._source, self._family, reading)
-            self._company_due = time.monotonic() + COMPANY_S
+        if reading.at_s >= self._others_due:
+            self._others = self._count_others(self._source, self._family, reading)
+            self._others_due = time.monotonic() + PROCESS_PERIOD_S
         self._readings.append(reading)
         self._points.append(
-            Point(reading.at_s, reading.clock_mhz, self._company, reading.idle, reading.energy_j)
+            Point(reading.at_s, reading.clock_mhz, self._others, reading.idle, reading.energy_j)
         )
 
-    def _others(self, source: Source, family: Family, reading: Reading) -> int | None:
-        return others(source.occupants(), family, reading.memory_used_bytes, host=self._host)
+    def _count_others(self, source: Source, family: Family, reading: Reading) -> int | None:
+        return count_others(source.occupants(), family, reading.memory_used_bytes, host=self._host)
 
     def _watched(self) -> Watched:
         if self._source is None:
             return Watched(Window(source="", seconds=0.0), note=self._note)
-        note = self._note
-        if len(self._readings) >= MOST_READINGS:
-            note = "; ".join(
-                filter(None, (note, f"only its first {MOST_READINGS * PERIOD_S:.0f} s were watched"))
-            )
-        window = summary(self._source.name, self._readings, self._points, ended_s=time.monotonic())
-        return Watched(window, tuple(self._points), note)
+        is_full = len(self._readings) >= MOST_READINGS
+        full_note = f"only its first {MOST_READINGS * PERIOD_S:.0f} s were watched" if is_full else ""
+        window = summarize_window(self._source.name, self._readings, self._points, ended_s=time.monotonic())
+        return Watched(window, tuple(self._points), "; ".join(filter(None, (self._note, full_note))))
 
     def _state(self, own_pids: tuple[int, ...] | None) -> DeviceState:
         if self._source is None:
@@ -113,27 +107,26 @@ class Sampling:
         state = msgspec.structs.replace(self._source.state(), energy_j=reading.energy_j)
         if own_pids is None:
             return state
-        company = self._others(self._source, Family(own_pids), reading)
-        return msgspec.structs.replace(state, other_processes=company)
+        others = self._count_others(self._source, Family(own_pids), reading)
+        return msgspec.structs.replace(state, other_processes=others)
 
 
-def serve(sampling: Sampling, asked: int, answers: int) -> None:
-    """Answer on one descriptor what is asked on another, and sample in between, until that one ends."""
-    waiting = b""
+def serve(sampling: Sampling, requests: int, replies: int) -> None:
+    """Answer requests between two descriptors, and sample in between, until the requests end."""
+    incomplete = b""
     due = time.monotonic()
     while True:
         timeout = max(due - time.monotonic(), 0.0) if sampling.open else None
-        if not select.select([asked], [], [], timeout)[0]:
+        if not select.select([requests], [], [], timeout)[0]:
             sampling.sample()
-            # From now, not from when it was due: a slow library gets no backlog.
-            due = time.monotonic() + PERIOD_S
+            due = time.monotonic() + PERIOD_S  # from now on, so that a slow library gets no backlog
             continue
-        received = os.read(asked, 1 << 16)
+        received = os.read(requests, 1 << 16)
         if not received:
             return
-        *lines, waiting = (waiting + received).split(b"\n")
+        *lines, incomplete = (incomplete + received).split(b"\n")
         for line in lines:
-            _write(answers, msgspec.json.encode(sampling.answer(REQUESTS.decode(line))) + b"\n")
+            _write(replies, msgspec.json.encode(sampling.answer(REQUESTS.decode(line))) + b"\n")
         due = time.monotonic() + PERIOD_S
 
 
@@ -144,12 +137,11 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve on standard input and output; a library that prints reaches the log instead."""
+    """Serve on standard input and output. Text that a library prints goes to standard error."""
     address, kind = arguments
-    answers = os.dup(1)
+    replies = os.dup(1)
     os.dup2(2, 1)
-    source, note = find(address, kind)
-    serve(Sampling(source, note), 0, answers)
+    serve(Sampling(*find_source(address, kind)), 0, replies)
 
 
 if __name__ == "__main__":

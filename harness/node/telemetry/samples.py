@@ -1,4 +1,4 @@
-"""What crosses between a telemetry client and its sampler: one JSON document a line, a reply to each request."""
+"""Messages between `Telemetry` and its sampler process: one JSON document per line, one reply to each request."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     clock_mhz: int | None = None
     """The lowest of the chip's clocks."""
     others: int | None = None
-    """Processes that are not ours; `None` where they cannot be told."""
+    """Processes of others on the device; `None` if unknown."""
     idle: bool = False
-    """The device said that it had nothing to do: its clock then says nothing of a kernel."""
+    """The device had no work, so its clock says nothing about a kernel."""
     energy_j: float | None = None
-    """By the device's own counter, from wherever it starts."""
+    """The device's own counter, from an arbitrary start."""
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """A window, and the samples that it was made of."""
+    """A window and its samples."""
 
     window: Window
     points: tuple[Point, ...] = ()
     note: str = ""
-    """Why nothing, or not all, is told; empty where all went well."""
+    """Why values are missing; empty if none are."""
 
 
 class AskState(msgspec.Struct, frozen=True, tag="state"):
-    """What the device is now. With pids (of ours; their children count too), processes of others are counted."""
+    """Report the current state. With `own_pids` (their children are ours too) count the processes of others."""
 
     own_pids: tuple[int, ...] | None = None
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """A window begins; one that had begun is forgotten."""
+    """Begin a window; an open one is dropped."""
 
     own_pids: tuple[int, ...] = ()
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):
-    """The window ends."""
+    """End the window."""
 
 
-class StateTold(msgspec.Struct, frozen=True, tag="state_told"):
-    """The answer to `AskState`."""
+class StateReport(msgspec.Struct, frozen=True, tag="state_told"):
+    """The reply to `AskState`."""
 
     state: DeviceState
     source: str
@@ -56,16 +56,16 @@ class StateTold(msgspec.Struct, frozen=True, tag="state_told"):
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
-    """The answer to `Begin`: the first sample is taken."""
+    """The reply to `Begin`; the first sample is taken."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """The answer to `End`."""
+    """The reply to `End`."""
 
     watched: Watched
 
 
 Request = AskState | Begin | End
-Reply = StateTold | Begun | Ended
+Reply = StateReport | Begun | Ended
 REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 REPLIES: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)

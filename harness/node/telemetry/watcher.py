@@ -1,10 +1,11 @@
-"""Asks a sampler process; whatever becomes of that, the caller gets an answer."""
+"""Asks a sampler process about a GPU; the caller gets an answer even if that process fails."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import signal
+import subprocess
 import sys
 from collections.abc import Collection, Sequence
 from types import TracebackType
@@ -15,30 +16,57 @@ import msgspec
 from harness.linux.process_environment import PROJECT_ROOT, worker_environment
 from harness.wire.latency import DeviceState, Window
 
-from .samples import REPLIES, AskState, Begin, Begun, End, Ended, Reply, Request, StateTold, Watched
+from .samples import REPLIES, AskState, Begin, Begun, End, Ended, Reply, Request, StateReport, Watched
 
 ANSWER_S = 10.0
 """A library that takes longer hangs; the first answer includes its start."""
 MOST_LOSSES = 2
 MOST_REPLY_BYTES = 16 << 20
+_ASK_ONCE_S = 30.0
+
+
+def ask_once(address: str, kind: str) -> StateReport:
+    """Return the state of the device at this PCI address (`kind`: `cuda` or `hip`), outside any window.
+
+    Without a `source` the note says what to install.
+    """
+    try:
+        answer = subprocess.run(
+            _command(address, kind),
+            input=msgspec.json.encode(AskState()) + b"\n",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            timeout=_ASK_ONCE_S,
+            env=worker_environment(interpret=False),
+            cwd=PROJECT_ROOT,
+        )
+        reply = REPLIES.decode(answer.stdout)
+    except (OSError, subprocess.SubprocessError, msgspec.DecodeError):
+        return StateReport(DeviceState(), "", "the process that reads the driver's library did not answer")
+    assert isinstance(reply, StateReport)
+    return reply
+
+
+def _command(address: str, kind: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "harness.node.telemetry.sampler_process", address, kind)
 
 
 class SamplerLost(Exception):
-    """The sampler ended, hung or answered nonsense."""
+    """The sampler ended, hung, or sent an invalid reply."""
 
 
 class Telemetry:
     """
-    One GPU, watched by a process of its own from the first question until this is left. Not to be shared between loops.
+    One GPU, sampled by a process of its own from the first request until `close`. Use it on one event loop only.
 
-    A sampler that is lost is started anew once; after that the device tells nothing (`source` empty) and `note` says why.
-    Windows are one at a time: `begin` forgets one that is open. `state` may be asked at any time.
+    A lost sampler is started again once. After a second loss there are no values (`source` is empty) and `note` says why.
+    There is one window at a time: `begin` drops an open one. `state` works at any time.
     """
 
     def __init__(self, address: str, kind: str, *, command: Sequence[str] | None = None) -> None:
-        """`kind`: `cuda` or `hip`; `address` on the PCI bus, as `0000:c1:00.0`. `command` runs another sampler."""
-        own = (sys.executable, "-m", "harness.node.telemetry.sampler_process", address, kind)
-        self._command = own if command is None else tuple(command)
+        """`address` is the PCI address (`0000:c1:00.0`), `kind` is `cuda` or `hip`. `command` starts a different sampler."""
+        self._command = _command(address, kind) if command is None else tuple(command)
         self._turn = asyncio.Lock()
         self._child: asyncio.subprocess.Process | None = None
         self._starts = 0
@@ -46,9 +74,9 @@ class Telemetry:
         self._begun = False
         self._energy: bool | None = None
         self.source = ""
-        """Who tells: `nvml`, `amdsmi`, `sysfs`; empty before the first answer, and where nothing tells."""
+        """`nvml`, `amdsmi` or `sysfs`; empty before the first answer, and if no source reads the device."""
         self.note = ""
-        """Why nothing, or less, is told, and what to do about it."""
+        """Why values are missing, and how to get them."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,28 +87,28 @@ class Telemetry:
         await self.close()
 
     async def state(self, own_pids: Collection[int] | None = None) -> DeviceState:
-        """What the device is now; with process ids (of ours; their children count too) processes of others are counted."""
+        """Return the device's state. With `own_pids` (their children are ours too) it counts the processes of others."""
         pids = None if own_pids is None else tuple(own_pids)
         async with self._turn:
             reply = await self._ask(AskState(pids))
-        if not isinstance(reply, StateTold):
+        if not isinstance(reply, StateReport):
             return DeviceState()
         self.source, self.note = reply.source, reply.note
         return reply.state
 
     async def counts_energy(self) -> bool:
-        """Whether the device tells the energy that it took; asked of it once."""
+        """Return whether the device has an energy counter."""
         if self._energy is None:
             self._energy = (await self.state()).energy_j is not None
         return self._energy
 
     async def begin(self, own_pids: Collection[int] = ()) -> None:
-        """A window begins; the device was read once when this returns."""
+        """Begin a window; the first reading is taken when this returns."""
         async with self._turn:
             self._begun = isinstance(await self._ask(Begin(tuple(own_pids))), Begun)
 
     async def end(self) -> Watched:
-        """The window ends: what it amounts to, and its samples. Of one whose sampler was lost nothing is told."""
+        """End the window and return its summary and samples, which are empty if its sampler was lost."""
         async with self._turn:
             begun, self._begun = self._begun, False
             starts = self._starts
@@ -88,11 +116,11 @@ class Telemetry:
         if isinstance(reply, Ended) and self._starts == starts:
             self.source = reply.watched.window.source
             return reply.watched
-        lost = self.note or "what watched the device was lost during the window"
-        return Watched(Window(source="", seconds=0.0), note=lost)
+        note = self.note or "the telemetry process was lost during the window"
+        return Watched(Window(source="", seconds=0.0), note=note)
 
     async def close(self) -> None:
-        """End the sampler; a later question would start it anew."""
+        """End the sampler; a later request starts a new one."""
         child, self._child = self._child, None
         if child is None:
             return
@@ -102,19 +130,19 @@ class Telemetry:
         await child.wait()
 
     async def _ask(self, request: Request) -> Reply | None:
-        """The answer, if need be of a second sampler; `None` where there is none to be had."""
+        """The reply, if needed of a second sampler; `None` if both were lost."""
         for _ in range(2):
             if self._losses == MOST_LOSSES:
                 return None
             try:
                 return await self._exchange(request)
-            except SamplerLost as lost:
+            except SamplerLost as error:
                 await self.close()
                 self._losses += 1
                 if self._losses == MOST_LOSSES:
-                    self.source, self.note = "", str(lost)
+                    self.source, self.note = "", str(error)
             except BaseException:
-                # A question without its answer would leave that to the next one.
+                # The next request would get the reply to this one.
                 await self.close()
                 raise
         return None
@@ -129,11 +157,11 @@ class Telemetry:
                 await child.stdin.drain()
                 return REPLIES.decode(await child.stdout.readuntil(b"\n"))
         except TimeoutError:
-            raise SamplerLost(f"what watches the device did not answer within {ANSWER_S:g} s") from None
+            raise SamplerLost(f"the telemetry process did not answer within {ANSWER_S:g} s") from None
         except (OSError, asyncio.IncompleteReadError):
-            raise SamplerLost("what watches the device ended twice") from None
+            raise SamplerLost("the telemetry process ended twice") from None
         except (msgspec.DecodeError, asyncio.LimitOverrunError):
-            raise SamplerLost("what watches the device answered something else than it was asked") from None
+            raise SamplerLost("the telemetry process sent an invalid reply") from None
 
     async def _start(self) -> asyncio.subprocess.Process:
         self._starts += 1

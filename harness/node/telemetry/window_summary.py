@@ -1,4 +1,4 @@
-"""What the readings of a window amount to."""
+"""Summary of the readings of a window."""
 
 from __future__ import annotations
 
@@ -12,56 +12,55 @@ from .reading import Reading
 from .samples import Point
 
 
-def summary(
+def summarize_window(
     source: str, readings: Sequence[Reading], points: Sequence[Point], *, ended_s: float | None = None
 ) -> Window:
-    """
-    The window that was read so often, oldest first, with who else was there. Of clocks only what a busy device told counts.
+    """Return the summary of these readings, oldest first, and of the other processes in `points`.
 
-    Where the last reading was long before the window's end, `ended_s` (by `time.monotonic`) says when that was.
+    Only clocks of a busy device count. `ended_s` (by `time.monotonic`) is the window's end; default: the last reading.
     """
     if not readings:
         return Window(source=source, seconds=0.0)
     first, last = readings[0], readings[-1]
-    clocks = [each.clock_mhz for each in readings if each.clock_mhz is not None and not each.idle]
-    powers = [each.power_w for each in readings if each.power_w is not None]
-    company = [each.others for each in points if each.others is not None]
+    clocks = [reading.clock_mhz for reading in readings if reading.clock_mhz is not None and not reading.idle]
+    powers = [reading.power_w for reading in readings if reading.power_w is not None]
+    others = [point.others for point in points if point.others is not None]
     return Window(
         source=source,
         seconds=(last.at_s if ended_s is None else ended_s) - first.at_s,
         clock_mhz=min(clocks, default=None),
         clock_usual_mhz=round(statistics.median(clocks)) if clocks else None,
-        hotspot_c=_most(each.hotspot_c for each in readings),
-        memory_c=_most(each.memory_c for each in readings),
+        hotspot_c=_highest(reading.hotspot_c for reading in readings),
+        memory_c=_highest(reading.memory_c for reading in readings),
         power_w=statistics.fmean(powers) if powers else None,
         energy_j=_energy(readings),
-        throttled=_shares(readings) or _growth(first, last),
-        other_processes=max(company, default=None),
+        throttled=_reason_shares(readings) or _counter_growth(first, last),
+        other_processes=max(others, default=None),
     )
 
 
-def _most(values: Iterable[float | None]) -> float | None:
-    return max((each for each in values if each is not None), default=None)
+def _highest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _energy(readings: Sequence[Reading]) -> float | None:
-    """The counter's growth; nothing where it did not move, was not told, or began anew."""
-    told = [each.energy_j for each in readings if each.energy_j is not None]
-    grown = told[-1] - told[0] if len(told) > 1 else 0.0
-    return grown if grown > 0 else None
+    """The counter's growth; `None` if it did not grow, or was not reported twice."""
+    counts = [reading.energy_j for reading in readings if reading.energy_j is not None]
+    growth = counts[-1] - counts[0] if counts else 0.0
+    return growth if growth > 0 else None
 
 
-def _shares(readings: Sequence[Reading]) -> dict[str, float]:
-    """Of the readings of a busy device, by reason."""
-    told = [each.reasons for each in readings if each.reasons is not None and not each.idle]
-    seen = Counter(reason for reasons in told for reason in reasons)
-    return {reason: times / len(told) for reason, times in sorted(seen.items())}
+def _reason_shares(readings: Sequence[Reading]) -> dict[str, float]:
+    """Share of the readings of a busy device, by reason."""
+    busy = [reading.reasons for reading in readings if reading.reasons is not None and not reading.idle]
+    counts = Counter(reason for reasons in busy for reason in reasons)
+    return {reason: count / len(busy) for reason, count in sorted(counts.items())}
 
 
-def _growth(first: Reading, last: Reading) -> dict[str, float]:
-    """Of the driver's counters: as a share of the window where it tells what all of it would be, else as they grew."""
+def _counter_growth(first: Reading, last: Reading) -> dict[str, float]:
+    """Growth of the driver's counters, as a share of the window's ticks if the driver counts ticks."""
     ticks = None if first.ticks is None or last.ticks is None else last.ticks - first.ticks
-    grown = {
-        name: last.counters[name] - before for name, before in first.counters.items() if name in last.counters
+    growth = {
+        name: last.counters[name] - count for name, count in first.counters.items() if name in last.counters
     }
-    return {name: by / ticks if ticks else float(by) for name, by in sorted(grown.items()) if by > 0}
+    return {name: by / ticks if ticks else float(by) for name, by in sorted(growth.items()) if by > 0}

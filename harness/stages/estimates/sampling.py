@@ -14,12 +14,13 @@ import msgspec
 
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.wire.channel import BadFrame, decoded
+from harness.wire.channel import BadFrame
 from harness.wire.device import Target
+from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
-from harness.wire.findings import raised
-from harness.wire.messages import ENCODER, CaseTraffic
+from harness.wire.findings import strict_error
+from harness.wire.guest_messages import CaseTraffic
 from harness.wire.sample_messages import SAMPLE_REPORTS, CaseSampled, Sample
 from suites.costs import task_cost
 from suites.task import Case, Task
@@ -85,7 +86,7 @@ async def _receive_samples(
         await channel.receive(_MAX_REPORT_BYTES)  # the worker's hello
         await channel.send(ENCODER.encode(request))
         for name in names:
-            report = decoded(SAMPLE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
+            report = decode_message(SAMPLE_REPORTS, await channel.receive(_MAX_REPORT_BYTES))
             if report.nonce != request.nonce or report.case != name:
                 raise EOFError("its answer does not belong to the request")
             yield report
@@ -116,7 +117,7 @@ def estimate_candidate(
         not_sampled=not_sampled,
         estimate=estimate_cases(task, cases, targets, [bases[row.case] for row in traffic], product),
         findings=tuple(findings),
-        error=error or raised(findings, task.strict),
+        error=error or strict_error(findings, task.strict),
     )
 
 

@@ -100,7 +100,7 @@ class Module:
             return ErrorReport(kind="missing_entry_point", message=message)
         if not isinstance(binding, ast.FunctionDef) or binding.args.vararg or binding.args.kwarg:
             return None
-        wrong = signatures.difference(entry.signature, signatures.of_definition(binding))
+        wrong = signatures.signature_error(entry.signature, signatures.definition_parameters(binding))
         if not wrong:
             return None
         message = f"`{entry.name}`: {wrong}; the signature is {entry.signature}"

@@ -9,12 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from harness.hardware.product import Product
-from harness.node.telemetry import Watched, steady
+from harness.node.telemetry import Watched
+from harness.node.telemetry.steadiness import find_disturbances
 from harness.wire import ratios
-from harness.wire.device import Device
-from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
-from harness.wire.latency import DeviceState, Latency, Outcome, RoughTime, Timed, Window
-from harness.wire.timing_messages import (
+from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     RIVAL,
@@ -24,6 +22,9 @@ from harness.wire.timing_messages import (
     Measured,
     ProcessTimes,
 )
+from harness.wire.device import Device
+from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
+from harness.wire.latency import DeviceState, Latency, Outcome, RoughTime, Timed, Window
 from suites.task import Case
 
 from .efficiency import case_efficiency
@@ -76,7 +77,9 @@ def drop_disturbed_blocks(
     """
     kept, left_out = [], Counter[tuple[str, str]]()
     for process in times:
-        reasons = steady(watched.points, [(block.began_s, block.ended_s) for block in process.blocks])
+        reasons = find_disturbances(
+            watched.points, [(block.began_s, block.ended_s) for block in process.blocks]
+        )
         blocks = []
         for block, reason in zip(process.blocks, reasons, strict=True):
             if reason:

@@ -19,12 +19,7 @@ from harness.processes.servers import Child
 from harness.processes.spares import TIMER, Worker
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
-from harness.wire.device import Target
-from harness.wire.effort import WHOLE, Effort
-from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.latency import DeviceState, Window
-from harness.wire.messages import ENCODER, Alive
-from harness.wire.timing_messages import (
+from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
@@ -37,6 +32,12 @@ from harness.wire.timing_messages import (
     NeedTimers,
     Timer,
 )
+from harness.wire.device import Target
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.encoding import ENCODER
+from harness.wire.errors import HarnessError, WorkerDied
+from harness.wire.judge_messages import Alive
+from harness.wire.latency import DeviceState, Window
 from suites.errors import SuiteError
 from suites.task import Task
 

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Sequence
 
 from harness.wire import ratios
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
 from harness.wire.device import Device
 from harness.wire.latency import RoughTime
-from harness.wire.timing_messages import BASELINE, CANDIDATE, Measure, Measured
 from suites.task import Case
 
 from .conclusions import LeftOut, Timing, explain_missing, pair_processes, refuse, samples_by_process

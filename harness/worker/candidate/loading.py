@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from harness.linux import syscalls
-from harness.sandbox import sandbox
+from harness.sandbox import landlock, sandbox
 from harness.wire.evaluation import Layer
-from harness.wire.messages import Broken, Failed, Spawn
+from harness.wire.guest_messages import Broken, Failed
+from harness.wire.server_messages import Spawn
 from harness.wire.signatures import Parameter
 from harness.worker.kit import candidate_trace
 
@@ -37,7 +38,7 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
 
 def close_doors() -> None:
     """Make only the standard library and installed packages importable, not the folder of the project."""
-    kept = [str(folder) for folder in sandbox.python_folders()]
+    kept = [str(folder) for folder in landlock.python_folders()]
     sys.path[:] = [entry for entry in sys.path if entry in kept]
     sys.meta_path[:] = [finder for finder in sys.meta_path if "__editable__" not in str(_home(finder))]
     sys.path_hooks[:] = [hook for hook in sys.path_hooks if "__editable__" not in str(_home(hook))]

@@ -6,7 +6,7 @@ import re
 
 from harness.wire import findings
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.messages import OUT_OF_MEMORY
+from harness.wire.guest_messages import OUT_OF_MEMORY
 from harness.worker.oracle import mismatch_wording
 from harness.worker.oracle.guest_link import CandidateRaised, GuestGone, GuestLied, GuestSlow
 

@@ -9,8 +9,7 @@ from functools import partial
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.input_copies import copies_of
-from harness.wire.timing_messages import BringBack, Done, Reach, Renew
+from harness.wire.timer_messages import BringBack, Done, Reach, Renew, count_copies
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared
 from harness.worker.oracle.problem import Problem
@@ -79,7 +78,7 @@ class CaseInputs:
     def copies(self, case: Case, rotate_bytes: int) -> int:
         """The number of copies of the inputs that a timer holds."""
         _, size_bytes = lay_out(self.values(case, 0).inputs)
-        return copies_of(SETS, size_bytes, rotate_bytes)
+        return count_copies(SETS, size_bytes, rotate_bytes)
 
     def changed(self, timer: TimerLink, case: Case, copy: int) -> tuple[str, ...]:
         """Names of inputs with changed bytes in one of the timer's copies; guard zones inside their storages count."""

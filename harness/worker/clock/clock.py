@@ -18,27 +18,21 @@ import msgspec
 import torch
 
 from harness.wire import ratios
-from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.launch_tape import Launch, Tape
-from harness.wire.messages import Argument, Farewell, LeftBehind, Load, Loaded
-from harness.wire.timing_messages import (
+from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
-    LEAST_IN_BLOCK,
     RIVAL,
     TAPE,
-    Done,
     Floor,
     Measure,
     Measured,
-    Play,
-    Prepare,
-    Prepared,
     ProcessTimes,
-    Record,
-    Recorded,
     Taped,
 )
+from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.guest_messages import Argument, Farewell, LeftBehind, Load, Loaded
+from harness.wire.launch_tape import Launch, Tape
+from harness.wire.timer_messages import LEAST_IN_BLOCK, Done, Play, Prepare, Prepared, Record, Recorded
 from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest

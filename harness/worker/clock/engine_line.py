@@ -7,8 +7,9 @@ import socket
 from collections.abc import Sequence
 
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import ENCODER, Alive
-from harness.wire.timing_messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedTimers, Timer
+from harness.wire.clock_messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedTimers, Timer
+from harness.wire.encoding import ENCODER
+from harness.wire.judge_messages import Alive
 from harness.worker.kit import place
 
 from .timer_link import TimerLink

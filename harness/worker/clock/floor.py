@@ -6,7 +6,7 @@ import functools
 
 import torch
 
-from harness.wire.timing_messages import Floor
+from harness.wire.clock_messages import Floor
 from harness.worker.kit.empty_kernel import launch
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 

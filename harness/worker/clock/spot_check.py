@@ -16,8 +16,8 @@ import msgspec
 import torch
 
 from harness.wire.evaluation import ErrorReport, Mismatch
-from harness.wire.messages import OutputData, Returned
-from harness.wire.timing_messages import Fetch
+from harness.wire.guest_messages import OutputData, Returned
+from harness.wire.timer_messages import Fetch
 from harness.worker.kit import place
 from harness.worker.oracle import bounds, call_checks, mismatch_wording
 from harness.worker.oracle.answers import judged_by

@@ -7,17 +7,8 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from harness.wire.timing_messages import (
-    LEAST_IN_BLOCK,
-    Batch,
-    Block,
-    Done,
-    Drawn,
-    Prepared,
-    ProcessTimes,
-    Sample,
-    Sampled,
-)
+from harness.wire.clock_messages import Block, Drawn, ProcessTimes
+from harness.wire.timer_messages import LEAST_IN_BLOCK, Batch, Done, Prepared, Sample, Sampled
 from harness.worker.oracle.guest_link import GuestLied
 
 from .timer_link import TimerFailed, TimerLink

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from harness.wire import limits
-from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
-from harness.wire.messages import ENCODER, Broken, Failed, Hello
-from harness.wire.timing_messages import TIMER_REPORTS, TimerReport, TimerRequest
+from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.encoding import ENCODER, decode_message
+from harness.wire.guest_messages import Broken, Failed, Hello
+from harness.wire.timer_messages import TIMER_REPORTS, TimerReport, TimerRequest
 from harness.worker.oracle.guest_link import (
     CandidateRaised,
     GuestBroken,
@@ -95,7 +96,7 @@ class TimerLink:
             frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=self._answer_bytes)
             for descriptor in frame.descriptors:
                 os.close(descriptor)
-            report = decoded(TIMER_REPORTS, frame.payload)
+            report = decode_message(TIMER_REPORTS, frame.payload)
         except BadFrame as error:
             raise GuestLied(str(error)) from error
         except ChannelClosed as error:

@@ -11,16 +11,9 @@ from harness.hardware.targets import target as find_target
 from harness.wire import limits
 from harness.wire.case_specs import CASE_SPECS
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import (
-    ENCODER,
-    GUEST_REQUESTS,
-    Compile,
-    Compiled,
-    Compiling,
-    GuestReport,
-    Hello,
-    Spawn,
-)
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import GUEST_REQUESTS, Compile, Compiled, Compiling, GuestReport, Hello
+from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import broken, confine, failed, import_candidate
 from harness.worker.kit import candidate_trace
 

@@ -18,8 +18,10 @@ from harness.hardware.targets import target as find_target
 from harness.wire import limits, operators
 from harness.wire.case_specs import CASE_SPECS, CaseSpec
 from harness.wire.channel import Channel
-from harness.wire.messages import ENCODER, Hello, Spawn
-from harness.wire.sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, together
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import Hello
+from harness.wire.sample_messages import SAMPLE_REQUESTS, CaseSampled, Sample, add_flows
+from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter
@@ -65,7 +67,7 @@ def sample_case(
         why = "the candidate ended its process"
     except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
         why = f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0]
-    flow = together(observation.flows)
+    flow = add_flows(observation.flows)
     if observation.unsupported is not None:
         why = observation.unsupported
     elif host.reader:

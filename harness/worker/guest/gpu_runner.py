@@ -14,7 +14,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources
 
 from harness.wire.device import Device
-from harness.wire.messages import GPU_FAULT, NOT_COMPILED, OUT_OF_MEMORY, Call, Load, SharedAt
+from harness.wire.guest_messages import GPU_FAULT, NOT_COMPILED, OUT_OF_MEMORY, Call, Load, SharedAt
 from harness.worker.interpreter.observing import running
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, storages

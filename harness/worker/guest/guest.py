@@ -10,8 +10,25 @@ from typing import Any
 
 import torch
 
-from harness.wire import limits, messages
+from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import (
+    GUEST_REQUESTS,
+    Call,
+    Compile,
+    Failed,
+    Farewell,
+    GuestReport,
+    GuestRequest,
+    Hello,
+    LeftBehind,
+    Load,
+    Loaded,
+    OutputData,
+    Returned,
+)
+from harness.wire.server_messages import Spawn
 from harness.worker.candidate import global_state, outputs
 from harness.worker.candidate.integrity import Snapshot
 from harness.worker.candidate.loading import broken, confine, failed, import_candidate, parameters_of
@@ -26,12 +43,12 @@ from .gpu_runner import GpuRunner
 from .runner import InterpreterRunner, Runner
 
 
-def main(channel: Channel, spawn: messages.Spawn) -> None:
+def main(channel: Channel, spawn: Spawn) -> None:
     """Serve one judge until it closes the channel."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
         gpu.warm(spawn.device)
-    channel.send(messages.ENCODER.encode(messages.Hello(sandbox=layers)))
+    channel.send(ENCODER.encode(Hello(sandbox=layers)))
     guest = Guest(
         Path(spawn.scratch), InterpreterRunner() if spawn.device is None else GpuRunner(spawn.device)
     )
@@ -40,12 +57,12 @@ def main(channel: Channel, spawn: messages.Spawn) -> None:
             frame = channel.receive()
         except ChannelClosed:
             return
-        request = messages.GUEST_REQUESTS.decode(frame.payload)
+        request = GUEST_REQUESTS.decode(frame.payload)
         try:
             report = guest.answer(request, frame.descriptors)
         except Exception as error:  # noqa: BLE001 (what the candidate raises is caught where its code runs)
             report = broken(request.nonce, error)
-        channel.send(messages.ENCODER.encode(report))
+        channel.send(ENCODER.encode(report))
 
 
 @dataclass(slots=True)
@@ -71,19 +88,19 @@ class Guest:
         self._kept = outputs.Kept()
         self._last_parameters: dict[str, torch.nn.Parameter] = {}
 
-    def answer(self, request: messages.GuestRequest, descriptors: tuple[int, ...]) -> messages.GuestReport:
+    def answer(self, request: GuestRequest, descriptors: tuple[int, ...]) -> GuestReport:
         """The report on one request. An exception of the candidate is a report too."""
         match request:
-            case messages.Load():
+            case Load():
                 return self._load(request)
-            case messages.Call():
+            case Call():
                 return self._call(request, descriptors[0] if descriptors else None)
-            case messages.Farewell(nonce=nonce):
+            case Farewell(nonce=nonce):
                 return self._farewell(nonce)
-            case messages.Compile():
+            case Compile():
                 raise TypeError("a guest does not compile")
 
-    def _load(self, request: messages.Load) -> messages.Loaded | messages.Failed:
+    def _load(self, request: Load) -> Loaded | Failed:
         watch.count_host_elements()
         self._runner.prepare(request)
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
@@ -99,19 +116,19 @@ class Guest:
             entry = vars(self._module).get(name)
             if not callable(entry):
                 message = f"kernel.py defines no function `{name}`"
-                return messages.Failed(
+                return Failed(
                     nonce=request.nonce, kind="missing_entry_point", message=message, trace="", line=None
                 )
             parameters[name] = parameters_of(entry)
-        return messages.Loaded(nonce=request.nonce, parameters=parameters, not_reached=not_reached)
+        return Loaded(nonce=request.nonce, parameters=parameters, not_reached=not_reached)
 
-    def _call(self, request: messages.Call, descriptor: int | None) -> messages.Returned | messages.Failed:
+    def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
         arguments = self._runner.open(descriptor, request)
         if not request.again:
             self._last_parameters = {name: torch.nn.Parameter(arguments[name]) for name in request.parameters}
         arguments = arguments | self._last_parameters
         run = self._run(request, arguments)
-        if isinstance(run, messages.Failed):
+        if isinstance(run, Failed):
             return run
         report = self._returned(request, run)
         self._runner.give_back()
@@ -120,7 +137,7 @@ class Guest:
         self._kept.keep(tuple(tensor for tensor in tensors if not outputs.in_inputs(tensor, run.inputs)))
         return report
 
-    def _run(self, request: messages.Call, arguments: dict[str, Any]) -> EntryRun | messages.Failed:
+    def _run(self, request: Call, arguments: dict[str, Any]) -> EntryRun | Failed:
         """Run the candidate's entry point under observation; no other code calls it."""
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
@@ -146,10 +163,10 @@ class Guest:
                     return failed(request.nonce, error, self._file, self._runner.kind_of(error))
         return EntryRun(value, inputs, observation, operators, changed_state)
 
-    def _returned(self, request: messages.Call, run: EntryRun) -> messages.Returned:
+    def _returned(self, request: Call, run: EntryRun) -> Returned:
         structure, parts = outputs.parts_of(run.value)
         record, unrecorded = self._recorder.finish(outputs.plain(parts))
-        return messages.Returned(
+        return Returned(
             nonce=request.nonce,
             structure=structure,
             outputs=tuple(self._output(part, run) for part in parts),
@@ -166,17 +183,17 @@ class Guest:
             unrecorded=unrecorded,
         )
 
-    def _output(self, part: Any, run: EntryRun) -> messages.OutputData:
+    def _output(self, part: Any, run: EntryRun) -> OutputData:
         kind = type(part)
         name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
         if not isinstance(part, torch.Tensor):
-            return messages.OutputData(type=name)
+            return OutputData(type=name)
         problem = outputs.problem(part)
         if problem:
-            return messages.OutputData(type=name, problem=problem)
+            return OutputData(type=name, problem=problem)
         detached = part.detach().contiguous()
         at = self._runner.deliver(detached) if detached.numel() else None
-        return messages.OutputData(
+        return OutputData(
             type=name,
             dtype=arena.dtype_name(part.dtype),
             shape=tuple(part.shape),
@@ -186,9 +203,9 @@ class Guest:
             from_kernel=part.numel() == 0 or run.operators.from_kernel(part),
         )
 
-    def _farewell(self, nonce: str) -> messages.LeftBehind:
+    def _farewell(self, nonce: str) -> LeftBehind:
         assert self._snapshot is not None
-        return messages.LeftBehind(
+        return LeftBehind(
             nonce=nonce,
             patched=self._snapshot.differences(),
             threads=self._runner.threads(),

@@ -14,7 +14,7 @@ import torch
 
 from harness.hardware.targets import target
 from harness.linux import syscalls
-from harness.wire.messages import Call, Load, SharedAt
+from harness.wire.guest_messages import Call, Load, SharedAt
 from harness.worker.interpreter import interpreter, tuning
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena

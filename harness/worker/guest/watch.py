@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire import operators
-from harness.wire.messages import Operator
+from harness.wire.guest_messages import Operator
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.candidate_trace import calling_line
 from harness.worker.kit.poison import Poison, poison

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.wire.evaluation import Finding, line_in
-from harness.wire.messages import CaseTraffic
+from harness.wire.guest_messages import CaseTraffic
 
 from .traffic import Observation
 

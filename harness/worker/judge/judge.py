@@ -11,18 +11,10 @@ import torch
 
 from harness.linux import syscalls
 from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
-from harness.wire.messages import (
-    Begin,
-    Judged,
-    Proceed,
-    Spawn,
-    Specified,
-    Specify,
-    Weigh,
-    Weighed,
-)
-from harness.wire.timing_messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.wire.judge_messages import Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
+from harness.wire.server_messages import Spawn
 from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
 from harness.worker.clock.engine_line import EngineLine

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import ENCODER, Alive, Entered, JudgeReport, Left, Proceed
-from harness.wire.timing_messages import JUDGE_REQUESTS
+from harness.wire.clock_messages import JUDGE_REQUESTS
+from harness.wire.encoding import ENCODER
+from harness.wire.judge_messages import Alive, Entered, JudgeReport, Left, Proceed
 
 
 class JudgeLine:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from harness.wire import operators
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
-from harness.wire.messages import NotReplayed, Replayed, ReplayedOutput
+from harness.wire.verifier_messages import NotReplayed, Replayed, ReplayedOutput
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.guest_link import GuestSlow
 from suites.task import Task

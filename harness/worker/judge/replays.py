@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from harness.cases.call_plan import PATIENCE, Plan, Step
 from harness.cases.seeds import POOL, derive
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
-from harness.wire.messages import Begin, CaseTraffic, NotReplayed, Replay, Replayed, Study, VerifierReport
+from harness.wire.guest_messages import CaseTraffic
+from harness.wire.judge_messages import Begin
+from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, Study, VerifierReport
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.caller import Run, tensor_of

@@ -12,17 +12,8 @@ from harness.cases.seeds import POOL
 from harness.wire import findings, limits, signatures
 from harness.wire.case_specs import CaseSpec
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Verdict
-from harness.wire.messages import (
-    Begin,
-    CaseTraffic,
-    Farewell,
-    FirstCallPassed,
-    FirstCaseRight,
-    Judged,
-    LeftBehind,
-    Load,
-    Loaded,
-)
+from harness.wire.guest_messages import CaseTraffic, Farewell, LeftBehind, Load, Loaded
+from harness.wire.judge_messages import Begin, FirstCallPassed, FirstCaseRight, Judged
 from harness.worker.kit import place
 from harness.worker.oracle import call_checks, mismatch_wording
 from harness.worker.oracle.answers import Answers
@@ -145,7 +136,7 @@ class Trial:
             self._caller.share()
         for entry in self._task.entry_points:
             got = loaded.parameters.get(entry.name, ())
-            wrong = signatures.difference(entry.signature, got) if got else ""
+            wrong = signatures.signature_error(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(Verdict.CALL_ERROR, mismatch_wording.wrong_signature(entry, wrong))
         self._replays.study()
@@ -202,7 +193,7 @@ class Trial:
             lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
         )
         self._refuse(call_checks.of_farewell(self._left))
-        self._refuse(findings.raised(self._findings(), self._task.strict))
+        self._refuse(findings.strict_error(self._findings(), self._task.strict))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
         self._line.leave(
             "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True
@@ -303,7 +294,7 @@ class Trial:
 
     def _findings(self) -> tuple[Finding, ...]:
         of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
-        return findings.each_once((*of_calls, *self._replays.findings, *self._kept_findings))
+        return findings.drop_repeated((*of_calls, *self._replays.findings, *self._kept_findings))
 
     def _raised(self, raised: CandidateRaised) -> ErrorReport:
         failure = raised.failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.wire.evaluation import Basis, Fact
-from harness.wire.messages import LeftBehind
+from harness.wire.guest_messages import LeftBehind
 from harness.worker.oracle.caller import Run
 
 from .replay_findings import ReplayOutcome

@@ -13,7 +13,7 @@ import torch
 import triton
 
 from harness.wire.device import Device
-from harness.wire.messages import Argument
+from harness.wire.guest_messages import Argument
 
 from .warm import launch_once
 

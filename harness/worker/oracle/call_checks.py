@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.wire import findings, limits, operators
 from harness.wire.evaluation import ErrorReport
-from harness.wire.messages import LeftBehind, Returned
+from harness.wire.guest_messages import LeftBehind, Returned
 from suites.task import Task
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
     if error is None and run.broken_guards:
         message = f"case {run.case.name}: memory {run.broken_guards[0]} was written"
         error = ErrorReport(kind="out_of_bounds", message=message)
-    return error or findings.raised(
+    return error or findings.strict_error(
         [finding for finding in run.returned.traffic.findings if finding.kind == "out_of_bounds"], task.strict
     )
 

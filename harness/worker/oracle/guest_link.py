@@ -12,11 +12,10 @@ import msgspec
 
 from harness.linux import syscalls
 from harness.wire import limits
-from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout, decoded
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.encoding import ENCODER, decode_message
+from harness.wire.guest_messages import (
     GUEST_REPORTS,
-    VERIFIER_REPORTS,
     Broken,
     Call,
     Failed,
@@ -24,9 +23,8 @@ from harness.wire.messages import (
     GuestReport,
     Hello,
     Load,
-    VerifierReport,
-    VerifierRequest,
 )
+from harness.wire.verifier_messages import VERIFIER_REPORTS, VerifierReport, VerifierRequest
 
 Report = TypeVar("Report", bound=GuestReport)
 
@@ -170,7 +168,7 @@ def _receive(
         frame = channel.receive(deadline=deadline, poll=poll, limit_bytes=limit_bytes)
         for descriptor in frame.descriptors:
             os.close(descriptor)
-        return decoded(decoder, frame.payload)
+        return decode_message(decoder, frame.payload)
     except BadFrame as error:
         raise GuestLied(str(error)) from error
     except ChannelClosed as error:

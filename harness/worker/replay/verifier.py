@@ -9,9 +9,21 @@ from pathlib import Path
 import torch
 
 from harness.hardware.targets import target
-from harness.wire import limits, messages
+from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import Hello
 from harness.wire.records import View
+from harness.wire.server_messages import Spawn
+from harness.wire.verifier_messages import (
+    VERIFIER_REQUESTS,
+    NotReplayed,
+    Replay,
+    Replayed,
+    ReplayedOutput,
+    Study,
+    VerifierReport,
+)
 from harness.worker.candidate.loading import confine
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.case_traffic import case_traffic
@@ -22,26 +34,26 @@ from .replay_endings import Diverged, ProgramsWait, Refused
 from .replayer import Replayer
 
 
-def main(channel: Channel, spawn: messages.Spawn) -> None:
+def main(channel: Channel, spawn: Spawn) -> None:
     """Serve one judge until it closes the channel."""
-    channel.send(messages.ENCODER.encode(messages.Hello(sandbox=confine(spawn, limits.ADDRESS_SPACE_BYTES))))
+    channel.send(ENCODER.encode(Hello(sandbox=confine(spawn, limits.ADDRESS_SPACE_BYTES))))
     replayer: Replayer | None = None
     while True:
         try:
             frame = channel.receive()
         except ChannelClosed:
             return
-        request = messages.VERIFIER_REQUESTS.decode(frame.payload)
-        if isinstance(request, messages.Study):
+        request = VERIFIER_REQUESTS.decode(frame.payload)
+        if isinstance(request, Study):
             interpreter.prepare(target(request.target))
             file = str(Path(spawn.scratch) / candidate_trace.NAME)
             replayer = Replayer(request.source, file, request.allowed)
         else:
             assert replayer is not None
-            channel.send(messages.ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
+            channel.send(ENCODER.encode(_replay(replayer, request, frame.descriptors[0])))
 
 
-def _replay(replayer: Replayer, request: messages.Replay, descriptor: int) -> messages.VerifierReport:
+def _replay(replayer: Replayer, request: Replay, descriptor: int) -> VerifierReport:
     arguments = arena.open_arguments(descriptor, request.arena_bytes, request.arguments)
     os.close(descriptor)
     inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
@@ -51,22 +63,18 @@ def _replay(replayer: Replayer, request: messages.Replay, descriptor: int) -> me
         )
         outputs = tuple(_output(replayer, view) for view in request.record.returned)
     except Diverged:
-        return messages.NotReplayed(
-            kind="diverged", message="Python read values that these inputs do not give"
-        )
+        return NotReplayed(kind="diverged", message="Python read values that these inputs do not give")
     except ProgramsWait:
-        return messages.NotReplayed(kind="waits", message="programs wait for programs with lower numbers")
+        return NotReplayed(kind="waits", message="programs wait for programs with lower numbers")
     except NotAKernel as reason:
-        return messages.NotReplayed(kind="unable", message=str(reason), line=reason.line)
+        return NotReplayed(kind="unable", message=str(reason), line=reason.line)
     except Refused as refused:
-        return messages.NotReplayed(
-            kind="refused", message=str(refused), error_kind=refused.kind, line=refused.line
-        )
+        return NotReplayed(kind="refused", message=str(refused), error_kind=refused.kind, line=refused.line)
     except Exception as error:  # noqa: BLE001 (a kernel may raise here, though it did not in the guest)
         traceback.print_exc()
         explained = candidate_trace.explain(error, Path(candidate_trace.NAME))
-        return messages.NotReplayed(kind="unable", message=explained.message, line=explained.line)
-    return messages.Replayed(
+        return NotReplayed(kind="unable", message=explained.message, line=explained.line)
+    return Replayed(
         outputs=outputs,
         kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
         traffic=case_traffic(request.case, observation),
@@ -75,11 +83,11 @@ def _replay(replayer: Replayer, request: messages.Replay, descriptor: int) -> me
     )
 
 
-def _output(replayer: Replayer, view: View) -> messages.ReplayedOutput:
+def _output(replayer: Replayer, view: View) -> ReplayedOutput:
     tensor, origins = replayer.output(view)
     first = view.offset * tensor.element_size()
     last = sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
-    return messages.ReplayedOutput(
+    return ReplayedOutput(
         dtype=view.dtype,
         shape=view.shape,
         data=arena.storage_bytes(tensor) if tensor.numel() else b"",

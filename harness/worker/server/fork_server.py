@@ -31,8 +31,8 @@ from harness.linux.folder_removal import remove
 from harness.wire import limits
 from harness.wire.channel import Channel
 from harness.wire.device import VISIBILITY_VARIABLES, Device
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.encoding import ENCODER
+from harness.wire.server_messages import (
     SERVER_REPORTS,
     SERVER_REQUESTS,
     End,
@@ -358,7 +358,7 @@ def _warm_up(*, compiling: bool) -> None:
     from harness.sandbox import landlock
     from harness.worker.kit import warm
 
-    landlock.everybodys_rules(run_programs=compiling, gpu=False)
+    landlock.common_rules(run_programs=compiling, gpu=False)
     try:
         warm.specialise_once()
         if compiling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from harness.wire.channel import Channel
-from harness.wire.messages import Spawn
+from harness.wire.server_messages import Spawn
 from harness.worker.kit import gpu
 
 _ELEMENTS = 1 << 24

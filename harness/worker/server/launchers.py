@@ -14,7 +14,7 @@ from harness.linux import syscalls
 from harness.sandbox import sandbox
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.messages import Spawn
+from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import close_doors
 from harness.worker.kit import gpu
 

@@ -20,7 +20,7 @@ from typing import NoReturn
 from harness.linux import syscalls
 from harness.linux.process_environment import INTERPRET
 from harness.wire import limits
-from harness.wire.messages import NURSERY_REQUESTS, Bear, Kill
+from harness.wire.nursery_messages import NURSERY_REQUESTS, Bear, Kill
 
 from . import fork_server
 

@@ -19,9 +19,8 @@ from harness.sandbox import sandbox
 from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.device import Device
-from harness.wire.input_copies import copies_of
-from harness.wire.messages import (
-    ENCODER,
+from harness.wire.encoding import ENCODER
+from harness.wire.guest_messages import (
     GPU_FAULT,
     OUT_OF_MEMORY,
     CaseTraffic,
@@ -33,9 +32,9 @@ from harness.wire.messages import (
     Loaded,
     OutputData,
     Returned,
-    Spawn,
 )
-from harness.wire.timing_messages import (
+from harness.wire.server_messages import Spawn
+from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
     TIMER_REQUESTS,
     Batch,
@@ -53,6 +52,7 @@ from harness.wire.timing_messages import (
     Sampled,
     TimerReport,
     TimerRequest,
+    count_copies,
 )
 from harness.worker.candidate import outputs
 from harness.worker.candidate.integrity import Snapshot
@@ -259,7 +259,7 @@ class Timer:
 
     def _make_copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
-        copies = copies_of(least, request.arena_bytes, request.rotate_bytes)
+        copies = count_copies(least, request.arena_bytes, request.rotate_bytes)
         self._stirs = True
         self._memory = [
             torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE) for _ in range(copies)

@@ -1,0 +1,78 @@
+"""Counts the processes of others on a device, as far as their process ids are visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from harness.linux import syscalls
+
+from .reading import Occupant
+
+HOST_NAMESPACE = 0xEFFFFFFC
+"""Inode of the machine's first PID namespace (source: Linux, `PROC_PID_INIT_INO`)."""
+FOREIGN_BYTES = 1 << 30
+"""If more than this is in use beyond our own memory, others use it; a driver keeps less for itself."""
+
+
+class Family:
+    """Our processes: some named ones, and all their descendants."""
+
+    def __init__(
+        self, roots: Collection[int] = (), parent: Callable[[int], int | None] = syscalls.parent
+    ) -> None:
+        self._ours = set(roots)
+        self._parent = parent
+
+    @property
+    def empty(self) -> bool:
+        """Whether no process was named, so that none of ours should be on the device."""
+        return not self._ours
+
+    def owns(self, pid: int) -> bool | None:
+        """Return whether a process is ours; `None` if no process of this number is visible."""
+        if pid in self._ours:
+            return True
+        line = [pid]
+        while (above := self._parent(line[-1])) is not None and above > 0 and above not in line:
+            if above in self._ours:
+                self._ours.update(line)  # a process that has ended may still be listed
+                return True
+            line.append(above)
+        return None if above is None and len(line) == 1 else False
+
+
+def count_others(
+    occupants: Sequence[Occupant] | None,
+    family: Family,
+    used_bytes: int | None,
+    *,
+    host: bool,
+) -> int | None:
+    """
+    Return how many processes of others have memory on the device; `None` if that is unknown.
+
+    In a PID namespace of our own (`host` false) foreign processes may have no number here, or a wrong one. Then the result is
+    positive only if one of ours is listed beside strangers, or if more memory is used than can be ours. It is never 0.
+    """
+    if occupants is None:
+        return None
+    owned = [family.owns(occupant.pid) for occupant in occupants]
+    strangers = owned.count(False)
+    if host or (True in owned and strangers):
+        return strangers
+    our_bytes = [occupant.memory_bytes for occupant, ours in zip(occupants, owned, strict=True) if ours]
+    if used_bytes is None or None in our_bytes:
+        return None
+    foreign_bytes = used_bytes - sum(size or 0 for size in our_bytes)
+    # Our processes may be on the device under numbers that this namespace does not have.
+    is_complete = bool(our_bytes) or family.empty
+    return 1 if is_complete and foreign_bytes > FOREIGN_BYTES else None
+
+
+def in_host_namespace(namespace: Path = Path("/proc/self/ns/pid")) -> bool:
+    """Return whether this process sees the machine's own process numbers."""
+    try:
+        return namespace.stat().st_ino == HOST_NAMESPACE
+    except OSError:
+        return False

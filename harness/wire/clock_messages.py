@@ -1,0 +1,139 @@
+"""Messages between the engine and the clock, which times a correct candidate in the judge's process. Torch-free."""
+
+from __future__ import annotations
+
+import msgspec
+
+from suites.task import Task
+
+from .effort import WHOLE, Effort
+from .encoding import text_to_path
+from .evaluation import ErrorReport
+from .judge_messages import Alive, JudgeRequest
+from .limits import TimeLimits
+
+BASELINE, CANDIDATE, RIVAL, TAPE = "baseline", "candidate", "rival", "tape"
+"""Sides of a timing. The process of side `tape` plays the candidate's launches and never sees its source."""
+
+
+class Measure(msgspec.Struct, frozen=True, tag="measure"):
+    """Time a candidate that was just judged correct, against other kernels."""
+
+    task: Task
+    sources: dict[str, str]
+    seed: int
+    target: str
+    limits: TimeLimits
+    cold: bool
+    against: str
+    flush_bytes: int
+    budget_s: float
+    """For all cases together, once the device is leased."""
+    effort: Effort = WHOLE
+    energy_s: float = 0.0
+    """Duration of each side's plain calls in each case, if the device counts energy; 0: not measured."""
+
+
+class Timer(msgspec.Struct, frozen=True, tag="timer"):
+    """One process to time in. Descriptor: the clock's end of its channel."""
+
+    side: str
+    pair: int
+    pid: int
+
+
+class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
+    """The clock needs processes of these sides; the engine answers with one `Timer` for each."""
+
+    sides: tuple[str, ...]
+    count: int
+    instead: bool
+    """They replace the processes that the clock has, which are no longer needed."""
+
+
+class LeaseWanted(msgspec.Struct, frozen=True, tag="lease_wanted"):
+    """Everything is compiled and the clock needs the device alone; the engine answers with `Leased`."""
+
+
+class Leased(msgspec.Struct, frozen=True, tag="leased"):
+    """The clock has the device alone."""
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Samples that one process took in a row; times by `time.monotonic`."""
+
+    began_s: float
+    ended_s: float
+    samples_ms: tuple[float, ...]
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """A series of plain calls only, for the device's energy counter; times by `time.monotonic`."""
+
+    began_s: float
+    ended_s: float
+    calls: int
+
+
+class ProcessTimes(msgspec.Struct, frozen=True):
+    """The times of one process for one case; all but the blocks by the clock's own watch."""
+
+    side: str
+    pair: int
+    case: str
+    blocks: tuple[Block, ...]
+    wall_ms: float | None
+    """One call: the time of calls with all work around them, less the work around them."""
+    plain_ms: float | None
+    graph_ms: float | None
+    why_no_graph: str
+    peak_bytes: int
+    configs: dict[str, str]
+    drawn: Drawn | None = None
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """What the device and the clock on it can resolve."""
+
+    empty_ms: float
+    """An empty kernel between two events."""
+    copies: tuple[tuple[int, float, float], ...]
+    """Bytes copied; bytes a second (read and written) with cold and with hot caches."""
+
+
+class Taped(msgspec.Struct, frozen=True):
+    """Result of a case's launch tape."""
+
+    case: str
+    launches: int = 0
+    code: tuple[str, ...] = ()
+    played: bool = False
+    """Another process played the tape on its own inputs, and its outputs were correct."""
+    why_not: str = ""
+
+
+class Measured(msgspec.Struct, frozen=True, tag="measured"):
+    """The result of a timing."""
+
+    times: tuple[ProcessTimes, ...]
+    floor: Floor | None
+    tapes: tuple[Taped, ...] = ()
+    confirmed_outputs: int = 0
+    """Outputs of timed calls that match the oracle."""
+    verdict: str = ""
+    """The candidate's verdict, if timing found it not correct."""
+    error: ErrorReport | None = None
+    problem: str = ""
+    """Why not everything was timed, if that is not the candidate's fault."""
+    seconds: dict[str, float] = {}
+    not_shared: str = ""
+    """Why inputs went through host memory; empty if they did not."""
+
+
+ClockRequest = Measure | Timer | Leased
+ClockReport = NeedTimers | LeaseWanted | Measured | Alive
+JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
+    JudgeRequest | ClockRequest, dec_hook=text_to_path
+)
+"""Every request to the judge's process, in which the clock runs too."""
+CLOCK_REPORTS: msgspec.msgpack.Decoder[ClockReport] = msgspec.msgpack.Decoder(ClockReport)

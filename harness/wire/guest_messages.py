@@ -1,0 +1,237 @@
+"""Messages between the judge and a guest, the process that runs a candidate's host code. Torch-free.
+
+A guest's reports are evidence only: foreign code runs in its process.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .evaluation import Finding, Layer
+from .records import Record
+from .signatures import Parameter
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """A guest's first message, sent before any foreign code ran."""
+
+    sandbox: tuple[Layer, ...]
+
+
+class SharedAt(msgspec.Struct, frozen=True):
+    """Device memory of the judge that other processes can open."""
+
+    handle: bytes
+    size_bytes: int
+
+
+class Load(msgspec.Struct, frozen=True, tag="load"):
+    """Import the candidate."""
+
+    nonce: str
+    source: str
+    entry_points: tuple[str, ...]
+    target: str
+    reach: SharedAt | None = None
+    """Memory to open before anything is imported; `Loaded` reports whether that worked."""
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One argument: a scalar, or a tensor in the arena."""
+
+    name: str
+    scalar: int | float | bool | None = None
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    offset_bytes: int = 0
+    """Where the tensor's storage begins in the arena."""
+    storage_bytes: int = 0
+    tail_bytes: int = 0
+    """Bytes of the storage behind the tensor's last element."""
+    storage_offset: int = 0
+    """Elements of the storage before the tensor's first one."""
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether the argument is a tensor in the arena."""
+        return self.dtype != ""
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """Run the entry point. The inputs are in `memory`, or in an arena whose descriptor comes with the message."""
+
+    nonce: str
+    entry_point: str
+    case: str
+    arguments: tuple[Argument, ...]
+    arena_bytes: int
+    hold: bool = False
+    """Keep the tensors; the next call may use the same ones."""
+    again: bool = False
+    """Use the tensors of the call before, which were held. Their memory has new values."""
+    parameters: tuple[str, ...] = ()
+    """Arguments to pass as `torch.nn.Parameter`."""
+    positional: tuple[str, ...] = ()
+    """Arguments to pass by position, in order; all others by name."""
+    no_gradients: bool = False
+    poison: int = 0
+    """Index into `poison.KINDS`: the content of memory that the call allocates."""
+    config: int = 0
+    """Index of the config that autotuned kernels run with, among those that pruning leaves; wraps around."""
+    memory: SharedAt | None = None
+    answers_at: int = 0
+    """Offset in `memory` from which outputs may be written."""
+    record: bool = False
+
+
+class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
+    """Report the threads, processes and patches that the candidate left behind."""
+
+    nonce: str
+
+
+class Compile(msgspec.Struct, frozen=True, tag="compile"):
+    """Compile every launch of these cases for one target."""
+
+    nonce: str
+    source: str
+    entry_point: str
+    cases: msgspec.Raw
+    target: str
+    allowed: tuple[str, ...]
+    ahead: msgspec.Raw
+    """Further cases, whose launches are compiled on cores that are free and are not in the report."""
+    side_by_side: bool = True
+    """Compile kernels in parallel; false if there are many sources."""
+
+
+GPU_FAULT = "gpu_fault"
+OUT_OF_MEMORY = "out_of_memory"
+NOT_COMPILED = "compile"
+"""Kinds of `Failed` on a GPU only: it lost the process's work, is out of memory, or Triton does not compile the kernel for it."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The candidate raised."""
+
+    nonce: str
+    kind: str
+    message: str
+    trace: str
+    line: int | None
+
+
+class Broken(msgspec.Struct, frozen=True, tag="broken"):
+    """The guest's own code raised, not the candidate; the guest's last message."""
+
+    nonce: str
+    message: str
+
+
+class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
+    """The candidate is imported."""
+
+    nonce: str
+    parameters: dict[str, tuple[Parameter, ...]]
+    """Parameters of each entry point, as `inspect` reports them."""
+    not_reached: str = ""
+    """Why the judge's memory cannot be opened; empty if it can, or if `Load` names none."""
+
+
+class OutputData(msgspec.Struct, frozen=True):
+    """One output. Its bytes in C order are judged; all other fields are evidence."""
+
+    type: str
+    """`torch.Tensor` only for exactly that type."""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    data: bytes = b""
+    at: int | None = None
+    """Offset of the bytes in the judge's shared memory; then `data` is empty."""
+    problem: str = ""
+    """Why the output is not a plain, dense tensor; empty if it is."""
+    aliases: str = ""
+    """Name of the tensor whose memory it overlaps; empty if it has memory of its own."""
+    from_kernel: bool = False
+    """A kernel stored into its memory, or into the memory it was copied from."""
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """A tensor operator dispatched outside the candidate's kernels."""
+
+    name: str
+    """As `aten::add`, without the prefix."""
+    line: int | None
+    count: int
+
+
+class CaseTraffic(msgspec.Struct, frozen=True):
+    """The interpreter's counts for one case; evidence."""
+
+    case: str
+    requested_read_bytes: int
+    requested_write_bytes: int
+    unique_read_bytes: int
+    unique_write_bytes: int
+    dot_flops: int
+    launches: int
+    programs: int
+    missed_stores: tuple[str, ...] = ()
+    """The first few stores outside every tensor, one line each."""
+    undefined_lanes: tuple[int, ...] = ()
+    """Source lines of masked loads without `other`. Here their masked-off lanes hold NaN or a large integer."""
+    findings: tuple[Finding, ...] = ()
+
+
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """The entry point returned."""
+
+    nonce: str
+    structure: str
+    """`tensor`, `tuple`, or the name of any other returned type."""
+    outputs: tuple[OutputData, ...]
+    operators: tuple[Operator, ...]
+    host_elements: int
+    """Elements moved between tensors and Python (`.item()`, `.tolist()`, `.numpy()`, `torch.tensor()`)."""
+    kernels: tuple[str, ...]
+    traffic: CaseTraffic
+    unsupported: str
+    changed_output: bool
+    changed_state: tuple[str, ...] = ()
+    """Global settings that the call left changed, by their names in `global_state.py`."""
+    unfinished: str = ""
+    """Work of the call that still ran when it returned, in words; empty: none."""
+    copies: int = 0
+    record: Record | None = None
+    """The call's effects on memory, for a replay in a clean process; `None` if not requested."""
+    unrecorded: str = ""
+    """Why there is no record; empty if not requested."""
+
+
+class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
+    """The threads, processes and patches that the candidate left behind."""
+
+    nonce: str
+    patched: tuple[str, ...]
+    threads: int
+    children: int
+
+
+class Compiling(msgspec.Struct, frozen=True, tag="compiling"):
+    """One more config of an autotuned kernel is compiled. Evidence, so it extends the time limit by a bounded time."""
+
+    nonce: str
+
+
+class Compiled(msgspec.Struct, frozen=True, tag="compiled"):
+    """The compile report of one target (`harness.wire.compile_report.CompileReport`)."""
+
+    nonce: str
+    report: msgspec.Raw
+
+
+GuestRequest = Load | Call | Farewell | Compile
+GuestReport = Hello | Failed | Broken | Loaded | Returned | LeftBehind | Compiling | Compiled
+GUEST_REQUESTS: msgspec.msgpack.Decoder[GuestRequest] = msgspec.msgpack.Decoder(GuestRequest)
+GUEST_REPORTS: msgspec.msgpack.Decoder[GuestReport] = msgspec.msgpack.Decoder(GuestReport)

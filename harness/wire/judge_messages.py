@@ -1,0 +1,117 @@
+"""Messages between the engine and the judge, which compares a candidate's outputs with the oracle. Torch-free."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.cases.call_plan import Plan
+from suites.task import Case, Task
+
+from .evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
+from .guest_messages import CaseTraffic
+from .limits import TimeLimits
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin"):
+    """Judge one candidate. Descriptors: the judge's ends of the guest's and of the verifier's channel."""
+
+    task: Task
+    source: str
+    seed: int
+    guest_pid: int
+    verifier_pid: int | None
+    """`None`: calls are not replayed."""
+    target: str
+    limits: TimeLimits
+    exam: bool
+    """Every call is replayed, and replays search for races."""
+    plan: Plan
+    further_cases: tuple[Case, ...]
+    """Hidden cases at `gpu` sizes. Their kernels are compiled with those of the plan, for the GPU that judges next."""
+
+
+class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
+    """The candidate compiled; continue with the execution."""
+
+
+class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
+    """Try wrong answers on a task's oracle; there is no candidate."""
+
+    task: Task
+    seed: int
+
+
+class Weighed(msgspec.Struct, frozen=True, tag="weighed"):
+    """How strong a task's oracle is."""
+
+    tried: int
+    weaknesses: tuple[Weakness, ...]
+    problem: str = ""
+    """Why the task's own code can judge nothing; empty if it can."""
+
+
+class Specify(msgspec.Struct, frozen=True, tag="specify"):
+    """Report the arguments of a task's open cases at `gpu` sizes; there is no candidate."""
+
+    task: Task
+
+
+class Specified(msgspec.Struct, frozen=True, tag="specified"):
+    """The arguments of a task's open cases (`tuple[CaseSpec, ...]`)."""
+
+    cases: msgspec.Raw
+    problem: str = ""
+
+
+class Entered(msgspec.Struct, frozen=True, tag="entered"):
+    """The judge begins a stage; `at_s` by `time.monotonic`, which all processes of a machine share."""
+
+    stage: str
+    at_s: float
+
+
+class Left(msgspec.Struct, frozen=True, tag="left"):
+    """The judge ended a stage."""
+
+    stage: str
+    at_s: float
+    ok: bool | None
+    """`None`: not applicable on this device."""
+    detail: str
+
+
+class Alive(msgspec.Struct, frozen=True, tag="alive"):
+    """The judge works. The engine replaces a judge that is silent for longer than a case and its oracle may take."""
+
+
+class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
+    """The first case ran. The compile stage is next; the judge waits for `Proceed`."""
+
+    cases: msgspec.Raw
+    """Arguments of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling worker."""
+    ahead: msgspec.Raw
+    """Arguments of hidden cases, if a GPU runs them next; their kernels are compiled on cores that are free."""
+
+
+class FirstCaseRight(msgspec.Struct, frozen=True, tag="first_case_right"):
+    """The first case matches the oracle, and no access missed its tensor."""
+
+
+class Judged(msgspec.Struct, frozen=True, tag="judged"):
+    """The judge's result for a candidate, and its last message."""
+
+    verdict: str
+    error: ErrorReport | None
+    traffic: tuple[CaseTraffic, ...]
+    sandbox: tuple[Layer, ...]
+    facts: tuple[Fact, ...]
+    margins: tuple[Margin, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    kernels: tuple[str, ...] = ()
+    guest_ended: bool = False
+    """The guest ended without an answer. The engine adds how it ended, which its server reports."""
+
+
+JudgeRequest = Begin | Proceed | Weigh | Specify
+JudgeReport = Entered | Left | Alive | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
+JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)

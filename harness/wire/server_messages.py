@@ -1,0 +1,63 @@
+"""Messages between the engine and a fork server, which starts and ends worker processes. Torch-free."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .device import Device
+
+
+class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
+    """Start one worker. Descriptors: its channel, then the pipe for its output."""
+
+    worker: int
+    """Chosen by the engine, never used twice on one server."""
+    role: str
+    """A key of `harness.worker.server.roles.ROLES`."""
+    scratch: str
+    """The worker's own folder; empty for processes that run no foreign code."""
+    cpu_limit_s: int
+    """The kernel's limit (SIGXCPU), as a backstop; the judge keeps the finer limits."""
+    device: Device | None = None
+    """The only GPU that the worker sees; `None`: it sees no GPU."""
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """Kill a worker with its whole process tree."""
+
+    worker: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The server has imported everything and may fork."""
+
+    versions: dict[str, str]
+    threads: int
+    """Threads of the server; with more than one, a fork is unsafe."""
+    problem: str = ""
+    pid: int = 0
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """A worker runs."""
+
+    worker: int
+    pid: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A worker and its whole process tree ended."""
+
+    worker: int
+    status: int
+    leftover: int
+    """Processes of its tree that still ran when the worker ended by itself."""
+    killed: bool
+    why: str = ""
+    """The limit that the worker exceeded, so that its warden ended it: processes, files or bytes. Empty: none."""
+
+
+ServerRequest = Spawn | End
+ServerReport = Ready | Started | Ended
+SERVER_REQUESTS: msgspec.msgpack.Decoder[ServerRequest] = msgspec.msgpack.Decoder(ServerRequest)
+SERVER_REPORTS: msgspec.msgpack.Decoder[ServerReport] = msgspec.msgpack.Decoder(ServerReport)
