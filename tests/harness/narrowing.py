@@ -85,17 +85,21 @@ def elementwise() -> dict[str, bool]:
 
 
 def every_pattern() -> dict[str, bool]:
-    """All 65,536 values survive; every float32 next to a boundary of rounding rounds as torch does."""
+    """All 65,536 values survive; random float32 and every float32 next to a boundary of rounding round as torch does."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     values = bfloat16.from_bits(bits)
     whole = bits.astype(np.uint32) << np.uint32(16)
-    near = np.concatenate([whole + np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]).view(
-        np.float32
-    )
-    got = torch.from_numpy(bfloat16.rounded(near))
+    near = [whole + np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]
+    random = np.random.default_rng(1).integers(0, 1 << 32, 1_000_000, dtype=np.uint32)
+    wide = np.concatenate([*near, random]).view(np.float32)
+    nearest = bfloat16.rounded(wide)
+    nans = nearest[np.isnan(nearest)].view(np.uint32)
     return {
-        "values": bool(np.array_equal(bfloat16.to_bits(values), bits)),
-        "rounding": same(got, torch.from_numpy(near).bfloat16().float()),
+        "values": bool(
+            np.array_equal(bfloat16.to_bits(values), bits) and np.array_equal(values.view(np.uint32), whole)
+        ),
+        "rounding": same(torch.from_numpy(nearest), torch.from_numpy(wide).bfloat16().float()),
+        "nans": bool((nans == 0x7FC00000).all()),
     }
 
 

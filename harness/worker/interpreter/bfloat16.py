@@ -1,9 +1,9 @@
-# ruff: noqa: ARG001 -- stands in for the interpreter's methods, whose arguments are theirs
+# ruff: noqa: ARG001 -- replaces methods of the interpreter, whose arguments are fixed
 """
-bfloat16 in Triton's interpreter, which otherwise computes on its raw 16 bits and truncates casts (3.6 to 3.9).
+bfloat16 for Triton's interpreter (3.6 and 3.7), which computes on the raw 16 bits and truncates casts.
 
-A bfloat16 value is kept as the float32 of the same value, and rounded to nearest even after each operation, as a device
-does; only memory holds 16 bits. Sums and scans along an axis are rounded each time too (`reductions`). Serves Triton 3.6 and 3.7.
+Here a value is kept as float32 and rounded to nearest even after each operation, as on a device. Only memory holds 16 bits.
+Sums and scans along an axis also round after each step (`reductions`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ Wide = NDArray[np.float32]
 
 
 def install(cannot: Callable[[str], Exception]) -> None:
-    """Teach the interpreter; `cannot` makes the refusal of what is still missing (compare and swap)."""
+    """Replace the interpreter's bfloat16. `cannot` makes the error for compare and swap, which is missing."""
     _types()
     _memory(cannot)
     _casts()
@@ -29,41 +30,38 @@ def install(cannot: Callable[[str], Exception]) -> None:
 
 
 def rounded(values: Any) -> Wide:
-    """The nearest bfloat16 of each value, ties to even, as float32; NaN stays NaN."""
-    wide = np.ascontiguousarray(values, dtype=np.float32)
-    bits = wide.reshape(-1).view(np.uint32)
-    near = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
-    near = np.where(np.isnan(wide.reshape(-1)), np.uint32(0x7FC00000), near)
-    return near.astype(np.uint32).view(np.float32).reshape(np.shape(values))
+    """The nearest bfloat16 values as float32, ties to even; each NaN becomes the positive quiet NaN."""
+    near = np.asarray(values, dtype=np.float32, order="C").astype(ml_dtypes.bfloat16).astype(np.float32)
+    near[np.isnan(near)] = np.nan
+    return near
 
 
 def to_bits(wide: Any) -> NDArray[np.uint16]:
-    """The 16 bits of values that are bfloat16 already."""
-    flat = np.ascontiguousarray(wide, dtype=np.float32).reshape(-1).view(np.uint32)
-    return (flat >> np.uint32(16)).astype(np.uint16).reshape(np.shape(wide))
+    """The upper 16 bits of float32 values: exact for bfloat16 values, truncated for all other values."""
+    bits = np.asarray(wide, dtype=np.float32, order="C").view(np.uint32) >> np.uint32(16)
+    return np.asarray(bits, dtype=np.uint16)
 
 
 def from_bits(bits: Any) -> Wide:
-    """The values that 16 bits each stand for."""
-    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint16).astype(np.uint32) << np.uint32(16)
-    return flat.view(np.float32).reshape(np.shape(bits))
+    """The bfloat16 values of 16-bit patterns, as float32."""
+    return np.asarray(bits, order="C").view(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def _is(dtype: Any) -> bool:
-    return bool(dtype.scalar.name == "bf16")  # a pointer's name says that it is one
+    return bool(dtype.scalar.name == "bf16")  # the name of a pointer type differs
 
 
 def _types() -> None:
-    sized, dtype_of = interpreter._validate_np_data_size, interpreter._get_np_dtype
+    size_fits, dtype_of = interpreter._validate_np_data_size, interpreter._get_np_dtype
 
     def validate(array: Any, dtype: Any) -> bool:
-        return array.itemsize <= 4 if _is(dtype) else bool(sized(array, dtype))
+        return array.itemsize <= 4 if _is(dtype) else bool(size_fits(array, dtype))
 
     def np_dtype(dtype: Any) -> Any:
         return np.dtype(np.float32) if _is(dtype) else dtype_of(dtype)
 
     def constant(self: Any, value: float) -> TensorHandle:
-        return TensorHandle(rounded(np.array([value], dtype=np.float32)), tl.bfloat16)
+        return TensorHandle(rounded([value]), tl.bfloat16)
 
     interpreter._validate_np_data_size = validate
     interpreter._get_np_dtype = np_dtype
@@ -74,13 +72,14 @@ def _memory(cannot: Callable[[str], Exception]) -> None:
     builder, native = interpreter.InterpreterBuilder, interpreter._interpreter
     load, store = builder.create_masked_load, builder.create_masked_store
     rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
+    word = np.dtype(np.uint16)
 
     def masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
         if not _is(ptrs.get_element_ty()):
             return load(self, ptrs, mask, other, *rest, **named)
-        fill = np.zeros_like(ptrs.data, dtype=np.uint16) if other is None else to_bits(other.data)
+        fill = np.zeros_like(ptrs.data, dtype=word) if other is None else to_bits(other.data)
         lanes = mask if isinstance(mask, np.ndarray) else mask.data
-        return TensorHandle(from_bits(native.load(ptrs.data, lanes, fill, np.dtype(np.uint16))), tl.bfloat16)
+        return TensorHandle(from_bits(native.load(ptrs.data, lanes, fill, word)), tl.bfloat16)
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         if not _is(ptrs.get_element_ty()):
@@ -89,16 +88,16 @@ def _memory(cannot: Callable[[str], Exception]) -> None:
         return native.store(ptrs.data, to_bits(value.data), lanes)
 
     def atomic_rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        """Triton allows addition alone for this type; lanes one after another, as they may meet."""
+        """Triton allows only addition for bfloat16. Lanes run one by one, as two lanes may share an address."""
         if not _is(val.dtype):
             return rmw(self, operation, ptr, val, mask, *rest, **named)
-        places, added = np.ravel(ptr.data), np.ravel(val.data)
-        old = np.zeros(places.shape, dtype=np.float32)
-        one, zero = np.ones(1, dtype=bool), np.zeros(1, dtype=np.uint16)
+        addresses, terms = np.ravel(ptr.data), np.ravel(val.data)
+        old = np.zeros(addresses.shape, dtype=np.float32)
+        active, zero = np.ones(1, dtype=bool), np.zeros(1, dtype=word)
         for lane in np.flatnonzero(np.broadcast_to(mask.data, ptr.data.shape)):
-            place = places[lane : lane + 1]
-            old[lane] = from_bits(native.load(place, one, zero, np.dtype(np.uint16)))[0]
-            native.store(place, to_bits(rounded(old[lane : lane + 1] + added[lane])), one)
+            address = addresses[lane : lane + 1]
+            old[lane] = from_bits(native.load(address, active, zero, word))[0]
+            native.store(address, to_bits(rounded(old[lane : lane + 1] + terms[lane])), active)
         return TensorHandle(old.reshape(ptr.data.shape), tl.bfloat16)
 
     def atomic_cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
@@ -117,17 +116,17 @@ def _casts() -> None:
     cast, fp_to_fp, bitcast = builder.cast_impl, builder.create_fp_to_fp, builder.create_bitcast
 
     def cast_impl(self: Any, src: Any, dst_type: Any) -> Any:
-        if not _is(src.dtype) and not _is(dst_type):
-            return cast(self, src, dst_type)
         if _is(dst_type):
-            return TensorHandle(rounded(src.data.astype(np.float32)), tl.bfloat16)
-        return TensorHandle(src.data.astype(interpreter._get_np_dtype(dst_type)), dst_type.scalar)
+            return TensorHandle(rounded(src.data), tl.bfloat16)
+        if _is(src.dtype):
+            return TensorHandle(src.data.astype(interpreter._get_np_dtype(dst_type)), dst_type.scalar)
+        return cast(self, src, dst_type)
 
     def create_fp_to_fp(self: Any, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
         if not _is(src.dtype) and not _is(dst_type):
             return fp_to_fp(self, src, dst_type, rounding_mode)
         if _is(dst_type) and rounding_mode == interpreter._ir.ROUNDING_MODE.RTZ:
-            return TensorHandle(from_bits(to_bits(src.data.astype(np.float32))), tl.bfloat16)
+            return TensorHandle(from_bits(to_bits(src.data)), tl.bfloat16)
         return cast_impl(self, src, dst_type)
 
     def create_bitcast(self: Any, src: Any, dst_type: Any) -> Any:
@@ -135,15 +134,12 @@ def _casts() -> None:
             return src
         if _is(src.dtype):
             return TensorHandle(to_bits(src.data).view(interpreter._get_np_dtype(dst_type)), dst_type.scalar)
-        if _is(dst_type):
-            return TensorHandle(from_bits(src.data), tl.bfloat16)
-        return bitcast(self, src, dst_type)
+        return (
+            TensorHandle(from_bits(src.data), tl.bfloat16) if _is(dst_type) else bitcast(self, src, dst_type)
+        )
 
-    builder.cast_impl, builder.create_fp_to_fp, builder.create_bitcast = (
-        cast_impl,
-        create_fp_to_fp,
-        create_bitcast,
-    )
+    builder.cast_impl, builder.create_fp_to_fp = cast_impl, create_fp_to_fp
+    builder.create_bitcast = create_bitcast
 
 
 def _arithmetic() -> None:
@@ -156,7 +152,7 @@ def _arithmetic() -> None:
         return TensorHandle(np.abs(arg.data), tl.bfloat16) if _is(arg.dtype) else fabs(self, arg)
 
     def reduced(self: Any, value: Any, dtype: Any) -> Any:
-        return to_tensor(self, rounded(np.asarray(value)) if _is(dtype) else value, dtype)
+        return to_tensor(self, rounded(value) if _is(dtype) else value, dtype)
 
     builder.create_fabs = create_fabs
     interpreter.ReduceScanOpInterface.to_tensor = reduced
