@@ -31,7 +31,7 @@ def install(cannot: Callable[[str], Exception]) -> None:
 
 def rounded(values: Any) -> Wide:
     """The nearest bfloat16 values as float32, ties to even; each NaN becomes the positive quiet NaN."""
-    near = np.asarray(values, dtype=np.float32, order="C").astype(ml_dtypes.bfloat16).astype(np.float32)
+    near: Wide = np.asarray(values, dtype=np.float32, order="C").astype(ml_dtypes.bfloat16).astype(np.float32)
     near[np.isnan(near)] = np.nan
     return near
 
@@ -44,7 +44,8 @@ def to_bits(wide: Any) -> NDArray[np.uint16]:
 
 def from_bits(bits: Any) -> Wide:
     """The bfloat16 values of 16-bit patterns, as float32."""
-    return np.asarray(bits, order="C").view(ml_dtypes.bfloat16).astype(np.float32)
+    values: Wide = np.asarray(bits, order="C").view(ml_dtypes.bfloat16).astype(np.float32)
+    return values
 
 
 def _is(dtype: Any) -> bool:
