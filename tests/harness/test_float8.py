@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
-from harness.worker.interpreter.float8 import FORMATS
+from harness.worker.interpreter.float_formats import FLOAT8
 from suites import Task
 from suites.dtypes import NoSuchDtype, item_bytes, on_target, task_on
 from suites.folder import read_task
@@ -137,9 +137,9 @@ def no_warnings() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_warnings")
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FLOAT8)
 def test_every_value_and_every_rounding_is_torchs(name: str) -> None:
-    codec, dtype = FORMATS[name], DTYPES[name]
+    codec, dtype = FLOAT8[name], DTYPES[name]
     codes = torch.arange(256, dtype=torch.uint8)
     decoded = codes.view(dtype).float()
     assert np.array_equal(codec.decode(codes.numpy()), decoded.numpy(), equal_nan=True)
@@ -154,10 +154,10 @@ def test_every_value_and_every_rounding_is_torchs(name: str) -> None:
         assert np.array_equal(cut, np.copysign(towards_zero, numbers))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FLOAT8)
 def test_float64_is_rounded_once(name: str) -> None:
     """Next to the middle between two values: float32 would round to the middle first."""
-    codec = FORMATS[name]
+    codec = FLOAT8[name]
     decoded = codec.decode(np.arange(256, dtype=np.uint8))
     values = np.unique(decoded[np.isfinite(decoded) & (decoded >= 0)].astype(np.float64))
     middles = (values[1:] + values[:-1]) / 2

@@ -20,11 +20,11 @@ from .observing import current, meet, race_finder
 from .races import Order
 
 _CARRIERS = ("addptr", "splat", "unsplat", "broadcast", "expand_dims", "reshape", "trans", "bitcast")
-"""Builder methods whose result points into the tensor of their argument."""
+"""Builder methods that return a pointer into the tensor of their argument."""
 
 
 def install() -> None:
-    """Count accesses and dots in the current observation. Once a process, after `bfloat16.install`."""
+    """Count accesses and dots in the current observation. Once a process, after `narrow_floats.install`."""
     builder = interpreter.InterpreterBuilder
     load, store = builder.create_masked_load, builder.create_masked_store
     atomic_rmw, atomic_cas, dot = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot

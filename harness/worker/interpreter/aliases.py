@@ -35,7 +35,7 @@ _OF_CONSTANTS = (len, int, float, bool, str, abs, list, round)
 _FACTORY = "with_closure"
 
 _replacements: dict[int, tuple[Any, Any]] = {}
-"""By a builtin's identity: its replacement, and the builtin, so that no other object gets the identity."""
+"""Replacement by a builtin's identity, with the builtin itself, so that no other object gets the identity."""
 
 
 def install() -> None:
@@ -106,7 +106,7 @@ def _unwrapping(method: Callable[..., Any], compute: Callable[[Any, Any], Any]) 
 
 
 def _compile_and_exec(self: Any, tree: ast.Module) -> Any:
-    """The rewritten function, defined inside a function whose parameters are the closure's variables."""
+    """The rewritten function, defined inside a function that takes the closure's variables as parameters."""
     fn = self.fn
     space = fn.__globals__
     for name, value in vars(interpreter).items():

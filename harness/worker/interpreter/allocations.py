@@ -33,7 +33,7 @@ class Allocation:
     writers: NDArray[np.int32] | None = None
     """Epoch (`races`) of the launch's last store that began at the byte; else 0."""
     adders: NDArray[np.int32] | None = None
-    """Likewise for atomics; negative for an atomic whose scope is one program."""
+    """Likewise for atomics; negative for an atomic with the scope of one program."""
     grain_bytes: int = 0
     """Size of all elements noted since the launch began, each at its first byte; 1: noted at every byte."""
     adders_before: NDArray[np.int32] | None = None

@@ -2,8 +2,8 @@
 Arguments of launches as a compiler takes them: the integer 1 is a constant, other numbers are typed tensors.
 
 The type comes from the number's size or from the parameter's annotation. The interpreter makes a tensor of every integer,
-leaves fractions to Python and ignores annotations. As in a launcher, a parameter of a fixed type or one listed in
-`do_not_specialize` never becomes a constant, and constants stay constants in the functions that they are passed to.
+leaves fractions to Python and ignores annotations. As in a launcher, a parameter of a fixed type never becomes a
+constant, nor does a parameter in `do_not_specialize`. Constants stay constants in the functions that they are passed to.
 Touches internals of Triton's interpreter and launcher (3.6 and 3.7).
 """
 
@@ -20,7 +20,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import KernelParam
 
-from . import bfloat16, float8
+from .float_formats import FLOAT8, bfloat16_bits, bfloat16_values
 from .observing import cannot
 
 _KEPT = "no_constants"
@@ -111,7 +111,7 @@ def _pointer(name: str, value: Any, kind: str) -> Any:
     """A pointer of the annotated type, whatever the tensor's dtype. `None` and integers are addresses."""
     to = tl.str_to_ty(kind, None)
     element = to.element_ty
-    if element.is_fp8() and element.name not in float8.FORMATS:
+    if element.is_fp8() and element.name not in FLOAT8:
         raise cannot(f"the interpreter computes {element} wrongly, so this device cannot judge it")
     if value is None or isinstance(value, int):
         return _wrapped(np.array([value or 0], dtype=np.uint64), to)
@@ -148,7 +148,7 @@ def _fraction(kind: str, value: float) -> Any:
         return np.frombuffer(struct.pack("<e", value), dtype=np.float16).copy()
     single = np.array([value], dtype=np.float64 if kind == "fp64" else np.float32)
     # Launchers truncate a float32 to bfloat16.
-    return bfloat16.from_bits(bfloat16.to_bits(single)) if kind == "bf16" else single
+    return bfloat16_values(bfloat16_bits(single)) if kind == "bf16" else single
 
 
 def _wrapped(data: Any, to: Any) -> Any:

@@ -1,4 +1,4 @@
-# ruff: noqa: ARG001 -- replaces methods of the interpreter, whose arguments are fixed
+# ruff: noqa: ARG001 -- the arguments of the interpreter's methods are fixed
 """Refuses by name what Triton's interpreter (3.6 and 3.7) lacks or computes wrongly, so that it never counts as wrong."""
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from triton.runtime import interpreter
 
-from . import float8, libdevice
+from . import libdevice
+from .float_formats import FLOAT8
 from .observing import cannot
 
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
@@ -60,7 +61,7 @@ def with_float8(to_ir: Callable[..., Any]) -> Callable[..., Any]:
     """The interpreter's `dtype.to_ir`, extended by AMD's 8-bit floats, without the formats that it computes wrongly."""
 
     def convert(dtype: Any, builder: Any) -> Any:
-        if dtype.name in float8.FORMATS:
+        if dtype.name in FLOAT8:
             return dtype
         if dtype.is_fp8():
             raise cannot(NARROW.format(name=dtype))

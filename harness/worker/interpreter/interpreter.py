@@ -17,20 +17,19 @@ from . import (
     accesses,
     aliases,
     arithmetic,
-    bfloat16,
     constants,
     expressions,
-    float8,
     gaps,
     indices,
     interpreted_launches,
     loops,
+    narrow_floats,
     programs,
     quick,
     reductions,
     tuning,
 )
-from .observing import UnsupportedHere, cannot, observe
+from .observing import UnsupportedHere, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
 
@@ -47,11 +46,8 @@ def prepare(target: Target) -> None:
     cuda_shim.install(target)
     # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")
-    for module in (arithmetic, quick, reductions):
+    for module in (arithmetic, quick, reductions, narrow_floats, indices):
         module.install()
-    bfloat16.install(cannot)
-    float8.install(cannot)
-    indices.install()
     interpreted_launches.install(target)
     for module in (tuning, aliases, loops, expressions, constants, accesses, gaps, programs):
         module.install()

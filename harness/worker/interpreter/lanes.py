@@ -124,9 +124,9 @@ class Lanes:
     _loads: defaultdict[int, deque[Access]] = field(
         default_factory=lambda: defaultdict(lambda: deque(maxlen=MOST_KEPT))
     )
-    """By allocation."""
+    """Loads by allocation."""
     _late: dict[tuple[int, ...], Mask] = field(default_factory=dict)
-    """By shape: lanes whose load may have seen a later store."""
+    """Lanes by shape: lanes with a load that may have seen a later store."""
 
     def begin(self) -> None:
         """Begin the next program."""

@@ -35,7 +35,7 @@ _SAME = dict.fromkeys(("mul64hi", "umul64hi", "umulhi"), "mulhi") | {
     "iabs": "abs",
     "pown": "powi",
 }
-"""Symbols whose name differs from the function that they compute."""
+"""Symbols with another name than the function that they compute."""
 _ROUNDINGS: dict[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 _INTEGERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}
 _FLOATS = {"float": np.float32, "double": np.float64}
@@ -99,17 +99,9 @@ def _of_bits(function: Callable[[int, int], int]) -> Function:
     return compute
 
 
-def _upper_half(a: Array, b: Array) -> Array:
-    return np.asarray((a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8))
-
-
 def _half_away(x: Array) -> Array:
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), np.copysign(0, x))
-
-
-def _power_of_ten(x: Array) -> Array:
-    return np.asarray(np.power(x.dtype.type(10), x))
 
 
 _SAME_IN_NUMPY = (
@@ -117,24 +109,22 @@ _SAME_IN_NUMPY = (
     "sin", "cos", "tan", "sinh", "cosh", "tanh", "fmod", "hypot", "copysign", "nextafter", "ldexp", "isnan", "isinf",
     "isfinite", "signbit",
 )  # fmt: skip
+_IN_NUMPY = dict(zip(_SAME_IN_NUMPY, _SAME_IN_NUMPY, strict=True)) | {
+    "acos": "arccos", "asin": "arcsin", "atan": "arctan", "atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh",
+    "atanh": "arctanh", "nearbyint": "rint", "pow": "power", "scalbn": "ldexp", "finite": "isfinite", "mul24": "multiply",
+    "add_rn": "add", "sub_rn": "subtract", "mul_rn": "multiply", "div_rn": "divide", "rcp_rn": "reciprocal", "sqrt_rn": "sqrt",
+    "fast_dividef": "divide", "fast_sinf": "sin", "fast_cosf": "cos", "fast_tanf": "tan", "fast_tanhf": "tanh",
+    "fast_expf": "exp", "fast_logf": "log", "fast_log2f": "log2", "fast_log10f": "log10",
+}  # fmt: skip
 _erfc = _each(math.erfc)
 
 FUNCTIONS: dict[str, Function] = {
-    **{name: getattr(np, name) for name in _SAME_IN_NUMPY},
-    **{
-        f"fast_{name}f": getattr(np, name)
-        for name in ("sin", "cos", "tan", "tanh", "exp", "log", "log2", "log10")
-    },
-    **{
-        name: getattr(np, f"arc{name[1:]}")
-        for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")
-    },
-    "nearbyint": np.rint,
+    **{name: getattr(np, numpy_name) for name, numpy_name in _IN_NUMPY.items()},
     "llrint": _converted(np.rint, np.int64),
     "round": _half_away,
     "llround": _converted(_half_away, np.int64),
     "saturatef": lambda x: np.where(np.isnan(x), 0, np.clip(x, 0, 1)),
-    **dict.fromkeys(("exp10", "fast_exp10f"), _power_of_ten),
+    **dict.fromkeys(("exp10", "fast_exp10f"), lambda x: np.power(x.dtype.type(10), x)),
     **dict.fromkeys(("rsqrt", "rsqrt_rn"), lambda x: 1 / np.sqrt(x)),
     "rcbrt": lambda x: 1 / np.cbrt(x),
     "sinpi": _wide(lambda x: np.sin(np.pi * np.fmod(x, 2))),
@@ -144,26 +134,15 @@ FUNCTIONS: dict[str, Function] = {
     "normcdf": _wide(lambda x: _erfc(-x / math.sqrt(2)) / 2),
     "lgamma": _each(math.lgamma, math.inf),
     "tgamma": _each(math.gamma),
-    "pow": np.power,
     "powi": _wide(np.power),
     "remainder": _each(math.remainder),
     "fdim": lambda x, y: np.where(x <= y, 0, x - y),
-    "scalbn": np.ldexp,
     **dict.fromkeys(("fma", "fma_rn"), _wide(lambda x, y, z: x * y + z)),
-    "add_rn": np.add,
-    "sub_rn": np.subtract,
-    "mul_rn": np.multiply,
-    "div_rn": np.divide,
-    "rcp_rn": np.reciprocal,
-    "sqrt_rn": np.sqrt,
     "fast_powf": lambda x, y: np.exp2(y * np.log2(x)),
-    "fast_dividef": np.divide,
-    "finite": np.isfinite,
     "clz": _of_bits(lambda value, width: width - value.bit_length()),
     "ffs": _of_bits(lambda value, _: (value & -value).bit_length()),
     "popc": _of_bits(lambda value, _: value.bit_count()),
-    "mulhi": _upper_half,
-    "mul24": np.multiply,
+    "mulhi": lambda a, b: (a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8),
     **dict(_conversions()),
 }
 

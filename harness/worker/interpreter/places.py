@@ -44,7 +44,7 @@ def spread(notes: NDArray[Any], item_bytes: int) -> None:
 
 
 def elements_text(count: int) -> str:
-    """As "1 element" or "3 elements"."""
+    """Words such as "1 element" or "3 elements"."""
     return f"{count} element{'s' if count > 1 else ''}"
 
 

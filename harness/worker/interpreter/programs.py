@@ -30,7 +30,7 @@ PATIENCE = 4
 _PLAIN = (int, float, bool, str, type(None), tl.dtype, tl.pointer_type)
 
 _tapes: OrderedDict[Any, program_tape.Tape | None] = OrderedDict()
-"""By a tape's key; `None`: the key was seen, but not traced yet."""
+"""Tapes by key; `None`: the key was seen, but not traced yet."""
 
 
 class NotPlain(Exception):

@@ -61,13 +61,13 @@ class Races:
     _loose: bool = False
     """Lanes have stored or added since they last met."""
     _seen: dict[int, int] = field(default_factory=dict)
-    """By program: its last epoch that was handed over to the running program."""
+    """Last epoch, by program, that was handed over to the running program."""
     _handed: dict[int, dict[int, int]] = field(default_factory=dict)
-    """By address: the programs and epochs, as in `_seen`, that an acquire there gets."""
+    """Programs and epochs (as in `_seen`), by address, that an acquire there gets."""
     _stores: list[Access] = field(default_factory=list)
     """Stores since lanes last met that are not in `_stored_by` yet."""
     _stored_by: dict[int, Places] = field(default_factory=dict)
-    """By allocation: the shape and lane that stored each byte since lanes last met; 0 for none."""
+    """Shape and lane, by allocation, that stored each byte since lanes last met; 0 for none."""
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
     """Loads of the running program, if it has more than one warp."""

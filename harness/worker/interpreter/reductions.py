@@ -17,7 +17,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 from triton.runtime import interpreter
 
-from . import bfloat16
+from .float_formats import bfloat16_rounded
 
 Array = NDArray[Any]
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
@@ -64,7 +64,7 @@ def _added_up(combine: Combine, values: Array, axis: int | None = None, *, keepd
 def _rounding(function: Any, dtype: Any) -> Combine:
     """Combine with a numpy function; results are rounded to bfloat16 if this is the dtype."""
     if dtype.is_bf16():
-        return lambda left, right: [bfloat16.rounded(function(left[0], right[0]))]
+        return lambda left, right: [bfloat16_rounded(function(left[0], right[0]))]
     return lambda left, right: [function(left[0], right[0])]
 
 

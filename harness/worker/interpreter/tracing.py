@@ -261,7 +261,7 @@ def _again(call: Call, result: Any, line: Any) -> Callable[..., Any]:
 
 
 class Resume(_Proxy):
-    """Runs a program in Python whose first operations are done."""
+    """Goes on in Python with a program after its first operations are done."""
 
     def __init__(self, operations: Sequence[Operation], values: Sequence[Any], done: int) -> None:
         super().__init__()

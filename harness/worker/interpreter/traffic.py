@@ -39,7 +39,7 @@ class LaunchRecord(NamedTuple):
     function: Any = None
     """The kernel's Python function, undecorated."""
     arguments: Mapping[str, Any] = {}
-    """By the kernel's parameters, as the candidate passed them, with launch options."""
+    """The candidate's arguments by the kernel's parameters, and launch options."""
     options: Mapping[str, Any] = {}
     """Only keyword arguments: a positional argument is never an option, whatever its name."""
 
@@ -59,7 +59,7 @@ class Origin:
 @dataclass(slots=True)
 class Observation:
     """
-    What the kernels of one call of an entry point did. Bytes are exact, not what a cache lets through.
+    The work of the kernels in one call of an entry point. Bytes are exact, not what a cache lets through.
 
     Keeps every tensor that was passed to a kernel alive, so that addresses stay unambiguous. Drop the observation after use.
     """
@@ -75,7 +75,7 @@ class Observation:
     uninitialised: list[str] = field(default_factory=list)
     """The first reads of fresh memory that no kernel, fill or copy had written, one line each."""
     position: tuple[int, int, int] = (0, 0, 0)
-    """Of the running program, in its grid."""
+    """Place of the running program in its grid."""
     masked: bool = True
     """Whether the current access has a mask."""
     backwards: bool = False
@@ -96,13 +96,13 @@ class Observation:
     unfinished: str = ""
     """Which work of the call was still running when it returned, in words."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
-    """By the address of the storage."""
+    """Allocations by address of the storage."""
     on_launch: Callable[[LaunchRecord], None] | None = None
     """Called for each launch before its first program runs."""
     _looks: int = 0
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
     _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
-    """By address: storages that were made empty, and which of their bytes the host has filled since."""
+    """Storages that were made empty, by address, and which of their bytes the host has filled since."""
 
     @property
     def unique_read_bytes(self) -> int:
@@ -122,7 +122,7 @@ class Observation:
             self.race_finder.begin_program()
 
     def launch(self, record: LaunchRecord) -> None:
-        """Note a launch whose programs are about to run."""
+        """Note a launch before its programs run."""
         self.launches.append(record)
         if self.race_finder is not None:
             self.race_finder.begin_launch(lockstep=record.options.get("num_warps") == 1)
@@ -228,7 +228,7 @@ class Observation:
             raise Waits
 
     def _inside(self, kind: str, access: Access, origin: Origin | None) -> None:
-        """Note an access whose active lanes all lie in one allocation."""
+        """Note an access with all active lanes in one allocation."""
         home, item_bytes = access.home, access.item_bytes
         places = places_of(home.span.start, access.live, item_bytes)
         if kind != "store":

@@ -4,8 +4,8 @@ Autotuned kernels in the interpreter, which cannot time: each call runs the conf
 On a device, the first call with a new key runs every config that pruning leaves, many times, on the same arguments, before
 the call that counts. So a kernel that adds to its output needs it reset. Later calls with this key use the choice and do not
 prune again. Here the first call runs its config once more before the call that counts, with the same hooks and resets. Later
-calls take their config from the configs that pruning left. A config whose `tl.static_assert` fails is skipped, as on a
-device. Touches internals of Triton's autotuner (3.6 and 3.7).
+calls take their config from the configs that pruning left. A config with a `tl.static_assert` that fails is skipped, as on
+a device. Touches internals of Triton's autotuner (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .traffic import Observation
 asked = SimpleNamespace(config=0, tunes=False)
 """`config`: number of the config to run, modulo the remaining configs. `tunes`: as on a device, each new key gets a trial run."""
 trial = SimpleNamespace(runs=False)
-"""Whether the current launch is a trial run, whose work is done again for the call itself."""
+"""Whether the current launch is a trial run; its work is done again for the call itself."""
 
 _STATIC = "at_compile_time"
 """Attribute of an exception: on a device no program of the kernel would have run."""
