@@ -38,7 +38,7 @@ from engine.shared import Shared
 from engine.telemetry import DeviceSampler
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
-from harness.node.telemetry import Telemetry
+from harness.node.telemetry.watcher import Telemetry
 from harness.processes.quarantine import DeviceEvent
 from sessions.errors import SessionsError
 from sessions.events import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import psutil
 
 from harness import Device
-from harness.node.telemetry import Telemetry
+from harness.node.telemetry.watcher import Telemetry
 from harness.wire.latency import DeviceState
 from sessions.events import DeviceSampled
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
 from harness.node.leases import Lease, lease_folder, take
-from harness.node.telemetry import Telemetry
+from harness.node.telemetry.watcher import Telemetry
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied

@@ -5,7 +5,7 @@ import sys
 
 from engine.telemetry import DeviceSampler
 from harness import Device
-from harness.node.telemetry import Telemetry
+from harness.node.telemetry.watcher import Telemetry
 
 GPU = Device(name="0", kind="cuda", description="A GPU", address="0000:c1:00.0")
 

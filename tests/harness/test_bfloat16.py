@@ -12,7 +12,7 @@ pytestmark = pytest.mark.judge
 
 OPERATIONS = (
     "add", "sub", "mul", "div", "neg", "where", "maximum", "minimum", "abs", "cast", "affine", "scaled", "bitcast",
-    "exp", "store", "full", "masked", "from_int", "from_fp16", "back", "values", "rounding",
+    "exp", "store", "full", "masked", "from_int", "from_fp16", "back", "values", "rounding", "nans",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.node.telemetry import Point, Watched
+from harness.node.telemetry.samples import Point, Watched
 from harness.stages.timing.energy import DRAWN_S, SETTLE_S, energy_a_call
 from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, Drawn, Measured
 from harness.wire.effort import WITH_ENERGY

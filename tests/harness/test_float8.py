@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from harness import DevicePool, Verdict
-from harness.worker.interpreter.float8 import FORMATS
+from harness.worker.interpreter.float_formats import FLOAT8
 from suites import Task
 from suites.dtypes import NoSuchDtype, item_bytes, on_target, task_on
 from suites.folder import read_task
@@ -115,26 +116,50 @@ def write_task(folder: Path, *, problem: str = PROBLEM) -> Task:
     return read_task(written, suite="mine")
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_values_and_rounding_equal_torch(name: str) -> None:
-    float_format, dtype = FORMATS[name], DTYPES[name]
+def sources(values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """All values of 16 bits, and float32 values: random bits, the format's values, the middles between them and their neighbours."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    middles = ((values[1:] + values[:-1]) / 2).astype(np.float32)
+    random = np.random.default_rng(1).integers(0, 1 << 32, 500_000, dtype=np.uint32).view(np.float32)
+    near = np.concatenate([values, middles, *(np.nextafter(middles, to) for to in np.float32([0, np.inf]))])
+    wide = np.concatenate([random, near, -near], dtype=np.float32)
+    return bits.view(np.float16), (bits.astype(np.uint32) << 16).view(np.float32), wide
+
+
+@pytest.fixture
+def no_warnings() -> Iterator[None]:
+    """As in the process that interprets kernels."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.mark.usefixtures("no_warnings")
+@pytest.mark.parametrize("name", FLOAT8)
+def test_every_value_and_rounding_equals_torch(name: str) -> None:
+    codec, dtype = FLOAT8[name], DTYPES[name]
     codes = torch.arange(256, dtype=torch.uint8)
-    assert np.array_equal(
-        float_format.decode(codes.numpy()), codes.view(dtype).float().numpy(), equal_nan=True
-    )
-    generator = torch.Generator().manual_seed(1)
-    values = torch.from_numpy(float_format.positive).float()
+    decoded = codes.view(dtype).float()
+    assert np.array_equal(codec.decode(codes.numpy()), decoded.numpy(), equal_nan=True)
+    values = decoded[decoded.isfinite() & (decoded >= 0)].unique().numpy().astype(np.float64)
+    for source in sources(values):
+        assert np.isnan(codec.decode(codec.encode(source))[np.isnan(source)]).all()
+        numbers = source[~np.isnan(source)]
+        clamped = torch.from_numpy(numbers).clamp(-values[-1], values[-1])
+        assert np.array_equal(codec.encode(numbers), clamped.to(dtype).view(torch.uint8).numpy())
+        towards_zero = values[np.searchsorted(values, np.abs(numbers), side="right") - 1]
+        cut = codec.decode(codec.encode(numbers, to_zero=True))
+        assert np.array_equal(cut, np.copysign(towards_zero, numbers))
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_float64_is_rounded_once(name: str) -> None:
+    """Next to the middle between two values: float32 would round to the middle first."""
+    codec = FLOAT8[name]
+    decoded = codec.decode(np.arange(256, dtype=np.uint8))
+    values = np.unique(decoded[np.isfinite(decoded) & (decoded >= 0)].astype(np.float64))
     middles = (values[1:] + values[:-1]) / 2
-    spread = torch.randn(50_000, generator=generator) * 10.0 ** torch.randint(
-        -6, 7, (50_000,), generator=generator
-    )
-    inputs = torch.cat([spread, values, middles, -middles, torch.tensor([0.0, -0.0])])
-    largest = float(values[-1])
-    expected = inputs.clamp(-largest, largest).to(dtype).view(torch.uint8).numpy()
-    assert np.array_equal(float_format.encode(inputs.numpy()), expected)
-    assert np.isnan(float_format.decode(float_format.encode(np.array([np.nan]))))
-    towards_zero = float_format.decode(float_format.encode(inputs.numpy(), to_zero=True))
-    assert (np.abs(towards_zero) <= np.abs(inputs.numpy())).all()
+    assert np.array_equal(codec.decode(codec.encode(np.nextafter(middles, 0))), values[:-1])
+    assert np.array_equal(codec.decode(codec.encode(np.nextafter(middles, np.inf))), values[1:])
 
 
 def test_eight_bit_dtype_depends_on_target(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.node.telemetry import DISTURBED_CLOCK, DISTURBED_OTHERS, Point, Telemetry, find_disturbances
 from harness.node.telemetry.amd import AmdSmi
 from harness.node.telemetry.nvml import Nvml
 from harness.node.telemetry.other_processes import Family, count_others
 from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
+from harness.node.telemetry.samples import Point
+from harness.node.telemetry.steadiness import DISTURBED_CLOCK, DISTURBED_OTHERS, find_disturbances
 from harness.node.telemetry.sysfs import Sysfs, marked_level
+from harness.node.telemetry.watcher import Telemetry
 from harness.node.telemetry.window_summary import summarize_window
 
 ADDRESS = "0000:c1:00.0"

@@ -13,7 +13,7 @@ import pytest
 from harness.cases.seeds import derive
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
-from harness.node.telemetry import Point, Watched
+from harness.node.telemetry.samples import Point, Watched
 from harness.stages import slot_evaluation
 from harness.stages.sheet import Sheet
 from harness.stages.slot_evaluation import Request, SlotEvaluation

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.hardware.targets import target
-from harness.node.telemetry import Watched
+from harness.node.telemetry.samples import Watched
 from harness.processes.kernel_cache import KernelCache
 from harness.processes.servers import Child, ForkServer
 from harness.processes.spares import Spares

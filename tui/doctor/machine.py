@@ -10,8 +10,8 @@ from pathlib import Path
 from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
 from harness.node.leases import lease_folder
 from harness.node.selection import not_granted, standings
-from harness.node.telemetry import ask_once
 from harness.node.telemetry.samples import StateReport
+from harness.node.telemetry.watcher import ask_once
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.measured import state_words
 from tui.plain import size

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from harness.hardware.product import Product
-from harness.node.telemetry import Watched
+from harness.node.telemetry.samples import Watched
 from harness.node.telemetry.steadiness import find_disturbances
 from harness.wire import ratios
 from harness.wire.clock_messages import (

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import msgspec
 
-from harness.node.telemetry import Point
+from harness.node.telemetry.samples import Point
 from harness.wire.clock_messages import BASELINE, CANDIDATE, Drawn, ProcessTimes
 from harness.wire.latency import Latency, Timed
 

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from harness.hardware.recognition import product_of
-from harness.node.telemetry import Watched
+from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool, Slot
 from harness.processes.servers import Child
 from harness.processes.spares import TIMER, Worker

@@ -1,4 +1,4 @@
-"""Every access of an interpreted kernel: counted, kept inside its tensor, and known by the tensor it was made from."""
+"""Counts every access of an interpreted kernel, keeps it inside its tensor, and tracks which tensor a pointer was made from."""
 
 from __future__ import annotations
 
@@ -16,25 +16,15 @@ from triton.runtime.interpreter import TensorHandle
 from harness.worker.kit.poison import INTEGER
 
 from . import reductions
-from .observing import current, meet
+from .observing import current, meet, race_finder
 from .races import Order
-from .traffic import Origin
 
-# Builder methods whose result points where their argument does.
-_CARRIERS = (
-    "create_addptr",
-    "create_splat",
-    "create_unsplat",
-    "create_broadcast",
-    "create_expand_dims",
-    "create_reshape",
-    "create_trans",
-    "create_bitcast",
-)
+_CARRIERS = ("addptr", "splat", "unsplat", "broadcast", "expand_dims", "reshape", "trans", "bitcast")
+"""Builder methods that return a pointer into the tensor of their argument."""
 
 
 def install() -> None:
-    """Count accesses and dots in the observation that runs. Once a process, after `bfloat16.install`."""
+    """Count accesses and dots in the current observation. Once a process, after `narrow_floats.install`."""
     builder = interpreter.InterpreterBuilder
     load, store = builder.create_masked_load, builder.create_masked_store
     atomic_rmw, atomic_cas, dot = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot
@@ -50,39 +40,44 @@ def install() -> None:
     ) -> Any:
         if other is None and not getattr(ptrs, "bounded", False):
             other = _undefined(ptrs, mask)
-            if other is not None:
-                _note_undefined()
-        _note_waiting(cache_modifier, volatile=bool(is_volatile))
+            observation = current()
+            if other is not None and observation is not None:
+                observation.note_undefined_lanes()
+        races = race_finder()
+        if races is not None:  # programs can wait for each other by a volatile load, without an atomic
+            races.volatile = bool(is_volatile) or cache_modifier == _ir.CACHE_MODIFIER.CV
         return load(
             self, ptrs, _guard("load", ptrs, mask), other, cache_modifier, eviction_policy, is_volatile
         )
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        _note_values(ptrs, value)
+        races = race_finder()
+        if races is not None:
+            races.changing = functools.partial(_changing, ptrs, value)
         return store(self, ptrs, value, _guard("store", ptrs, mask), *rest, **named)
 
-    def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        _note_order(*rest, **named)
+    def rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        _note_order(sem, scope)
         guarded = _guard("atomic", ptr, mask)
-        found = atomic_rmw(self, operation, ptr, val, guarded, *rest, **named)
+        old = atomic_rmw(self, operation, ptr, val, guarded, sem, scope)
         undefined = _undefined(ptr, guarded)
         if undefined is not None:
-            bits = guarded if isinstance(guarded, np.ndarray) else guarded.data
-            found.data = np.where(bits, found.data, undefined.data)
-        return found
+            old.data = np.where(_bits(guarded), old.data, undefined.data)
+        return old
 
-    def cas(self: Any, ptr: Any, cmp: Any, val: Any, *rest: Any, **named: Any) -> Any:
-        _note_order(*rest, **named)
+    def cas(self: Any, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+        _note_order(sem, scope)
         guarded = _guard("atomic", ptr, None)
         if guarded is None:
-            return atomic_cas(self, ptr, cmp, val, *rest, **named)
+            return atomic_cas(self, ptr, cmp, val, sem, scope)
         lanes = guarded.data
         old = np.zeros(lanes.shape, dtype=val.data.dtype)
         if lanes.any():
-            parts = tuple(
-                TensorHandle(np.broadcast_to(of.data, lanes.shape)[lanes], of.dtype) for of in (ptr, cmp, val)
+            operands = (
+                TensorHandle(np.broadcast_to(operand.data, lanes.shape)[lanes], operand.dtype)
+                for operand in (ptr, cmp, val)
             )
-            old[lanes] = atomic_cas(self, *parts, *rest, **named).data
+            old[lanes] = atomic_cas(self, *operands, sem, scope).data
         return TensorHandle(old, cmp.dtype.scalar)
 
     def counted_dot(self: Any, a: Any, b: Any, d: Any, *rest: Any, **named: Any) -> Any:
@@ -92,21 +87,24 @@ def install() -> None:
             observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
         return dot(self, a, b, d, *rest, **named)
 
-    builder.create_load, builder.create_store = _plain(builder.create_load), _plain(builder.create_store)
+    builder.create_load, builder.create_store = (
+        _unmasked(builder.create_load),
+        _unmasked(builder.create_store),
+    )
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot = rmw, cas, counted_dot
     builder.create_barrier = _note_barrier
-    TritonSemantic._load_legacy = _asking_what_is_given(TritonSemantic._load_legacy)
+    TritonSemantic._load_legacy = _with_true_tensors(TritonSemantic._load_legacy)
     for operations in (interpreter.ReduceOps, interpreter.ScanOps):
         operations.apply_impl = _meeting(operations.apply_impl)
     for name in _CARRIERS:
-        setattr(builder, name, _carrying(getattr(builder, name)))
+        setattr(builder, f"create_{name}", _carrying(getattr(builder, f"create_{name}")))
     for owner in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
         owner.materialize_pointers = _based(owner.materialize_pointers)
 
 
-def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
-    """An access that the kernel gave no mask; the interpreter gives it one of ones."""
+def _unmasked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An access without a mask in the kernel; the interpreter makes a mask of ones for it."""
 
     @functools.wraps(method)
     def access(self: Any, *args: Any, **named: Any) -> Any:
@@ -122,104 +120,88 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
     return access
 
 
-def _asking_what_is_given(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A load asks whether it was given an `other`, as a compiler does; the interpreter's tensors of one value say whether it is 0."""
+def _with_true_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A load tests whether `other` was given. In the interpreter a tensor of one value is false if the value is 0."""
 
     @functools.wraps(method)
     def load(*args: Any, **named: Any) -> Any:
-        value = vars(tl.tensor).get("__bool__")
+        to_bool = vars(tl.tensor).get("__bool__")
         tl.tensor.__bool__ = lambda _: True
         try:
             return method(*args, **named)
         finally:
-            if value is None:
+            if to_bool is None:
                 del tl.tensor.__bool__
             else:
-                tl.tensor.__bool__ = value
+                tl.tensor.__bool__ = to_bool
 
     return load
 
 
-def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
-    """The mask to use for an access: the kernel's own, or one without the lanes that miss their tensor.
+def _bits(mask: Any) -> Any:
+    return mask if mask is None or isinstance(mask, np.ndarray) else mask.data
 
-    One that operators combined may hold integers, by which numpy would index.
-    """
-    bits = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
+
+def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
+    """The mask for an access: the kernel's mask, or a mask without the lanes that miss their tensor."""
+    bits = _bits(mask)
     if bits is not None and bits.dtype != np.bool_:
+        # A mask made by operators may hold integers, which numpy would take as indices.
         bits = bits.astype(np.bool_)
         mask = TensorHandle(bits, tl.int1)
     observation = current()
     if observation is None:
         return mask
     item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
-    kept = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
-    return mask if kept is None else TensorHandle(kept, tl.int1)
-
-
-def _note_waiting(cache_modifier: Any, *, volatile: bool) -> None:
-    """A volatile load is how programs wait for each other without an atomic."""
-    observation = current()
-    if observation is not None and observation.race_finder is not None:
-        observation.race_finder.volatile = volatile or cache_modifier == _ir.CACHE_MODIFIER.CV
-
-
-def _note_values(ptrs: Any, value: Any) -> None:
-    observation = current()
-    if observation is not None and observation.race_finder is not None:
-        observation.race_finder.changing = functools.partial(_changing, ptrs, value)
+    inside = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
+    return mask if inside is None else TensorHandle(inside, tl.int1)
 
 
 def _changing(ptrs: Any, value: Any, active: Any) -> Any:
     """See `lanes.Changing`."""
-    places = ptrs.data
-    values = np.ascontiguousarray(np.broadcast_to(value.data, places.shape))
+    addresses = ptrs.data
+    values = np.ascontiguousarray(np.broadcast_to(value.data, addresses.shape))
     words = values.view(f"u{values.itemsize}")
-    lanes = np.ones(places.shape, dtype=bool) if active is None else active.reshape(places.shape)
-    return (interpreter._interpreter.load(places, lanes, words, words.dtype) != words).ravel()
+    lanes = np.ones(addresses.shape, dtype=bool) if active is None else active.reshape(addresses.shape)
+    return (interpreter._interpreter.load(addresses, lanes, words, words.dtype) != words).ravel()
 
 
 def _note_order(sem: Any, scope: Any) -> None:
-    observation = current()
-    if observation is not None and observation.race_finder is not None:
-        observation.race_finder.order = Order(
+    races = race_finder()
+    if races is not None:
+        both = _ir.MEM_SEMANTIC.ACQUIRE_RELEASE
+        races.order = Order(
             wide=scope != _ir.MEM_SYNC_SCOPE.CTA,
-            acquires=sem in (_ir.MEM_SEMANTIC.ACQUIRE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),
-            releases=sem in (_ir.MEM_SEMANTIC.RELEASE, _ir.MEM_SEMANTIC.ACQUIRE_RELEASE),
+            acquires=sem in (_ir.MEM_SEMANTIC.ACQUIRE, both),
+            releases=sem in (_ir.MEM_SEMANTIC.RELEASE, both),
         )
 
 
 def _note_barrier(_: Any) -> None:
-    observation = current()
-    if observation is not None and observation.race_finder is not None:
-        observation.race_finder.barrier()
+    races = race_finder()
+    if races is not None:
+        races.barrier()
 
 
 def _meeting(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Lanes have to wait for each other to make such a value, wherever it is of more than one warp."""
+    """A reduction or scan: its lanes wait for each other if it crosses warps."""
 
     @functools.wraps(method)
-    def made(self: Any, operands: Any) -> Any:
+    def apply(self: Any, operands: Any) -> Any:
         if reductions.is_across_warps(operands[0].handle.data.shape, self.axis):
             meet()
         return method(self, operands)
 
-    return made
-
-
-def _note_undefined() -> None:
-    observation = current()
-    if observation is not None:
-        observation.note_undefined_lanes()
+    return apply
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:
-    """What lanes that a mask leaves out hold where no `other` was given: anything, so NaN or a large integer here.
-
-    The interpreter gives them 0, which some devices do and others do not. `None` where there are no such lanes.
     """
-    bits = mask if isinstance(mask, np.ndarray) else mask.data
-    if bits.all():
+    Values of masked-out lanes without `other`: NaN or a large integer; `None` if no lane is masked out.
+
+    Triton leaves them undefined. The interpreter gives 0, as only some devices do.
+    """
+    if _bits(mask).all():
         return None
     dtype = ptrs.get_element_ty()
     kind = np.dtype(interpreter._get_np_dtype(dtype))
@@ -233,7 +215,7 @@ def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
     def carry(self: Any, *args: Any, **named: Any) -> Any:
         result = method(self, *args, **named)
         if isinstance(result.dtype, tl.pointer_type):
-            origin: Origin | None = next((arg.origin for arg in args if hasattr(arg, "origin")), None)
+            origin = next((arg.origin for arg in args if hasattr(arg, "origin")), None)
             if origin is not None:
                 result.origin = origin
         return result
@@ -245,9 +227,7 @@ def _based(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def materialize(self: Any, *args: Any) -> Any:
         pointers, masks = method(self, *args)
-        pointers.bounded = (
-            True  # the padding of block pointers is theirs to choose, and zero by default in practice
-        )
+        pointers.bounded = True  # a block pointer defines its own padding, in practice zero
         if hasattr(self.base, "origin"):
             pointers.origin = self.base.origin
         return pointers, masks

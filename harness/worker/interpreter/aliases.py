@@ -1,12 +1,11 @@
 """
-Names of a kernel that stand for Triton's builtins and constants, whichever way the kernel came by them.
+Triton's builtins and constants in interpreted kernels, whatever name a kernel has for them.
 
-The interpreter replaces members of Triton's modules while a kernel runs. A kernel that holds a builtin itself (`exp = tl.exp`,
-`from triton.language import cast`, a closure, a function of its own that `@core.extern` made) would call the one of the compiler. Here each
-call in a kernel passes `called`, which gives the replacement. Constants of modules (`LOG2E = tl.constexpr(1.44)`) compute with tensors as
-their plain values do, `.value` of a constant that the interpreter unwrapped is that constant, and closures keep their variables.
-
-Touches the internals of Triton's interpreter (3.6 and 3.7).
+While a kernel runs, the interpreter replaces members of Triton's modules. A kernel that holds a builtin itself (`exp = tl.exp`,
+`from triton.language import cast`, a closure, a function made by `@core.extern`) would still call the compiler's builtin. Here
+each call in a kernel passes `called`, which returns the replacement. Constants of modules (`LOG2E = tl.constexpr(1.44)`)
+compute with tensors as their plain values do. `.value` of a constant that the interpreter unwrapped is that constant.
+Closures keep their variables. Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from typing import Any
 import triton.language as tl
 from triton.runtime import interpreter
 
+from .expressions import semantic_call
+
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     f"__{name}__": getattr(operator, f"__{name}__")
     for name in (
@@ -30,13 +31,11 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 _PLAIN = (bool, int, float, str, tuple, type(None), tl.dtype)
 _OF_CONSTANTS = (len, int, float, bool, str, abs, list, round)
-"""Functions of Python's that a compiler calls with the values of constants."""
+"""Python functions that a compiler calls with the values of constants."""
 _FACTORY = "with_closure"
 
-_replacements: dict[int, Any] = {}
-"""What stands in a builtin's place, by the builtin's identity."""
-_kept: list[Any] = []
-"""The builtins themselves, so that no other object gets the identity of one."""
+_replacements: dict[int, tuple[Any, Any]] = {}
+"""Replacement by a builtin's identity, with the builtin itself, so that no other object gets the identity."""
 
 
 def install() -> None:
@@ -51,19 +50,18 @@ def install() -> None:
 
 
 def remember(changes: Iterable[tuple[Any, str, Any]]) -> None:
-    """Take the replacements of builtins from what a scope changed: owner, name and the value before."""
+    """Store the replacements of builtins from the changes of a scope: owner, name and the value before."""
     for owner, name, before in changes:
         if callable(before) and not isinstance(owner, type):
-            _kept.append(before)
-            _replacements[id(before)] = getattr(owner, name)
+            _replacements[id(before)] = getattr(owner, name), before
 
 
 def called(function: Any) -> Any:
-    """What a call in a kernel reaches: the interpreter's replacement of a builtin, any other function itself."""
+    """The function that a call in a kernel reaches: the replacement of a builtin, or the function itself."""
     replacement = _replacements.get(id(function))
     if replacement is not None:
-        return replacement
-    if any(function is one for one in _OF_CONSTANTS):
+        return replacement[0]
+    if any(function is builtin for builtin in _OF_CONSTANTS):
         return functools.partial(_of_values, function)
     own = inspect.isfunction(function) and tl.core.is_builtin(function)
     if own or (inspect.ismethod(function) and _is_left_out(function.__func__)):
@@ -78,29 +76,25 @@ def _is_left_out(method: Any) -> bool:
 
 
 def _of_values(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*(one.value if isinstance(one, tl.constexpr) else one for one in args))
+    return function(*(arg.value if isinstance(arg, tl.constexpr) else arg for arg in args))
 
 
 def _visit_call(self: Any, node: ast.Call) -> ast.Call:
     self.generic_visit(node)
-    node.func = _asked("called", node.func)
+    node.func = semantic_call("called", node.func, [node.func])
     return node
 
 
 def _visit_attribute(self: Any, node: ast.Attribute) -> ast.expr:
     self.generic_visit(node)
-    return _asked("value_of", node.value) if node.attr == "value" and isinstance(node.ctx, ast.Load) else node
+    if node.attr != "value" or not isinstance(node.ctx, ast.Load):
+        return node
+    return semantic_call("value_of", node.value, [node.value])
 
 
-def _asked(helper: str, node: ast.expr) -> ast.expr:
-    semantic = ast.Name(id="interpreter_semantic", ctx=ast.Load())
-    function = ast.Attribute(value=semantic, attr=helper, ctx=ast.Load())
-    return ast.copy_location(ast.Call(func=function, args=[node], keywords=[]), node)
-
-
-def _value_of(given: Any) -> Any:
-    """`.value` in a kernel: a compiler wraps all constants, the interpreter none but those of modules."""
-    return given if isinstance(given, _PLAIN) else given.value
+def _value_of(value: Any) -> Any:
+    """`.value` in a kernel: a compiler wraps all constants, the interpreter only those of modules."""
+    return value if isinstance(value, _PLAIN) else value.value
 
 
 def _unwrapping(method: Callable[..., Any], compute: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -112,7 +106,7 @@ def _unwrapping(method: Callable[..., Any], compute: Callable[[Any, Any], Any]) 
 
 
 def _compile_and_exec(self: Any, tree: ast.Module) -> Any:
-    """The rewritten function, defined inside a function whose parameters are the closure's variables."""
+    """The rewritten function, defined inside a function that takes the closure's variables as parameters."""
     fn = self.fn
     space = fn.__globals__
     for name, value in vars(interpreter).items():

@@ -1,4 +1,4 @@
-"""Memory that kernels may touch, and what is known of each of its bytes."""
+"""Memory that kernels may touch, and notes about each of its bytes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class Span(NamedTuple):
 
 @dataclass(slots=True)
 class Allocation:
-    """Memory that kernels may touch: an input, or a storage that the candidate made."""
+    """Memory that kernels may touch: an input, or a storage that the candidate made. Notes have an entry for each byte."""
 
     span: Span
     holder: object
-    """Keeps the memory alive, so that no address is ever that of two tensors."""
+    """Keeps the memory alive, so that two tensors never have the same address."""
     reads: NDArray[np.uint8]
+    """1 if the byte was read."""
     writes: NDArray[np.uint8]
-    """A byte for each byte: 1 when it was touched."""
     filled: NDArray[np.uint8] | None = None
-    """A byte for each byte that the host filled, of memory that held nothing when it was made; `None`: all of it."""
+    """1 if the host filled the byte of an allocation that was made empty; `None`: all bytes are filled."""
     writers: NDArray[np.int32] | None = None
-    """For each byte at which a store of the running launch began, its epoch (`races`); else 0."""
+    """Epoch (`races`) of the launch's last store that began at the byte; else 0."""
     adders: NDArray[np.int32] | None = None
-    """Likewise for atomics; negative where that was one for its own program alone."""
+    """Likewise for atomics; negative for an atomic with the scope of one program."""
     grain_bytes: int = 0
-    """Size of all elements that were noted in these since the launch began, at whose first byte each is noted; 1: at every byte."""
+    """Size of all elements noted since the launch began, each at its first byte; 1: noted at every byte."""
     adders_before: NDArray[np.int32] | None = None
-    """Likewise the last atomic of another program than that one's."""
+    """Epoch of the last atomic by another program than the program in `adders`."""
 
     @property
     def changes(self) -> tuple[NDArray[np.int32] | None, ...]:
@@ -45,12 +45,12 @@ class Allocation:
         return self.writers, self.adders, self.adders_before
 
     def begin_launch(self) -> None:
-        """All that was written is there for everybody."""
+        """Forget epochs: a new launch sees all earlier writes."""
         self.writers = self.adders = self.adders_before = None
         self.grain_bytes = 0
 
     def spread(self) -> None:
-        """Notes every byte of what was noted at its first."""
+        """Note the epochs at every byte of an element instead of at its first byte."""
         for epochs in self.changes:
             if epochs is not None:
                 spread(epochs, self.grain_bytes)

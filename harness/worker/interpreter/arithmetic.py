@@ -1,6 +1,7 @@
 """
-Arithmetic that Triton's interpreter (3.6 and 3.7) does otherwise than a compiler: sums of single bits, the larger of a number
-and NaN, NaN between bounds, the upper half of products of negative integers, `tl.fma`.
+Arithmetic that Triton's interpreter (3.6 and 3.7) computes differently from a compiler.
+
+Sums of single bits, maximum and minimum with NaN, clamping of NaN, the upper half of products of negative integers, `tl.fma`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from triton.runtime.interpreter import TensorHandle
 
 
 def install() -> None:
-    """Once a process, before the other modules that wrap these methods."""
+    """Once a process, before other modules wrap these methods."""
     builder = interpreter.InterpreterBuilder
     builder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmax)
     builder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
@@ -23,32 +24,28 @@ def install() -> None:
     builder.create_umulhi = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _upper_half)
 
 
-def fused(a: Any, b: Any, c: Any) -> Any:
-    """`a * b + c`, rounded once; float64 rounds twice."""
-    dtype = np.result_type(a, b, c)
-    if dtype.kind != "f" or dtype.itemsize == 8:
-        return np.asarray(a * b + c)
-    left, right, rest = (operand.astype(np.float64) for operand in (a, b, c))
-    return np.asarray(left * right + rest).astype(dtype)
-
-
 def _fma(_: Any, x: Any, y: Any, z: Any) -> Any:
-    return TensorHandle(fused(x.data, y.data, z.data), z.dtype.scalar)
+    """`x * y + z`, rounded once; float64 rounds twice."""
+    a, b, c = x.data, y.data, z.data
+    dtype = np.result_type(a, b, c)
+    if dtype in (np.float16, np.float32):
+        a, b, c = (operand.astype(np.float64) for operand in (a, b, c))
+    return TensorHandle(np.asarray(a * b + c).astype(dtype, copy=False), z.dtype.scalar)
 
 
 def _clamp(_: Any, value: Any, low: Any, high: Any, propagate_nan: Any) -> Any:
-    kept = propagate_nan == interpreter._ir.PROPAGATE_NAN.ALL
+    keeps_nan = propagate_nan == interpreter._ir.PROPAGATE_NAN.ALL
     clamped = np.fmin(np.fmax(value.data, low.data), high.data)
-    return TensorHandle(np.where(np.isnan(value.data) & kept, value.data, clamped), value.dtype.scalar)
+    return TensorHandle(np.where(np.isnan(value.data) & keeps_nan, value.data, clamped), value.dtype.scalar)
 
 
 def _sum(lhs: Any, rhs: Any) -> Any:
-    """Single bits are added modulo 2, as all integers are modulo their range."""
+    """The sum; single bits wrap modulo 2, as all integers wrap at their range."""
     return np.logical_xor(lhs, rhs) if np.result_type(lhs, rhs) == np.bool_ else np.add(lhs, rhs)
 
 
 def _upper_half(lhs: Any, rhs: Any) -> Any:
-    """Of the product of the operands' bits as unsigned numbers."""
+    """The upper half of the product of the operands' bits as unsigned numbers."""
     dtype = lhs.dtype
     bits = dtype.itemsize * 8
     unsigned = np.dtype(f"uint{bits}")

@@ -1,4 +1,4 @@
-"""Which line of the candidate's is running."""
+"""Finds the running line of the candidate."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import torch
 
 _PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 
+Line = tuple[str, int]
 UNKNOWN = ("kernel.py", 0)
 
 replayed: Any = SimpleNamespace(line=None)
 """File name and line of an operation that runs without the kernel's frame; see `tracing`."""
 
 
-def candidate_line() -> tuple[str, int]:
-    """File name and line of the innermost frame that is the candidate's own."""
+def candidate_line() -> Line:
+    """File name and line of the candidate's innermost frame."""
     if replayed.line is not None:
-        told: tuple[str, int] = replayed.line
-        return told
+        line: Line = replayed.line
+        return line
     frame: Any = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""The counts and findings of one call, as they cross to the judge."""
+"""Makes the message to the judge with the counts and findings of one call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .traffic import Observation
 
 
 def case_traffic(case: str, observation: Observation) -> CaseTraffic:
-    """Return the message for one call's observation."""
+    """The message for the observation of one call."""
     return CaseTraffic(
         case=case,
         requested_read_bytes=observation.requested_read_bytes,

@@ -1,10 +1,10 @@
 """
-Arguments of launches as a compiler takes them: an integer that is one is a constant, whose quotients are Python's; other numbers
-are tensors of the type that their size or their parameter's annotation gives them.
+Arguments of launches as a compiler takes them: the integer 1 is a constant, other numbers are typed tensors.
 
-The interpreter makes a tensor of one, leaves fractions to Python and knows no annotation. As there, no parameter of a fixed type and none that is
-listed in `do_not_specialize` becomes a constant, and constants go on as constants into the functions that they are handed to.
-Touches the internals of Triton's interpreter and launcher (3.6 and 3.7).
+The type comes from the number's size or from the parameter's annotation. The interpreter makes a tensor of every integer,
+leaves fractions to Python and ignores annotations. As in a launcher, a parameter of a fixed type never becomes a
+constant, nor does a parameter in `do_not_specialize`. Constants stay constants in the functions that they are passed to.
+Touches internals of Triton's interpreter and launcher (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import KernelParam
 
-from . import bfloat16, float8
+from .float_formats import FLOAT8, bfloat16_bits, bfloat16_values
 from .observing import cannot
 
 _KEPT = "no_constants"
-"""Of a kernel's rewritten function: parameters that stay tensors."""
+"""Attribute of a kernel's rewritten function: parameters that stay tensors."""
 _TYPED = "types_of_parameters"
-"""Likewise: those of a fixed type, with it."""
+"""Attribute of a kernel's rewritten function: the fixed types by parameter."""
 
 
 def install() -> None:
-    """Once a process: the function that a launch runs knows which parameters become no constants, and their types."""
+    """Once a process: attach to a launched function which of its parameters stay tensors, and their types."""
     rewrite = interpreter.InterpretedFunction.rewrite
 
     def rewritten(self: Any) -> Any:
@@ -44,20 +43,21 @@ def install() -> None:
 
 
 def unspecialised(kernel: Any) -> tuple[str, ...]:
-    """Parameters of a jit function that an argument of one makes no constant of."""
+    """Parameters of a jit function for which an argument of 1 does not become a constant."""
     listed = getattr(kernel, "do_not_specialize", None) or getattr(kernel, "kwargs", {}).get(
         "do_not_specialize"
     )
     return tuple(
-        one.name
-        for one in _parameters(kernel)
-        if one.num in (listed or ()) or one.name in (listed or ()) or one.annotation_type
+        parameter.name
+        for parameter in _parameters(kernel)
+        if parameter.num in (listed or ()) or parameter.name in (listed or ()) or parameter.annotation_type
     )
 
 
 def types(kernel: Any) -> dict[str, str]:
-    """The types that a jit function's annotations give its parameters, as `i8` and `*fp16`."""
-    return {one.name: str(one.annotation_type) for one in _parameters(kernel) if one.annotation_type}
+    """Types of parameters from a jit function's annotations, as `i8` and `*fp16`."""
+    parameters = _parameters(kernel)
+    return {param.name: str(param.annotation_type) for param in parameters if param.annotation_type}
 
 
 def _parameters(kernel: Any) -> Iterator[Any]:
@@ -66,19 +66,18 @@ def _parameters(kernel: Any) -> Iterator[Any]:
 
 
 def arguments(executor: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
-    """What the programs of a launch are called with; `TypeError` or `OverflowError` for what a launch refuses."""
+    """The arguments of a launch's programs; `TypeError` or `OverflowError` for values that a launch refuses."""
     kept, typed = vars(executor.fn).get(_KEPT, ()), vars(executor.fn).get(_TYPED, {})
-    constexprs = {one.name for one in _parameters(executor) if one.is_constexpr}
-    return {
-        name: value
-        if name in constexprs
-        else _of_type(name, value, typed[name])
-        if name in typed
-        else interpreter._implicit_cvt(value)
-        if name in kept
-        else _argument(value)
-        for name, value in bound.items()
-    }
+    constexprs = {parameter.name for parameter in _parameters(executor) if parameter.is_constexpr}
+
+    def argument(name: str, value: Any) -> Any:
+        if name in constexprs:
+            return value
+        if name in typed:
+            return _of_type(name, value, typed[name])
+        return interpreter._implicit_cvt(value) if name in kept else _specialised(value)
+
+    return {name: argument(name, value) for name, value in bound.items()}
 
 
 def number(value: float) -> Any:
@@ -92,31 +91,30 @@ def number(value: float) -> Any:
     return _tensor("i64" if value < 1 << 63 else "u64", value)
 
 
-def _argument(value: Any) -> Any:
+def _specialised(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and value == 1:
         return 1
     if isinstance(value, tuple):
-        return interpreter._tuple_create(value, map(_argument, value))
+        return interpreter._tuple_create(value, map(_specialised, value))
     return interpreter._implicit_cvt(value)
 
 
 def _of_type(name: str, value: Any, kind: str) -> Any:
-    """An argument of a parameter of a fixed type."""
     if kind.startswith("*"):
         return _pointer(name, value, kind)
-    if isinstance(value, (tuple, torch.Tensor)) or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)):
         raise TypeError(f"`{name}` is annotated as a number ({kind}) and given {type(value).__name__}")
     return _tensor(kind, value)
 
 
 def _pointer(name: str, value: Any, kind: str) -> Any:
-    """To what the annotation says, whatever the tensor holds; nothing and integers are addresses."""
+    """A pointer of the annotated type, whatever the tensor's dtype. `None` and integers are addresses."""
     to = tl.str_to_ty(kind, None)
-    narrow = to.element_ty
-    if narrow.is_fp8() and narrow.name not in float8.FORMATS:
-        raise cannot(f"the interpreter computes {narrow} wrongly, so this device cannot judge it")
+    element = to.element_ty
+    if element.is_fp8() and element.name not in FLOAT8:
+        raise cannot(f"the interpreter computes {element} wrongly, so this device cannot judge it")
     if value is None or isinstance(value, int):
-        return tl.tensor(TensorHandle(np.array([value or 0], dtype=np.uint64), to), to)
+        return _wrapped(np.array([value or 0], dtype=np.uint64), to)
     pointer = interpreter._implicit_cvt(value)
     if not isinstance(pointer, tl.tensor) or not isinstance(pointer.dtype, tl.pointer_type):
         raise TypeError(f"`{name}` is annotated as a pointer ({kind}) and given {type(value).__name__}")
@@ -125,7 +123,7 @@ def _pointer(name: str, value: Any, kind: str) -> Any:
 
 
 def _tensor(kind: str, value: float) -> Any:
-    """A number as a launcher hands it over: integers lose what does not fit, fractions too large for float16 are refused."""
+    """A number as a launcher passes it: integers lose the bits that do not fit; fractions too large for float16 are refused."""
     to = tl.str_to_ty(kind, None)
     if to.is_fp8():
         raise TypeError(f"a launch takes no number of the type {kind}")
@@ -148,12 +146,9 @@ def _tensor(kind: str, value: float) -> Any:
 def _fraction(kind: str, value: float) -> Any:
     if kind == "fp16":
         return np.frombuffer(struct.pack("<e", value), dtype=np.float16).copy()
-    single = np.array([value], dtype=np.float64)
-    if kind == "fp64":
-        return single
-    single = single.astype(np.float32)
-    # Launchers cut a float32 off where bfloat16 ends.
-    return bfloat16.from_bits(bfloat16.to_bits(single)) if kind == "bf16" else single
+    single = np.array([value], dtype=np.float64 if kind == "fp64" else np.float32)
+    # Launchers truncate a float32 to bfloat16.
+    return bfloat16_values(bfloat16_bits(single)) if kind == "bf16" else single
 
 
 def _wrapped(data: Any, to: Any) -> Any:

@@ -1,9 +1,10 @@
 """
-`and`, `or`, `not`, conditional expressions, `min`, `max`, annotated assignments and those of tuples in interpreted kernels, as a compiler takes them.
+Expressions of interpreted kernels as a compiler takes them: `and`, `or`, `not`, conditionals, `min`, `max` and assignments.
 
-The interpreter leaves them to Python, which gives one operand back as it is: a number stays a number, whose quotients round down,
-`two and four` is four, and what stands behind `and` is not looked at. A compiler gives a tensor where any operand is one, and
-computes all of them. Touches the internals of Triton's interpreter (3.6 and 3.7).
+The interpreter leaves these to Python, which returns one operand unchanged: a number stays a number and its quotients round
+down, `two and four` is four, and the right side of `and` may be skipped. A compiler computes all operands and returns a
+tensor if any operand is a tensor. The same holds for annotated assignments and assignments of tuples.
+Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import triton.language as tl
 from triton.runtime import interpreter
-
-_NAMES = frozenset({"min", "max"})
 
 
 def install() -> None:
@@ -30,7 +29,7 @@ def install() -> None:
     def visit_assign(self: Any, node: ast.Assign) -> ast.Assign:
         node.value = self.visit(node.value)
         changed: ast.Assign = assign(self, node)
-        changed.value = _call("each_assigned", node, [changed.value])
+        changed.value = semantic_call("each_assigned", node, [changed.value])
         return changed
 
     transformer.visit_Assign = visit_assign
@@ -42,11 +41,20 @@ def install() -> None:
     transformer.visit_Name = _visit_name
 
 
+def semantic_call(
+    helper: str, node: ast.AST, args: list[ast.expr], keywords: Sequence[ast.keyword] = ()
+) -> ast.expr:
+    """The expression `interpreter_semantic.helper(args)`, at the line of `node`."""
+    semantic = ast.Name(id="interpreter_semantic", ctx=ast.Load())
+    function = ast.Attribute(value=semantic, attr=helper, ctx=ast.Load())
+    return ast.copy_location(ast.Call(func=function, args=args, keywords=list(keywords)), node)
+
+
 def _visit_ann_assign(self: Any, node: ast.AnnAssign) -> ast.stmt:
-    """Its value is a tensor too, unless the annotation says that it is a constant."""
+    """The value becomes a tensor too, unless it is annotated as a constant."""
     if node.value is None:
         return node
-    value = _call("annotated", node, [self.visit(node.annotation), self.visit(node.value)])
+    value = semantic_call("annotated", node, [self.visit(node.annotation), self.visit(node.value)])
     return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
 
 
@@ -64,39 +72,33 @@ def _visit_aug_assign(self: Any, node: ast.AugAssign) -> ast.stmt:
 def _visit_bool_op(self: Any, node: ast.BoolOp) -> ast.expr:
     self.generic_visit(node)
     method = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
-    return _call("combined", node, [ast.Constant(method), *map(_later, node.values)])
+    return semantic_call("combined", node, [ast.Constant(method), *map(_later, node.values)])
 
 
 def _visit_unary_op(self: Any, node: ast.UnaryOp) -> ast.expr:
     self.generic_visit(node)
-    return _call("negated", node, [node.operand]) if isinstance(node.op, ast.Not) else node
+    return semantic_call("negated", node, [node.operand]) if isinstance(node.op, ast.Not) else node
 
 
 def _visit_if_exp(self: Any, node: ast.IfExp) -> ast.expr:
     self.generic_visit(node)
-    return _call("chosen", node, [node.test, _later(node.body), _later(node.orelse)])
+    return semantic_call("chosen", node, [node.test, _later(node.body), _later(node.orelse)])
 
 
 def _visit_name(self: Any, node: ast.Name) -> ast.expr:  # noqa: ARG001 -- a visitor's method
-    if node.id in _NAMES and isinstance(node.ctx, ast.Load):
-        return _call("of_tensors", node, [node])
+    if node.id in ("min", "max") and isinstance(node.ctx, ast.Load):
+        return semantic_call("of_tensors", node, [node])
     return node
 
 
-def _call(helper: str, node: ast.AST, args: list[ast.expr]) -> ast.expr:
-    semantic = ast.Name(id="interpreter_semantic", ctx=ast.Load())
-    function = ast.Attribute(value=semantic, attr=helper, ctx=ast.Load())
-    return ast.copy_location(ast.Call(func=function, args=args, keywords=[]), node)
-
-
 def _later(node: ast.expr) -> ast.expr:
-    """The expression, to be computed when it is called."""
+    """A function without arguments that computes the expression."""
     nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     return ast.copy_location(ast.Lambda(args=nothing, body=node), node)
 
 
 def _combined(method: str, *operands: Callable[[], Any]) -> Any:
-    """Constants decide while a kernel is compiled; tensors are combined, all of them."""
+    """`and` or `or`: constants decide at compile time; all tensors are combined."""
     stop = method == "logical_or"
     tensors: list[Any] = []
     value = None
@@ -112,12 +114,12 @@ def _combined(method: str, *operands: Callable[[], Any]) -> Any:
 
 
 def _each_assigned(value: Any) -> Any:
-    """What is assigned in a tuple or a list is a tensor each, as it is alone."""
+    """The assigned value, with a tensor for each number in it, tuples and lists included."""
     if type(value) in (tuple, list):
         return type(value)(map(_each_assigned, value))
     if type(value) is tl.tuple:
-        parts = [_each_assigned(one) for one in value.values]
-        return tl.tuple(parts) if all(isinstance(one, tl.tensor) for one in parts) else value
+        parts = [_each_assigned(part) for part in value.values]
+        return tl.tuple(parts) if all(map(_is_tensor, parts)) else value
     return _as_tensor(value.value if isinstance(value, tl.constexpr) else value)
 
 
@@ -130,23 +132,18 @@ def _chosen(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) ->
     return _as_tensor(value) if isinstance(test, tl.tensor) else value
 
 
-def _of_tensors(named: Any) -> Any:
-    """What `min` or `max` names: Python's functions take tensors too."""
-    if named is builtins.min:
-        return _smallest
-    return _largest if named is builtins.max else named
+def _of_tensors(function: Any) -> Any:
+    """Python's `min` and `max` for tensors too; any other function unchanged."""
+    operations = {builtins.min: tl.minimum, builtins.max: tl.maximum}
+    if not any(function is builtin for builtin in operations):
+        return function
 
+    def reduced(*args: Any, **named: Any) -> Any:
+        if any(map(_is_tensor, args)):
+            return functools.reduce(functools.partial(operations[function], **named), args)
+        return function(*args, **named)
 
-def _smallest(*args: Any, **named: Any) -> Any:
-    return _pairwise("minimum", args, named) if any(map(_is_tensor, args)) else min(*args, **named)
-
-
-def _largest(*args: Any, **named: Any) -> Any:
-    return _pairwise("maximum", args, named) if any(map(_is_tensor, args)) else max(*args, **named)
-
-
-def _pairwise(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return functools.reduce(functools.partial(getattr(tl, name), **named), args)
+    return reduced
 
 
 def _is_tensor(value: Any) -> bool:

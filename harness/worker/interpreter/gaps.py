@@ -1,5 +1,5 @@
-# ruff: noqa: ARG001 -- stands in for the interpreter's methods, whose arguments are theirs
-"""What Triton's interpreter (3.6 and 3.7) lacks or computes wrongly: refused by name, never judged wrong."""
+# ruff: noqa: ARG001 -- the arguments of the interpreter's methods are fixed
+"""Refuses by name what Triton's interpreter (3.6 and 3.7) lacks or computes wrongly, so that it never counts as wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from triton.runtime import interpreter
 
-from . import float8, libdevice
+from . import libdevice
+from .float_formats import FLOAT8
 from .observing import cannot
 
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
@@ -22,22 +23,21 @@ OVERLAPS = (
 
 
 def install() -> None:
-    """Say `unsupported` where a kernel uses what the interpreter lacks or computes wrongly."""
+    """Raise `UnsupportedHere` if a kernel uses what the interpreter lacks or computes wrongly."""
     builder = interpreter.InterpreterBuilder
     builder.create_inline_asm = refusing(MISSING.format(what="inline_asm"))
 
     def missing(self: Any, name: str) -> Any:
         if not name.startswith(("create_", "get_")):
             raise AttributeError(name)
-        what = name.removeprefix("create_").removeprefix("get_")
-        return refusing(MISSING.format(what=what))
+        return refusing(MISSING.format(what=name.removeprefix("create_").removeprefix("get_")))
 
     builder.__getattr__ = missing
     libdevice.install(cannot, MISSING)
 
 
 def refusing(why: str) -> Callable[..., Any]:
-    """A function that answers any call by `unsupported`, with `why`."""
+    """A function that raises `UnsupportedHere` at any call."""
 
     def refuse(*args: Any, **named: Any) -> Any:
         raise cannot(why)
@@ -46,25 +46,25 @@ def refusing(why: str) -> Callable[..., Any]:
 
 
 def refuse_overlap(options: Mapping[str, Any]) -> None:
-    """Raise `UnsupportedHere` where a launch's options let it run beside others."""
+    """Raise `UnsupportedHere` if a launch's options let it run beside other launches."""
     if options.get("launch_pdl"):
         raise cannot(OVERLAPS)
 
 
 def refuse_narrow(dtype: torch.dtype) -> None:
-    """Raise `UnsupportedHere` for a dtype of tensors that kernels here get wrong."""
+    """Raise `UnsupportedHere` for a dtype of tensors that the interpreter computes wrongly."""
     if dtype.is_floating_point and dtype.itemsize == 1 and dtype not in _EIGHT_BITS:
         raise cannot(NARROW.format(name=str(dtype).removeprefix("torch.")))
 
 
-def knowing_eight_bits(to_ir: Callable[..., Any]) -> Callable[..., Any]:
-    """The interpreter's `dtype.to_ir`, with AMD's 8-bit floats, which it leaves out, and without those it gets wrong."""
+def with_float8(to_ir: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter's `dtype.to_ir`, extended by AMD's 8-bit floats, without the formats that it computes wrongly."""
 
-    def known(dtype: Any, builder: Any) -> Any:
-        if dtype.name in float8.FORMATS:
+    def convert(dtype: Any, builder: Any) -> Any:
+        if dtype.name in FLOAT8:
             return dtype
         if dtype.is_fp8():
             raise cannot(NARROW.format(name=dtype))
         return to_ir(dtype, builder)
 
-    return known
+    return convert

@@ -1,9 +1,8 @@
 """
-What kernels tell a compiler of their values: a false `tl.multiple_of` is reported.
+Reports a false `tl.multiple_of`: the interpreter ignores this hint, a compiler makes wide accesses of it.
 
-The interpreter ignores these hints; a compiler makes wide accesses of them. `tl.max_contiguous` and `tl.max_constancy` are not checked:
-authors write them of indices that wrap around (`rows % m`), whose wrong lanes no store lets out.
-Touches the internals of Triton's interpreter (3.6 and 3.7).
+`tl.max_contiguous` and `tl.max_constancy` are not checked: authors also write them for indices that wrap around (`rows % m`),
+and no store ever writes the wrong lanes. Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -13,19 +12,16 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from numpy.typing import NDArray
 
 from .observing import current
 from .tracing import operation
 
 ALIGNMENT = 16
-"""Bytes. What may be promised of an address beyond them depends on who allocates, not on the kernel."""
-
-Values = NDArray[Any]
+"""Bytes. Whether an address is a multiple of more depends on the allocator, not on the kernel."""
 
 
 def patch(scope: Any) -> None:
-    """Puts the checking function where kernels find it, until the scope is restored."""
+    """Replace the hint by a check until the scope is restored."""
     for owner in (tl, tl.core):
         scope.set_attr(owner, "multiple_of", operation("multiple_of", _multiple_of, changes=True))
 
@@ -33,24 +29,25 @@ def patch(scope: Any) -> None:
 def _multiple_of(input: Any, values: Any) -> Any:
     if isinstance(input, tl.tensor):
         listed = values if isinstance(values, (list, tuple, tl.tuple)) else [values]
-        given = [int(one.value) if isinstance(one, tl.constexpr) else int(one) for one in listed]
-        if len(given) != max(1, len(input.shape)):
+        numbers = [int(value.value if isinstance(value, tl.constexpr) else value) for value in listed]
+        if len(numbers) != max(1, len(input.shape)):
             raise ValueError(f"tl.multiple_of takes a value for each dimension, {len(input.shape)} here")
-        _check_divisors(input, given)
+        _check_divisors(input, numbers)
     return input
 
 
-def _check_divisors(input: Any, given: Sequence[int]) -> None:
-    """Notes where values are no multiples of the promised number, as far as a compiler makes use of it: of its power of two.
+def _check_divisors(input: Any, numbers: Sequence[int]) -> None:
+    """
+    Note values that are no multiples of the promised number, or of its power of two, as a compiler uses only that.
 
-    Of lanes that are neighbours a compiler takes it for the first alone.
+    A compiler applies the promise only to the first of neighbouring lanes.
     """
     data = input.handle.data
     if data.dtype.kind not in "iu":
         return
-    step = _step(input)
     pointers = isinstance(input.dtype, tl.pointer_type)
-    for axis, number in enumerate(given):
+    step = max(int(input.dtype.element_ty.primitive_bitwidth) // 8, 1) if pointers else 1
+    for axis, number in enumerate(numbers):
         divisor = number & -number
         if pointers:
             divisor = min(divisor, ALIGNMENT)
@@ -59,30 +56,17 @@ def _check_divisors(input: Any, given: Sequence[int]) -> None:
         first = data
         if input.shape:
             lanes = np.moveaxis(data, axis, 0)
-            neighbours = _are_neighbours(lanes, step)
+            # Any neighbours count: indices that wrap around may do so after the first lane.
+            neighbours = bool((np.diff(lanes.astype(np.int64), axis=0) == step).any())
             if not neighbours and (pointers or data.ndim > 1) and len(lanes) > 1:
-                continue  # it says nothing of how wide this axis is read
+                continue  # the promise does not say how wide this axis is read
             first = lanes[:1] if neighbours else lanes
         wrong = first[(first & (divisor - 1)) != 0]
         if wrong.size:
-            what = "an address is not" if pointers else f"{int(wrong.ravel()[0])} is not"
-            _note_false_promise(f"`tl.multiple_of` promises multiples of {number}, and {what}")
+            observation = current()
+            if observation is not None:
+                value = "an address is not" if pointers else f"{int(wrong.ravel()[0])} is not"
+                observation.note_false_promise(
+                    f"`tl.multiple_of` promises multiples of {number}, and {value}"
+                )
             return
-
-
-def _are_neighbours(lanes: Values, step: int) -> bool:
-    """Whether any are: indices that wrap around may do so after the first."""
-    return bool((np.diff(lanes.astype(np.int64), axis=0) == step).any())
-
-
-def _step(input: Any) -> int:
-    """From one neighbour to the next."""
-    if isinstance(input.dtype, tl.pointer_type):
-        return max(int(input.dtype.element_ty.primitive_bitwidth) // 8, 1)
-    return 1
-
-
-def _note_false_promise(what: str) -> None:
-    observation = current()
-    if observation is not None:
-        observation.note_false_promise(what)

@@ -1,7 +1,7 @@
 """
-Every launch of an interpreted kernel: the one place where it is seen with its kernel, its arguments and its grid.
+Every launch of an interpreted kernel: the only place that sees a launch with its kernel, arguments and grid.
 
-Touches the internals of Triton's interpreter (3.6 and 3.7).
+Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -23,46 +23,44 @@ from . import aliases, constants, gaps, hints, loops, tuning
 from .observing import current
 from .traffic import LaunchRecord
 
-_told: list[Mapping[str, Any]] = []
+_options: list[Mapping[str, Any]] = []
 
 
 def install(target: Target) -> None:
-    """Note launches in the observation that runs; an autotuned kernel takes the config that the judge asked for."""
-    tuning.install()
-    aliases.install()
+    """Note launches in the current observation."""
     _patch_once_a_launch()
     _hook_launches(target)
 
 
 @contextmanager
-def options(given: Mapping[str, Any]) -> Iterator[None]:
-    """Launches until the block ends have these options, whichever of their arguments are given as keywords."""
-    _told.append(given)
+def options(named: Mapping[str, Any]) -> Iterator[None]:
+    """Launches until the block ends have exactly these options, whichever of their arguments are keywords."""
+    _options.append(named)
     try:
         yield
     finally:
-        _told.pop()
+        _options.pop()
 
 
 def _patch_once_a_launch() -> None:
     """
-    Patch `triton.language` once a launch and restore it when the launch ends: less work, and nothing is left changed.
+    Patch `triton.language` once a launch and restore it when the launch ends.
 
-    The interpreter patches the modules that a kernel's globals name, anew for each call of a device function (`tl.sum` among them),
-    and never takes that back. Here both modules are patched, whatever the kernel names, and `builtins` gets a kernel's aliases.
+    The interpreter patches the modules that a kernel's globals name, anew for each call of a device function (`tl.sum` among
+    them), and never restores them. Here both modules are patched, whatever the kernel names, and `aliases` gets the changes.
     """
     patch_language = interpreter._patch_lang
     patches: list[tuple[Any, str, Any]] = []
 
     def patch(_: Any) -> Any:
         if not patches:
-            return patch_anew()
+            return first_patch()
         scope = interpreter._LangPatchScope()
         for owner, name, value in patches:
             scope.set_attr(owner, name, value)
         return scope
 
-    def patch_anew() -> Any:
+    def first_patch() -> Any:
         scope = patch_language(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
         # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
@@ -71,7 +69,7 @@ def _patch_once_a_launch() -> None:
             scope.set_attr(owner, "static_assert", tuning.static_assert)
         hints.patch(scope)
         loops.patch(scope)
-        scope.set_attr(tl.dtype, "to_ir", gaps.knowing_eight_bits(tl.dtype.to_ir))
+        scope.set_attr(tl.dtype, "to_ir", gaps.with_float8(tl.dtype.to_ir))
         patches.extend((owner, name, getattr(owner, name)) for owner, name, _ in scope._changes)
         aliases.remember(scope._changes)
         return scope
@@ -88,12 +86,9 @@ def _patch_once_a_launch() -> None:
 
 
 def _hook_launches(target: Target) -> None:
-    run_kernel = interpreter.InterpretedFunction.run
-    to_pointer = interpreter._implicit_cvt
-    set_grid, set_position = (
-        interpreter.InterpreterBuilder.set_grid_dim,
-        interpreter.InterpreterBuilder.set_grid_idx,
-    )
+    builder = interpreter.InterpreterBuilder
+    run_kernel, to_pointer = interpreter.InterpretedFunction.run, interpreter._implicit_cvt
+    set_grid, set_position = builder.set_grid_dim, builder.set_grid_idx
     launching = SimpleNamespace(kernel=None, arguments={}, options={}, names={})
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -106,12 +101,12 @@ def _hook_launches(target: Target) -> None:
             launching.arguments = dict(zip(parameters, args, strict=False)) | kwargs
             launching.names = _names(launching.arguments)
             observation.launching = True
-            launching.options = kwargs if not _told else _told[-1]
+            launching.options = _options[-1] if _options else kwargs
             gaps.refuse_overlap(launching.options)
-        seen = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
+        counting = tuning.uncounted(observation) if tuning.trial.runs else nullcontext()
         try:
-            with seen:
-                run_kernel(self, *args, grid=as_tuple(grid), warmup=False, **kwargs)
+            with counting:
+                run_kernel(self, *args, grid=_as_tuple(grid), warmup=False, **kwargs)
             return stub(target, kwargs)
         finally:
             if observation is not None:
@@ -132,15 +127,10 @@ def _hook_launches(target: Target) -> None:
         """Called once a launch, when the grid is known and before any program runs."""
         observation = current()
         if observation is not None:
+            grid = int(x), int(y), int(z)
+            kernel, programs = launching.kernel, grid[0] * grid[1] * grid[2]
             observation.launch(
-                LaunchRecord(
-                    launching.kernel.__name__,
-                    (int(x), int(y), int(z)),
-                    int(x) * int(y) * int(z),
-                    launching.kernel,
-                    launching.arguments,
-                    launching.options,
-                )
+                LaunchRecord(kernel.__name__, grid, programs, kernel, launching.arguments, launching.options)
             )
         set_grid(self, x, y, z)
 
@@ -153,37 +143,36 @@ def _hook_launches(target: Target) -> None:
         set_position(self, x, y, z)
 
     interpreter.InterpretedFunction.run = run
-    interpreter.InterpreterBuilder.set_grid_idx = set_grid_idx
     interpreter._implicit_cvt = implicit_cvt
-    interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+    builder.set_grid_idx, builder.set_grid_dim = set_grid_idx, set_grid_dim
 
 
 def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
-    """The kernel's parameters by the address that each was given."""
+    """The kernel's parameters by the address of their tensor."""
     names: dict[int, tuple[str, ...]] = {}
     for name, value in arguments.items():
-        for tensor in tensors_in(value):
+        for tensor in _tensors_in(value):
             gaps.refuse_narrow(tensor.dtype)
             names[tensor.data_ptr()] = (*names.get(tensor.data_ptr(), ()), name)
     return names
 
 
-def as_tuple(grid: Any) -> Any:
-    """Grids may be lists on a device; the interpreter wants tuples."""
+def _as_tuple(grid: Any) -> Any:
+    """On a device a grid may be a list; the interpreter needs a tuple."""
     if callable(grid):
         return lambda meta: tuple(grid(meta))
     return tuple(grid) if isinstance(grid, list) else grid
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """The tensors in an argument of a launch: itself, in a tuple, or under a descriptor or a reinterpreting wrapper."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, tuple):
         for part in value:
-            yield from tensors_in(part)
+            yield from _tensors_in(part)
     elif hasattr(value, "base"):
         dtype = getattr(value, "dtype", None)
         if isinstance(dtype, torch.dtype):
             gaps.refuse_narrow(dtype)
-        yield from tensors_in(value.base)
+        yield from _tensors_in(value.base)

@@ -1,7 +1,8 @@
 """
 Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-The modules of this folder are the only ones that touch the interpreter's internals (Triton 3.6 and 3.7). The process must have set `TRITON_INTERPRET=1` before it imported triton.
+Only the modules of this folder touch the interpreter's internals (Triton 3.6 and 3.7). The process must set
+`TRITON_INTERPRET=1` before it imports triton.
 """
 
 from __future__ import annotations
@@ -14,46 +15,39 @@ from harness.worker.kit import cuda_shim
 
 from . import (
     accesses,
+    aliases,
     arithmetic,
-    bfloat16,
     constants,
     expressions,
-    float8,
     gaps,
     indices,
     interpreted_launches,
     loops,
+    narrow_floats,
     programs,
     quick,
     reductions,
+    tuning,
 )
-from .observing import UnsupportedHere, cannot, observe
+from .observing import UnsupportedHere, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
 
 
 def prepare(target: Target) -> None:
     """
-    Make this process ready for a candidate: once, before its module is imported.
+    Prepare this process for a candidate: once, before its module is imported.
 
-    `cuda` comes to mean the CPU and answers as `target`'s reference device would, `@triton.autotune` takes the first
-    config that its own pruning leaves, and every access of a kernel is counted and kept inside its tensor.
+    `cuda` then means the CPU and answers as `target`'s reference device would. `@triton.autotune` takes the first config
+    that its own pruning leaves. Every access of a kernel is counted and kept inside its tensor.
     """
     if not triton.knobs.runtime.interpret:
         raise RuntimeError("TRITON_INTERPRET=1 must be set before triton is imported")
     cuda_shim.install(target)
-    # A device is silent about overflow and invalid values; numpy would warn into what the candidate printed.
+    # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")
-    arithmetic.install()
-    quick.install()
-    reductions.install()
-    bfloat16.install(cannot)
-    float8.install(cannot)
-    indices.install()
+    for module in (arithmetic, quick, reductions, narrow_floats, indices):
+        module.install()
     interpreted_launches.install(target)
-    loops.install()
-    expressions.install()
-    constants.install()
-    accesses.install()
-    gaps.install()
-    programs.install()
+    for module in (tuning, aliases, loops, expressions, constants, accesses, gaps, programs):
+        module.install()

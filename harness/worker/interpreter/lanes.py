@@ -1,9 +1,8 @@
 """
-What the lanes of one program do to each other between two points at which all of them meet.
+Races between the lanes of one program, between two points where all lanes meet.
 
-Triton puts barriers where lanes exchange values through shared memory, and none between accesses of global memory: warps go
-their own ways from one to the next. The interpreter runs all lanes of an access at once, so that what comes too late on a device
-is in time there.
+Triton puts barriers where lanes exchange values through shared memory, but not between accesses of global memory: there,
+warps do not wait for each other. The interpreter runs all lanes of an access at once, so a race would go unseen.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ if TYPE_CHECKING:
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Changing = Callable[[Mask | None], Mask]
-"""Of a store's lanes, flat: whether the active ones among these, all of them where it is `None`, store another value than there is."""
+"""For a store and its flat mask (`None`: all lanes are active): whether each active lane changes the value in memory."""
 
 WARP = 64
-"""Lanes that go together, at the most of all targets."""
+"""Most lanes that run together, over all targets."""
 MOST_KEPT = 512
-"""Accesses of one allocation without a point at which lanes meet; those before are forgotten."""
+"""Accesses of one allocation that are kept between two points where lanes meet; older accesses are forgotten."""
 OVERTAKES = (
-    "stores to {} what other lanes of this program loaded before it, or are about to, as they go their own ways; put a "
-    "tl.debug_barrier() between"
+    "stores to elements of {} that other lanes of this program loaded before, or may still have to load; lanes do not wait "
+    "for each other, so put a tl.debug_barrier() between"
 )
 
 
 class Access:
-    """One access as far as it matters here."""
+    """The addresses and active lanes of one access to one allocation."""
 
     __slots__ = ("_first", "active", "addresses", "high", "home", "item_bytes", "live", "low", "shape")
 
@@ -49,14 +48,16 @@ class Access:
         item_bytes: int,
         span: tuple[int, int] | None = None,
     ) -> None:
-        """`live`: addresses of the active lanes, at least one, of all `addresses`; `active` is flat, `None` where all are;
-        `span`: the addresses from the first byte to behind the last, where they are known.
+        """
+        `live`: addresses of the active lanes, at least one, of all `addresses`. `active`: flat; `None` if all are active.
+
+        `span`: addresses from the first byte up to, not including, the end, if known.
         """
         self.home = home
         self.live = live
         self.addresses = addresses
         self.shape: tuple[int, ...] = addresses.shape if addresses.size > 1 else ()
-        """Of the whole access; empty where it is of one lane."""
+        """Empty for an access by one lane."""
         self.active = active
         self.item_bytes = item_bytes
         self.low, self.high = span if span is not None else (int(live.min()), int(live.max()) + item_bytes)
@@ -71,7 +72,7 @@ class Access:
 
     @property
     def noted(self) -> Places:
-        """Where it is noted, and what it meets is: its `places`, or all bytes of the first lane, then of the next."""
+        """Bytes at which the access is noted: its `places`, or all bytes of the first lane, then of the next."""
         if self.home.grain_bytes != 1:
             return self.places
         return (self.places[:, None] + np.arange(self.item_bytes)).reshape(-1)
@@ -87,7 +88,7 @@ class Access:
 
     @property
     def fastest(self) -> int:
-        """The axis along which memory is contiguous, or most nearly so: a compiler deals lanes out to threads by it."""
+        """The axis with the smallest step in memory: a compiler distributes lanes over threads along this axis."""
         steps = [
             abs(int(np.moveaxis(self.addresses, axis, -1)[..., :2].flat[1]) - int(self.addresses.flat[0]))
             if size > 1
@@ -99,7 +100,7 @@ class Access:
 
     @property
     def warps(self) -> Places:
-        """A number for each active lane, another one wherever two may be in different warps."""
+        """A number for each active lane, different for lanes that may be in different warps."""
         lanes, fastest = self.lanes, self.fastest
         if fastest != len(self.shape) - 1:
             order = np.moveaxis(np.arange(math.prod(self.shape)).reshape(self.shape), fastest, -1).ravel()
@@ -109,51 +110,44 @@ class Access:
         return lanes // WARP
 
     def meets(self, other: Access) -> bool:
-        """Whether the two, of one allocation, may touch the same bytes, each of them by another lane."""
+        """Whether two accesses of one allocation may touch the same bytes by different lanes."""
         if self.low >= other.high or other.low >= self.high:
             return False
         same = self.shape == other.shape and self.live.size == other.live.size
         return not (same and np.array_equal(self.addresses, other.addresses))
 
 
-def _several() -> deque[Access]:
-    return deque(maxlen=MOST_KEPT)
-
-
 @dataclass(slots=True)
 class Lanes:
-    """The lanes of the program that runs."""
+    """The loads of the running program since its lanes last met."""
 
-    _loads: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
-    _stores: defaultdict[int, deque[Access]] = field(default_factory=lambda: defaultdict(_several))
-    """By allocation."""
+    _loads: defaultdict[int, deque[Access]] = field(
+        default_factory=lambda: defaultdict(lambda: deque(maxlen=MOST_KEPT))
+    )
+    """Loads by allocation."""
     _late: dict[tuple[int, ...], Mask] = field(default_factory=dict)
-    """By shape: lanes that may have loaded what a store before which they came put there."""
+    """Lanes by shape: lanes with a load that may have seen a later store."""
 
     def begin(self) -> None:
-        """Another program begins."""
+        """Begin the next program."""
         self.meet()
         self._late = {}
 
     def meet(self) -> None:
-        """All lanes have done what came before."""
+        """All lanes have done the accesses before this point."""
         self._loads.clear()
-        self._stores.clear()
 
     def load(self, access: Access) -> None:
-        """Note who loads."""
+        """Note a load."""
         self._late.pop(access.shape, None)
         self._loads[id(access.home)].append(access)
 
-    def store(self, access: Access) -> None:
-        """Note who stores."""
-        self._stores[id(access.home)].append(access)
-
     def overtakes(self, store: Access, changing: Changing) -> bool:
         """
-        Whether a store changes what lanes of another warp loaded before it, and may not have yet.
+        Whether a store changes elements that lanes of another warp load before it, but may load late.
 
-        Lanes count where a store lets their value out. Blocks of other shapes, or that lie in memory the other way, go through shared memory if one is made of the other.
+        It counts only if such a lane also stores. Blocks of different shapes or memory orders are converted through shared
+        memory if one is computed from the other, so they do not count.
         """
         late = self._late.get(store.shape)
         if late is not None and bool(late[store.lanes].any()):
@@ -167,34 +161,30 @@ class Lanes:
             return False
         if not lone and (load.shape != store.shape or load.fastest != store.fastest):
             return False
-        found = _met(store, load, None, by_all=lone)
-        if found.any():
-            found = _met(store, load, changing(store.active)[store.lanes], by_all=lone)
-        if lone or not found.any():
-            return bool(found.any())
-        lanes = load.lanes[found]
+        overwritten = _overwritten(store, load, None)
+        if overwritten.any():
+            overwritten = _overwritten(store, load, changing(store.active)[store.lanes])
+        if lone or not overwritten.any():
+            return bool(overwritten.any())
+        lanes = load.lanes[overwritten]
         stores = np.ones(math.prod(store.shape), dtype=bool) if store.active is None else store.active
         late = self._late.setdefault(store.shape, np.zeros(stores.size, dtype=bool))
         late[lanes] = True
         return bool(stores[lanes].any())
 
 
-def _met(store: Access, other: Access, chosen: Mask | None, *, by_all: bool = False) -> Mask:
-    """
-    Which active lanes of the other access have an element to which another warp stores, by one of the `chosen` of the store's.
-
-    `by_all`: every warp makes the other access.
-    """
+def _overwritten(store: Access, load: Access, chosen: Mask | None) -> Mask:
+    """Active lanes of the load with an element to which a `chosen` lane of another warp stores. Every warp loads a lone value."""
     low = store.low - store.home.span.start
     kept = slice(None) if chosen is None else chosen
     first = np.arange(store.item_bytes)
     owners = np.zeros(store.high - store.low, dtype=np.int32)
     owners[(store.places[kept, None] - low + first).ravel()] = np.repeat(store.warps[kept] + 1, first.size)
-    found = np.zeros(other.live.size, dtype=bool)
-    mine = 0 if by_all else other.warps + 1
-    for byte in range(other.item_bytes):
-        at = other.places + byte - low
+    overwritten = np.zeros(load.live.size, dtype=bool)
+    own = load.warps + 1 if load.shape else 0
+    for byte in range(load.item_bytes):
+        at = load.places + byte - low
         inside = (at >= 0) & (at < owners.size)
         owner = np.where(inside, owners[np.where(inside, at, 0)], 0)
-        found |= (owner != 0) & (owner != mine)
-    return found
+        overwritten |= (owner != 0) & (owner != own)
+    return overwritten

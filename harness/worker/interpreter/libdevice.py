@@ -1,9 +1,9 @@
 """
-The device library under Triton's interpreter, which has none: its functions return `None` there, silently.
+The device library for Triton's interpreter (3.6 and 3.7), where its functions silently return `None`.
 
-A library function dispatches on its arguments' types and asks the builder for a symbol: `__nv_tanhf` on NVIDIA, `__ocml_tanh_f32` or
-`__triton_hip_rint` on AMD. Here the symbol's function is computed with numpy. A symbol without a function in `FUNCTIONS` raises
-`UnsupportedHere` with its name. Touches the internals of Triton's interpreter (3.6 and 3.7).
+A library function dispatches on the types of its arguments and calls the builder with a symbol: `__nv_tanhf` on NVIDIA,
+`__ocml_tanh_f32` or `__triton_hip_rint` on AMD. Here numpy computes the symbol's function. A symbol that is not in
+`FUNCTIONS` raises `UnsupportedHere` with its name.
 """
 
 from __future__ import annotations
@@ -30,15 +30,12 @@ Array = NDArray[Any]
 Function = Callable[..., Any]
 
 _SYMBOL = re.compile(r"__(?:ocml|nv|triton_hip)_(?P<name>\w+?)(?:_f(?:16|32|64))?")
-_SAME = {
+_SAME = dict.fromkeys(("mul64hi", "umul64hi", "umulhi"), "mulhi") | {
     "fast_fdividef": "fast_dividef",
     "iabs": "abs",
     "pown": "powi",
-    "mul64hi": "mulhi",
-    "umul64hi": "mulhi",
-    "umulhi": "mulhi",
 }
-"""Symbols that are called differently from the function that they compute."""
+"""Symbols with another name than the function that they compute."""
 _ROUNDINGS: dict[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 _INTEGERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}
 _FLOATS = {"float": np.float32, "double": np.float64}
@@ -46,7 +43,7 @@ _VIEWS = {"int": np.int32, "uint": np.uint32, "float": np.float32, "longlong": n
 
 
 def _each(function: Callable[..., float], at_pole: float = math.nan) -> Function:
-    """A function of Python floats as a function of arrays: `at_pole` where Python raises `ValueError`, infinity where it overflows."""
+    """A function of Python floats for arrays: `at_pole` if Python raises `ValueError`, infinity if it overflows."""
 
     def of_numbers(*args: float) -> float:
         if any(map(math.isnan, args)):
@@ -62,12 +59,12 @@ def _each(function: Callable[..., float], at_pole: float = math.nan) -> Function
 
 
 def _wide(function: Function) -> Function:
-    """A function that is computed in float64, so that nothing overflows on the way to a float32."""
+    """The function computed in float64, so that no intermediate result overflows float32."""
     return lambda *args: function(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in args))
 
 
 def _converted(rounded: Function, to: Any) -> Function:
-    """Float to integer: what is out of range is clamped, NaN gives 0."""
+    """Float to integer: values out of range are clamped, NaN gives 0."""
     limits = np.iinfo(to)
 
     def convert(x: Array) -> Array:
@@ -92,7 +89,7 @@ def _conversions() -> Iterator[tuple[str, Function]]:
 
 
 def _of_bits(function: Callable[[int, int], int]) -> Function:
-    """A function of an integer's bits and their number."""
+    """A function of an integer's bits and its width."""
 
     def compute(x: Array) -> Array:
         width = x.dtype.itemsize * 8
@@ -102,17 +99,9 @@ def _of_bits(function: Callable[[int, int], int]) -> Function:
     return compute
 
 
-def _upper_half(a: Array, b: Array) -> Array:
-    return np.asarray((a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8))
-
-
 def _half_away(x: Array) -> Array:
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), np.copysign(0, x))
-
-
-def _power_of_ten(x: Array) -> Array:
-    return np.asarray(np.power(x.dtype.type(10), x))
 
 
 _SAME_IN_NUMPY = (
@@ -120,26 +109,23 @@ _SAME_IN_NUMPY = (
     "sin", "cos", "tan", "sinh", "cosh", "tanh", "fmod", "hypot", "copysign", "nextafter", "ldexp", "isnan", "isinf",
     "isfinite", "signbit",
 )  # fmt: skip
+_IN_NUMPY = dict(zip(_SAME_IN_NUMPY, _SAME_IN_NUMPY, strict=True)) | {
+    "acos": "arccos", "asin": "arcsin", "atan": "arctan", "atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh",
+    "atanh": "arctanh", "nearbyint": "rint", "pow": "power", "scalbn": "ldexp", "finite": "isfinite", "mul24": "multiply",
+    "add_rn": "add", "sub_rn": "subtract", "mul_rn": "multiply", "div_rn": "divide", "rcp_rn": "reciprocal", "sqrt_rn": "sqrt",
+    "fast_dividef": "divide", "fast_sinf": "sin", "fast_cosf": "cos", "fast_tanf": "tan", "fast_tanhf": "tanh",
+    "fast_expf": "exp", "fast_logf": "log", "fast_log2f": "log2", "fast_log10f": "log10",
+}  # fmt: skip
 _erfc = _each(math.erfc)
 
 FUNCTIONS: dict[str, Function] = {
-    **{name: getattr(np, name) for name in _SAME_IN_NUMPY},
-    **{
-        f"fast_{name}f": getattr(np, name)
-        for name in ("sin", "cos", "tan", "tanh", "exp", "log", "log2", "log10")
-    },
-    **{
-        name: getattr(np, f"arc{name[1:]}")
-        for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")
-    },
-    "nearbyint": np.rint,
+    **{name: getattr(np, numpy_name) for name, numpy_name in _IN_NUMPY.items()},
     "llrint": _converted(np.rint, np.int64),
     "round": _half_away,
     "llround": _converted(_half_away, np.int64),
     "saturatef": lambda x: np.where(np.isnan(x), 0, np.clip(x, 0, 1)),
-    "exp10": _power_of_ten,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "rsqrt_rn": lambda x: 1 / np.sqrt(x),
+    **dict.fromkeys(("exp10", "fast_exp10f"), lambda x: np.power(x.dtype.type(10), x)),
+    **dict.fromkeys(("rsqrt", "rsqrt_rn"), lambda x: 1 / np.sqrt(x)),
     "rcbrt": lambda x: 1 / np.cbrt(x),
     "sinpi": _wide(lambda x: np.sin(np.pi * np.fmod(x, 2))),
     "cospi": _wide(lambda x: np.cos(np.pi * np.fmod(x, 2))),
@@ -148,37 +134,24 @@ FUNCTIONS: dict[str, Function] = {
     "normcdf": _wide(lambda x: _erfc(-x / math.sqrt(2)) / 2),
     "lgamma": _each(math.lgamma, math.inf),
     "tgamma": _each(math.gamma),
-    "pow": np.power,
     "powi": _wide(np.power),
     "remainder": _each(math.remainder),
     "fdim": lambda x, y: np.where(x <= y, 0, x - y),
-    "scalbn": np.ldexp,
-    "fma": _wide(lambda x, y, z: x * y + z),
-    "fma_rn": _wide(lambda x, y, z: x * y + z),
-    "add_rn": np.add,
-    "sub_rn": np.subtract,
-    "mul_rn": np.multiply,
-    "div_rn": np.divide,
-    "rcp_rn": np.reciprocal,
-    "sqrt_rn": np.sqrt,
-    "fast_exp10f": _power_of_ten,
+    **dict.fromkeys(("fma", "fma_rn"), _wide(lambda x, y, z: x * y + z)),
     "fast_powf": lambda x, y: np.exp2(y * np.log2(x)),
-    "fast_dividef": np.divide,
-    "finite": np.isfinite,
     "clz": _of_bits(lambda value, width: width - value.bit_length()),
     "ffs": _of_bits(lambda value, _: (value & -value).bit_length()),
     "popc": _of_bits(lambda value, _: value.bit_count()),
-    "mulhi": _upper_half,
-    "mul24": np.multiply,
+    "mulhi": lambda a, b: (a.astype(object) * b.astype(object)) >> (a.dtype.itemsize * 8),
     **dict(_conversions()),
 }
 
 
 def install(cannot: Callable[[str], Exception], missing: str) -> None:
-    """Let kernels call the three device libraries; `cannot` and `missing` make the refusal of a function that is not in the table."""
+    """Let kernels call the three device libraries; `cannot` and `missing` make the error for functions not in the table."""
 
-    def create_extern_elementwise(_: Any, *given: Any) -> TensorHandle:
-        _, _, symbol, handles, result_type, _ = given
+    def create_extern_elementwise(_: Any, *args: Any) -> TensorHandle:
+        _, _, symbol, handles, result_type, _ = args
         function = function_of(symbol)
         if function is None:
             raise cannot(missing.format(what=f"`{symbol}` of the device library"))
@@ -187,28 +160,24 @@ def install(cannot: Callable[[str], Exception], missing: str) -> None:
         dtype = result_type.scalar
         wanted = interpreter._get_np_dtype(dtype)
         if wanted.kind in "iu" and values.dtype != wanted:
-            # Bits beyond the result's are cut off, whatever the sign.
-            values = (
-                (values.astype(object) & ((1 << dtype.primitive_bitwidth) - 1))
-                .astype(f"u{wanted.itemsize}")
-                .view(wanted)
-            )
+            # Excess bits are dropped, whatever the sign.
+            bits = values.astype(object) & ((1 << dtype.primitive_bitwidth) - 1)
+            values = bits.astype(f"u{wanted.itemsize}").view(wanted)
         return TensorHandle(values.astype(wanted, copy=False), dtype)
 
     interpreter.InterpreterBuilder.create_extern_elementwise = create_extern_elementwise
     for module in (cuda, hip):
         for name, function in _functions(module):
             _replace(module, name, _called_by_kernels(name, function))
-    own, foreign = (
-        (hip, cuda) if triton.runtime.driver.active.get_current_target().backend == "hip" else (cuda, hip)
-    )
+    backend = triton.runtime.driver.active.get_current_target().backend
+    own, foreign = (hip, cuda) if backend == "hip" else (cuda, hip)
     for name, _ in _functions(portable):
         function = vars(own).get(name) or vars(foreign).get(name)
         _replace(portable, name, _called_by_kernels(name, function or _refusing(cannot, missing, name)))
 
 
 def function_of(symbol: str) -> Function | None:
-    """What a symbol of a device's library computes, as `__ocml_tanh_f32` or `__nv_tanhf`; `None` where that is not known."""
+    """The function that a symbol such as `__ocml_tanh_f32` or `__nv_tanhf` computes; `None` if it is unknown."""
     match = _SYMBOL.fullmatch(symbol)
     if not match:
         return None
@@ -226,22 +195,20 @@ def function_of(symbol: str) -> Function | None:
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, Function]]:
     for name, function in list(vars(module).items()):
-        if not name.startswith("_") and inspect.isfunction(function) and _is_defined_in(module, function):
+        if name.startswith("_") or not inspect.isfunction(function):
+            continue
+        if inspect.unwrap(function).__module__ == module.__name__:
             yield name, function
 
 
-def _is_defined_in(module: ModuleType, function: Function) -> bool:
-    return bool(inspect.unwrap(function).__module__ == module.__name__)
-
-
 def _replace(module: ModuleType, name: str, function: Function) -> None:
-    """Put a function into the library under the name and module of the one that it replaces, so that records can name it."""
+    """Replace a library function under its own name and module, so that records can name it."""
     function.__name__, function.__module__ = name, module.__name__
     setattr(module, name, function)
 
 
 def _called_by_kernels(name: str, function: Function) -> Function:
-    """A library function for kernels of the interpreter, which pass no `_semantic`."""
+    """A library function for interpreted kernels, which pass no `_semantic`."""
     builtin = core.is_builtin(function)
 
     def call(*args: Any, **named: Any) -> Any:

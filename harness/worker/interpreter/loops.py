@@ -1,10 +1,10 @@
 """
-Loops of interpreted kernels count in tensors, as they do where they are compiled.
+Loops of interpreted kernels count in tensors, as compiled loops do.
 
-The interpreter counts in Python's integers, whose quotients round down, which know no overflow and have no type, so that
-a kernel could tell it from a device. A compiled loop counts upwards until it is not less than its end, as signed numbers; it counts down only where
-its step is a constant. `tl.static_range` counts at compile time and keeps Python's integers. Touches the internals of
-Triton's interpreter (3.6 and 3.7).
+The interpreter counts in Python's integers: quotients round down, nothing overflows and there is no type. So a kernel could
+detect the interpreter. A compiled loop counts upwards, as signed numbers, until it is not less than its end; it counts down
+only if its step is a constant. `tl.static_range` counts at compile time and keeps Python's integers.
+Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any
 import triton.language as tl
 from triton.runtime import interpreter
 
-_LOOP = "looped"
+from .expressions import semantic_call
 
 
 def install() -> None:
     """Once a process, before a kernel is interpreted."""
-    setattr(interpreter.interpreter_semantic, _LOOP, _looped)
+    interpreter.interpreter_semantic.looped = _looped
     interpreter.ASTTransformer.visit_For = _visit_for
 
 
 def patch(scope: Any) -> None:
-    """Puts the loops of Triton's language where kernels find them, until the scope is restored."""
+    """Replace the loops of Triton's language until the scope is restored."""
     for owner in (tl, tl.core):
         scope.set_attr(owner, "range", _range)
         scope.set_attr(owner, "static_range", _static_range)
@@ -38,15 +38,13 @@ def _visit_for(self: Any, node: ast.For) -> ast.For:
     self.generic_visit(node)
     call = node.iter
     if isinstance(call, ast.Call):
-        semantic = ast.Name(id="interpreter_semantic", ctx=ast.Load())
-        loop = ast.Attribute(value=semantic, attr=_LOOP, ctx=ast.Load())
-        node.iter = ast.Call(func=loop, args=[call.func, *call.args], keywords=call.keywords)
+        node.iter = semantic_call("looped", call, [call.func, *call.args], call.keywords)
     return node
 
 
-def _looped(iterator: Any, *given: Any, **named: Any) -> Any:
-    """What a loop goes over: Python's `range`, however it was come by, is Triton's."""
-    return (_range if iterator is builtins.range else iterator)(*given, **named)
+def _looped(iterator: Any, *args: Any, **named: Any) -> Any:
+    """The values of a loop; Python's `range`, under any name, is Triton's."""
+    return (_range if iterator is builtins.range else iterator)(*args, **named)
 
 
 def _static_range(arg1: Any, arg2: Any = None, step: Any = None) -> range:
@@ -55,10 +53,10 @@ def _static_range(arg1: Any, arg2: Any = None, step: Any = None) -> range:
 
 
 def _range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> Iterator[Any]:
-    """The values of a loop, in the type that its bounds have together; `ValueError` where it has no end."""
+    """The values of a loop, in the common type of its bounds; `ValueError` if the loop has no end."""
     semantic = interpreter.interpreter_semantic
-    given = (0, arg1) if arg2 is None else (arg1, arg2)
-    bounds = [_plain(one) for one in (*given, 1 if step is None else step)]
+    ends = (0, arg1) if arg2 is None else (arg1, arg2)
+    bounds = [_plain(bound) for bound in (*ends, 1 if step is None else step)]
     dtype = functools.reduce(semantic.integer_promote_impl, map(_dtype, bounds))
     bits = int(dtype.primitive_bitwidth)
     for value in _counted(*bounds, bits=bits):
@@ -66,7 +64,7 @@ def _range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> Iterator[
 
 
 def _counted(start: Any, end: Any, step: Any, *, bits: int) -> range:
-    first, last, by = (_signed(int(one), bits) for one in (start, end, step))
+    first, last, by = (_signed(int(bound), bits) for bound in (start, end, step))
     if by < 0 and not isinstance(step, tl.tensor):
         return range(first, last, by)
     if first >= last:
@@ -80,7 +78,7 @@ def _counted(start: Any, end: Any, step: Any, *, bits: int) -> range:
 
 
 def _signed(value: int, bits: int) -> int:
-    """The number that the same bits are to a comparison."""
+    """The signed number with the same bits."""
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
 
@@ -90,7 +88,7 @@ def _plain(value: Any) -> Any:
 
 
 def _dtype(bound: Any) -> Any:
-    """Of a value; of a constant the narrowest from 32 bits on, which from 2^31 on has no sign."""
+    """The type of a tensor; the narrowest type of 32 or 64 bits that holds a constant, unsigned if no signed type does."""
     if isinstance(bound, tl.tensor):
         return bound.dtype
     for bits in (32, 64):

@@ -1,14 +1,15 @@
 """
-Operations of a tape without what the interpreter asks anew each time: types, checks of sizes, 8-bit and bfloat16 values.
+Shorter calls for a tape's operations, without the interpreter's checks of types, sizes, 8-bit and bfloat16 values.
 
-Only for operations whose handles hold plain numbers, where those checks find nothing, and only where the shorter way gives the
-traced result again, bit for bit. Touches the internals of Triton's interpreter (3.6 and 3.7).
+Only for operations on plain numbers, where these checks find nothing, and only if the shorter call gives the traced result
+again, bit for bit. Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ _ELEMENTWISE = ("binary_op", "unary_op", "ternary_op")
 _CASTS = frozenset(
     {"create_si_to_fp", "create_ui_to_fp", "create_fp_ext", "create_fp_trunc", "create_int_cast"}
 )
-"""Not from floats to integers: what is out of range has no value."""
+"""Not from floats to integers, where values out of range are undefined."""
 _RESHAPING = frozenset({"create_expand_dims", "create_reshape"})
 _REDUCTIONS = {
     tl.standard._sum_combine: np.add,
@@ -34,12 +35,12 @@ _new = object.__new__
 
 
 def lowered(name: str, args: Sequence[Any], result: Any) -> Callable[..., Any] | None:
-    """What may be called with `args`, or others of their types and shapes, for a handle like `result`; `None` where nothing may."""
+    """A function that makes a handle like `result` of `args`, or of arguments with their types and shapes; `None` if there is none."""
     if isinstance(result, tl.tensor):
         result = result.handle
     if not isinstance(result, TensorHandle) or not _is_plain(result.dtype):
         return None
-    if not all(_is_plain(one.dtype) for one in args if isinstance(one, (TensorHandle, tl.tensor))):
+    if not all(_is_plain(arg.dtype) for arg in args if isinstance(arg, (TensorHandle, tl.tensor))):
         return None
     call = _shorter(name, args, result)
     if call is None:
@@ -48,39 +49,34 @@ def lowered(name: str, args: Sequence[Any], result: Any) -> Callable[..., Any] |
         again = call(*args)
     except (AttributeError, TypeError, ValueError):
         return None
-    same = vars(again).keys() == vars(result).keys() and getattr(again, "origin", None) is getattr(
-        result, "origin", None
+    got, expected = again.data, result.data
+    same = (
+        vars(again).keys() == vars(result).keys()
+        and getattr(again, "origin", None) is getattr(result, "origin", None)
+        and (got.dtype, got.shape, got.strides) == (expected.dtype, expected.shape, expected.strides)
+        and got.tobytes() == expected.tobytes()
     )
-    got, had = again.data, result.data
-    same = same and got.dtype == had.dtype and got.shape == had.shape and got.strides == had.strides
-    return call if same and got.tobytes() == had.tobytes() else None
+    return call if same else None
 
 
 def numpy_function(name: str) -> Any:
-    """The function that a builder's method hands to `binary_op` and the like, doing nothing else; `None` for others."""
-    return _handed_on(getattr(interpreter.InterpreterBuilder, name, None))
+    """The numpy function of a builder's method that only passes it to `binary_op` and the like; else `None`."""
+    return _passed_on(getattr(interpreter.InterpreterBuilder, name, None))
 
 
 @functools.cache
-def _handed_on(method: Any) -> Any:
-    found: list[Any] = []
-
-    class Asked:
-        """Stands for the builder."""
-
-        def __getattr__(self, name: str) -> Any:
-            if name in _ELEMENTWISE:
-                return lambda *given: found.append(given[-1])
-            raise AttributeError(name)
+def _passed_on(method: Any) -> Any:
+    functions: list[Any] = []
+    probe = SimpleNamespace(**dict.fromkeys(_ELEMENTWISE, lambda *args: functions.append(args[-1])))
 
     code = getattr(method, "__code__", None)
     if code is None or not set(_ELEMENTWISE) & set(code.co_names):
         return None
     try:
-        method(Asked(), *[None] * (code.co_argcount - 1))
+        method(probe, *[None] * (code.co_argcount - 1))
     except (AttributeError, TypeError):
         return None
-    return found[0] if len(found) == 1 else None
+    return functions[0] if len(functions) == 1 else None
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -117,21 +113,21 @@ def _shorter(name: str, args: Sequence[Any], result: TensorHandle) -> Callable[.
 
 
 def _elementwise(function: Any, count: int, dtype: Any, kind: Any) -> Callable[..., Any] | None:
-    """Results of integers can be wider than their dtype, and are then cut."""
+    """Results of integers can be wider than their dtype; they are cut."""
 
-    def one(a: Any) -> TensorHandle:
+    def unary(a: Any) -> TensorHandle:
         return _handle(function(a.data), dtype)
 
-    def two(a: Any, b: Any) -> TensorHandle:
+    def binary(a: Any, b: Any) -> TensorHandle:
         data = function(a.data, b.data)
         return _handle(data if data.dtype == kind else data.astype(kind), dtype)
 
-    def three(a: Any, b: Any, c: Any, *_: Any) -> TensorHandle:
+    def ternary(a: Any, b: Any, c: Any, *_: Any) -> TensorHandle:
         data = function(a.data, b.data, c.data)
         return _handle(data if data.dtype == kind else data.astype(kind), dtype)
 
-    ways: dict[int, Callable[..., Any]] = {1: one, 2: two, 3: three, 4: three}
-    return ways.get(count)
+    calls: dict[int, Callable[..., Any]] = {1: unary, 2: binary, 3: ternary, 4: ternary}
+    return calls.get(count)
 
 
 def _reduction(args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] | None:
@@ -151,29 +147,29 @@ def _reduction(args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] 
     def reduced(_: Any, source: Any) -> TensorHandle:
         if meets:
             meet()
-        found = reduce(source.handle.data, axis=axis, keepdims=keep)
-        return _handle(np.asarray(found, dtype=kind).reshape(shape), dtype)
+        total = reduce(source.handle.data, axis=axis, keepdims=keep)
+        return _handle(np.asarray(total, dtype=kind).reshape(shape), dtype)
 
     return reduced
 
 
 def _full(shape: tuple[int, ...], kind: Any, value: Any) -> Any:
-    made = np.empty(shape, dtype=kind)
-    made[...] = value
-    return made
+    data = np.empty(shape, dtype=kind)
+    data[...] = value
+    return data
 
 
 def _handle(data: Any, dtype: Any) -> TensorHandle:
-    made: TensorHandle = _new(TensorHandle)
-    made.__dict__ = {"data": data, "dtype": dtype, "attr": {}}
-    return made
+    handle: TensorHandle = _new(TensorHandle)
+    handle.__dict__ = {"data": data, "dtype": dtype, "attr": {}}
+    return handle
 
 
 def _pointing(data: Any, dtype: Any, source: Any) -> TensorHandle:
-    """A pointer's result points where its argument does; see `accesses`."""
-    made = _handle(data, dtype)
+    """A handle; a pointer gets the origin of its argument, see `accesses`."""
+    handle = _handle(data, dtype)
     if isinstance(dtype, tl.pointer_type):
         origin = source.__dict__.get("origin")
         if origin is not None:
-            made.origin = origin
-    return made
+            handle.origin = origin
+    return handle

@@ -1,4 +1,4 @@
-"""The observation that runs: what kernels do is noted in it, and why this device cannot judge them."""
+"""The current observation: the interpreter notes what kernels do in it, and why this device cannot judge them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from .races import Races
 from .traffic import Observation
 
 Watching = TypeVar("Watching", bound=Observation)
@@ -13,7 +14,7 @@ _running: list[Observation] = []
 
 
 class UnsupportedHere(Exception):
-    """The interpreter cannot run this kernel rightly; says nothing of the kernel."""
+    """The interpreter cannot run this kernel correctly. Says nothing about the kernel."""
 
 
 @contextmanager
@@ -21,8 +22,8 @@ def observe(inputs: Mapping[str, Any]) -> Iterator[Observation]:
     """
     Count what kernels do until the block ends.
 
-    Of each tensor in `inputs`, only its own elements may be touched, not the rest of its storage. Exceptions of the candidate pass;
-    look at `unsupported` first even then.
+    Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. Exceptions of the
+    candidate pass through; check `unsupported` before them.
     """
     observation = Observation()
     observation.admit(inputs)
@@ -32,7 +33,7 @@ def observe(inputs: Mapping[str, Any]) -> Iterator[Observation]:
 
 @contextmanager
 def running(observation: Watching) -> Iterator[Watching]:
-    """Let kernels be seen by this observation until the block ends."""
+    """Make this the current observation until the block ends."""
     _running.append(observation)
     try:
         yield observation
@@ -41,19 +42,24 @@ def running(observation: Watching) -> Iterator[Watching]:
 
 
 def current() -> Observation | None:
-    """The observation that runs; `None` outside of one, where kernels run without being counted."""
+    """The current observation; `None` outside of `running`, where nothing is counted."""
     return _running[-1] if _running else None
 
 
+def race_finder() -> Races | None:
+    """The race finder of the current observation, if it has one."""
+    return _running[-1].race_finder if _running else None
+
+
 def meet() -> None:
-    """The lanes of the program that runs have to wait for each other."""
-    observation = current()
-    if observation is not None and observation.race_finder is not None:
-        observation.race_finder.meet()
+    """Note that all lanes of the running program wait for each other."""
+    races = race_finder()
+    if races is not None:
+        races.meet()
 
 
 def cannot(why: str) -> UnsupportedHere:
-    """Note in the running observation that the interpreter cannot judge this, and return what to raise."""
+    """Note in the current observation that the interpreter cannot judge this, and return the error to raise."""
     observation = current()
     if observation is not None and observation.unsupported is None:
         observation.unsupported = why

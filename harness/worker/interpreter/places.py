@@ -1,4 +1,4 @@
-"""Where accesses lie in an allocation, as slices where lanes are neighbours, and how elements are told of."""
+"""Bytes of an allocation that an access touches, as slices if lanes are neighbours, and elements in words for messages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 Addresses = NDArray[np.uint64]
 Places = slice | NDArray[np.int64]
-"""Bytes at which accesses begin, counted from an allocation's start."""
+"""First byte of each element of an access, counted from the allocation's start."""
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def places_of(start: int, addresses: Addresses, item_bytes: int) -> Places:
-    """Where accesses begin, counted from `start`; as a slice where lanes are neighbours."""
+    """First bytes of an access, counted from `start`; a slice if lanes are neighbours."""
     offsets = addresses.view(np.int64) - start
     first, last = int(offsets[0]), int(offsets[-1])
     if last - first == (offsets.size - 1) * item_bytes and (offsets[1:] - offsets[:-1] == item_bytes).all():
@@ -23,7 +23,7 @@ def places_of(start: int, addresses: Addresses, item_bytes: int) -> Places:
 
 
 def mark(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> None:
-    """1 for each byte of elements that begin at `places`."""
+    """Set 1 for each byte of the elements that begin at `places`."""
     if isinstance(places, slice):
         marks[places.start : places.stop - 1 + item_bytes] = 1
         return
@@ -37,19 +37,19 @@ def mark(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> None:
 
 
 def spread(notes: NDArray[Any], item_bytes: int) -> None:
-    """Gives each byte of an element what is noted at its first, where anything is."""
+    """Copy the note at the first byte of each element to its other bytes."""
     first = np.flatnonzero(notes)
     for byte in range(1, item_bytes):
         notes[first + byte] = notes[first]
 
 
-def counted(count: int) -> str:
-    """Elements in words."""
+def elements_text(count: int) -> str:
+    """Words such as "1 element" or "3 elements"."""
     return f"{count} element{'s' if count > 1 else ''}"
 
 
-def indices_told(indices: NDArray[np.int64]) -> str:
-    """The first, and how far the others reach."""
+def indices_text(indices: NDArray[np.int64]) -> str:
+    """The first index and the range of all, as "index 3 to 7"."""
     first, least, most = int(indices[0]), int(indices.min()), int(indices.max())
     if least == most:
         return f"index {first}"

@@ -1,8 +1,8 @@
 """
-The programs of a launch, one after the other: the first in Python, the others by its tape where that is possible.
+Runs the programs of a launch one after the other: the first in Python, the others by its tape if possible.
 
-A tape serves later launches too, where kernel, constants, sizes and all that the kernel's text leaves open are the same.
-Touches the internals of Triton's interpreter (3.6 and 3.7).
+A tape also serves later launches with the same kernel, constants, sizes and globals that the kernel's text refers to.
+Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from . import constants, program_tape, tracing
 
 KEPT = 64
 PATIENCE = 4
-"""Programs that may go on in Python before a tape must serve more than that."""
+"""Programs that may go on in Python before a tape must serve at least half of the programs."""
 _PLAIN = (int, float, bool, str, type(None), tl.dtype, tl.pointer_type)
 
 _tapes: OrderedDict[Any, program_tape.Tape | None] = OrderedDict()
-"""By what a tape depends on; `None` where it was seen and not written down yet."""
+"""Tapes by key; `None`: the key was seen, but not traced yet."""
 
 
 class NotPlain(Exception):
-    """A value that may be another one without anybody's telling."""
+    """A value that may change without notice."""
 
 
 class Programs:
@@ -49,33 +49,33 @@ class Programs:
         unused: Mapping[str, tuple[int, ...]] | None = None,
         idle: frozenset[str] = frozenset(),
     ) -> None:
-        """`several`: there is more than one; `unused` and `idle`: see `Tape`."""
+        """`several`: the launch has more than one program; `unused` and `idle`: see `Tape`."""
         self._function = function
         self._arguments = arguments
         self._unused, self._idle = unused or {}, idle
         self._inputs: list[Any] = []
         self._tape: program_tape.Tape | None = None
         self._values: list[Any] | None = None
-        self._ran = self._left = 0
+        self._ran = self._resumed = 0
         try:
-            self._key: Any = _kernel(function), _signature(tuple(arguments.items()), self._inputs)
+            self._key: Any = _functions(function, {}), _signature(tuple(arguments.items()), self._inputs)
         except NotPlain:
             self._key, self._inputs = None, []
-        known = self._key is not None and self._key in _tapes
-        self._traces = several or known
-        if known:
+        seen = self._key is not None and self._key in _tapes
+        self._traces = several or seen
+        if seen:
             _tapes.move_to_end(self._key)
             self._take(_tapes[self._key])
 
     def run(self, position: tuple[int, int, int]) -> None:
-        """Runs the program at a place of the grid."""
+        """Run the program at a position of the grid."""
         interpreter.interpreter_builder.set_grid_idx(*position)
         if self._values is not None:
             assert self._tape is not None
             self._ran += 1
             done = self._tape.run(self._values)
             if done is not None:
-                self._go_on(self._tape, self._values, done)
+                self._resume(self._tape, self._values, done)
         elif self._traces:
             self._traces = False
             self._trace()
@@ -83,39 +83,39 @@ class Programs:
             self._remember(None)
             self._function(**self._arguments)
 
-    def _go_on(self, taped: program_tape.Tape, values: list[Any], done: int) -> None:
-        self._left += 1
-        if self._left > PATIENCE and 2 * self._left > self._ran:
+    def _resume(self, tape: program_tape.Tape, values: list[Any], done: int) -> None:
+        self._resumed += 1
+        if self._resumed > PATIENCE and 2 * self._resumed > self._ran:
             self._values = None
-        tracing.Resume(taped.operations, values, done).run(self._function, self._arguments)
+        tracing.Resume(tape.operations, values, done).run(self._function, self._arguments)
 
     def _trace(self) -> None:
         trace = tracing.Trace(self._inputs, _handles(self._arguments.values()))
         trace.run(self._function, self._arguments)
         if trace.whole:
-            made = program_tape.Tape(trace, self._unused, self._idle)
-            self._remember(made)
-            self._take(made)
+            tape = program_tape.Tape(trace, self._unused, self._idle)
+            self._remember(tape)
+            self._take(tape)
 
-    def _take(self, made: program_tape.Tape | None) -> None:
-        if made is not None:
-            self._tape, self._values = made, made.begin(self._inputs)
+    def _take(self, tape: program_tape.Tape | None) -> None:
+        if tape is not None:
+            self._tape, self._values = tape, tape.begin(self._inputs)
 
-    def _remember(self, made: program_tape.Tape | None) -> None:
+    def _remember(self, tape: program_tape.Tape | None) -> None:
         if self._key is not None:
-            _tapes[self._key] = made
+            _tapes[self._key] = tape
             while len(_tapes) > KEPT:
                 _tapes.popitem(last=False)
 
 
 def install() -> None:
-    """Once a process, after all that changes the interpreter's launches and builder."""
+    """Once a process, after all modules that change the interpreter's launches and builder."""
     tracing.install()
-    # Triton 3.6 makes another one for every function of the language, 3.7 has this one, which a trace stands behind.
+    # Triton 3.6 makes a new semantic for every function of the language; a trace replaces the builder of this one.
     interpreter.TritonSemantic = lambda _builder: interpreter.interpreter_semantic
     before = interpreter.GridExecutor.__call__
     interpreter.GridExecutor.__call__ = _launch
-    if not _serves():
+    if not _works():
         interpreter.GridExecutor.__call__ = before
 
 
@@ -125,8 +125,8 @@ def _tried(source, result, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(result + at, tl.load(source + at) + tl.program_id(0))
 
 
-def _serves() -> bool:
-    """Whether a second program does by tape what it should: under another version of Triton it may do nothing."""
+def _works() -> bool:
+    """Whether a second program is correct by tape: with another version of Triton it may do nothing."""
     source, result = torch.arange(8.0), torch.full((8,), -1.0)
     _tried[(2,)](source, result, BLOCK=4)
     return result.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
@@ -134,16 +134,16 @@ def _serves() -> bool:
 
 @contextmanager
 def launched(
-    executor: Any, given: tuple[Any, ...], named: Mapping[str, Any]
+    executor: Any, args: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, Any], tuple[int, int, int]]]:
-    """The arguments and the grid of a launch, as the interpreter makes them; tensors stay where they are."""
+    """The arguments and the grid of a launch, as the interpreter makes them, but without copies of the tensors."""
     parameters = inspect.getfullargspec(executor.fn).args
     named = {name: value for name, value in named.items() if name in parameters}
     for hook in executor.pre_run_hooks:
-        hook(*given, **named)
+        hook(*args, **named)
     scope = interpreter._patch_lang(executor.fn)
     try:
-        arguments = constants.arguments(executor, inspect.getcallargs(executor.fn, *given, **named))
+        arguments = constants.arguments(executor, inspect.getcallargs(executor.fn, *args, **named))
         sizes = executor.grid(arguments) if callable(executor.grid) else executor.grid
         if len(sizes) > 3:
             raise ValueError("a grid has at most 3 dimensions")
@@ -154,12 +154,12 @@ def launched(
         scope.restore()
 
 
-def _launch(self: Any, *given: Any, **named: Any) -> None:
-    with launched(self, given, named) as (arguments, (x, y, z)):
+def _launch(self: Any, *args: Any, **named: Any) -> None:
+    with launched(self, args, named) as (arguments, (x, y, z)):
         try:
             programs = Programs(self.fn, arguments, several=x * y * z > 1)
-            for place in itertools.product(range(x), range(y), range(z)):
-                programs.run(place)
+            for position in itertools.product(range(x), range(y), range(z)):
+                programs.run(position)
         except Exception as error:
             if triton.knobs.compilation.front_end_debugging:
                 raise
@@ -167,7 +167,7 @@ def _launch(self: Any, *given: Any, **named: Any) -> None:
 
 
 def _signature(value: Any, inputs: list[Any]) -> Any:
-    """What a program may depend on in an argument; pointers go to `inputs` instead. `NotPlain` where that is not known."""
+    """Everything in an argument that a tape depends on. Pointers go to `inputs`. `NotPlain` for unknown types."""
     if isinstance(value, tl.tensor) and isinstance(value.handle, TensorHandle):
         dtype = value.handle.dtype
         if isinstance(dtype, tl.pointer_type):
@@ -177,18 +177,14 @@ def _signature(value: Any, inputs: list[Any]) -> Any:
     if type(value) is tl.constexpr:
         return "constexpr", _signature(value.value, inputs)
     if type(value) in (tuple, tl.tuple):
-        return type(value), tuple(_signature(one, inputs) for one in value)
+        return type(value), tuple(_signature(part, inputs) for part in value)
     if type(value) in _PLAIN:
         return type(value), repr(value)
     raise NotPlain
 
 
-def _kernel(function: Any) -> Any:
-    """A function with all that its text leaves open, as it is now."""
-    return _functions(function, {})
-
-
 def _functions(function: Any, seen: dict[int, Any]) -> Any:
+    """A function with the current values of all globals and closures that its text refers to."""
     if id(function) in seen:
         return id(function)
     seen[id(function)] = function
@@ -196,44 +192,39 @@ def _functions(function: Any, seen: dict[int, Any]) -> Any:
         raise NotPlain
     space = function.__globals__
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    found = [(name, space[name]) for name in _names(function.__code__) if name in space]
+    values = [(name, space[name]) for name in _names(function.__code__) if name in space]
     try:
-        found += [(name, cell.cell_contents) for name, cell in cells]
+        values += [(name, cell.cell_contents) for name, cell in cells]
     except ValueError as empty:
         raise NotPlain from empty
-    return function, tuple((name, _open(value, seen)) for name, value in found)
+    return function, tuple((name, _global(value, seen)) for name, value in values)
 
 
-def _open(value: Any, seen: dict[int, Any]) -> Any:
+def _global(value: Any, seen: dict[int, Any]) -> Any:
     if type(value) is tl.constexpr:
-        return "constexpr", _open(value.value, seen)
+        return "constexpr", _global(value.value, seen)
     if type(value) in _PLAIN:
         return type(value), repr(value)
-    if isinstance(value, ModuleType) and value.__name__.split(".")[0] in ("triton", "math"):
-        return value
     if isinstance(value, interpreter.InterpretedFunction):
         return _functions(value.fn, seen)
-    if value is interpreter.interpreter_semantic or _is_of_language(value):
+    name = value.__name__ if isinstance(value, ModuleType) else ""
+    home = (getattr(value, "__module__", None) or "") if callable(value) else ""
+    if name.split(".")[0] in ("triton", "math") or home.split(".")[0] in ("triton", "builtins"):
+        return value
+    if value is interpreter.interpreter_semantic:
         return value
     raise NotPlain
 
 
-def _is_of_language(value: Any) -> bool:
-    return callable(value) and (getattr(value, "__module__", None) or "").split(".")[0] in (
-        "triton",
-        "builtins",
-    )
-
-
 def _names(code: CodeType) -> Iterable[str]:
     yield from code.co_names
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from _names(one)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 def _handles(values: Iterable[Any]) -> Iterable[Any]:
-    """All handles that arguments hold, descriptors' among them."""
+    """All handles in arguments, including those in descriptors."""
     for value in values:
         if isinstance(value, TensorHandle):
             yield value

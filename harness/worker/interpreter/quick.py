@@ -1,8 +1,8 @@
 """
-What Triton's interpreter works out anew for each operation of each program, worked out once: types, shapes, sizes.
+Makes Triton's interpreter faster: types, shapes and sizes are computed once instead of for each operation of each program.
 
-Nothing is computed otherwise. Objects that a kernel could change are made anew each time; only those that no kernel's
-text can write to are shared. Touches the internals of Triton's interpreter and language (3.6 and 3.7).
+Results stay the same. Objects that a kernel could change are made anew each time; only objects that a kernel's text cannot
+write to are shared. Touches internals of Triton's interpreter and language (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from triton.runtime import interpreter
 
 
 def install() -> None:
-    """Once a process, before anything else takes hold of these functions."""
+    """Once a process, before other modules wrap these functions."""
     _np_types()
     _plain_values()
     _blocks()
@@ -25,42 +25,39 @@ def install() -> None:
 
 
 def _np_types() -> None:
-    """Triton's own makes and hashes its whole table for each look into it."""
+    """Triton builds and hashes its whole table for each lookup."""
     slow = interpreter._get_np_dtype
-    known: dict[str, Any] = {}
+    dtypes: dict[str, Any] = {}
 
     def np_dtype(dtype: Any) -> Any:
         name = dtype.scalar.name
-        found = known.get(name)
-        if found is None:
-            found = known[name] = slow(dtype)
-        return found
+        kind = dtypes.get(name)
+        if kind is None:
+            kind = dtypes[name] = slow(dtype)
+        return kind
 
     interpreter._get_np_dtype = np_dtype
 
 
 def _plain_values() -> None:
-    """Most values are no constexpr and hold none."""
+    """Most values are no constexpr and contain none."""
     unwrap = core._unwrap_if_constexpr
     plain = frozenset(
         {int, float, bool, str, type(None), tl.tensor, tl.dtype, core.block_type, tl.pointer_type}
     )
     equal = tl.dtype.__eq__
 
-    def unwrapped(value: Any) -> Any:
-        return value if type(value) in plain else unwrap(value)
-
     def same(self: Any, other: Any) -> Any:
         return True if self is other else equal(self, other)
 
-    core._unwrap_if_constexpr = unwrapped
+    core._unwrap_if_constexpr = lambda value: value if type(value) in plain else unwrap(value)
     tl.dtype.__eq__ = same
 
 
 def _blocks() -> None:
-    """A shape that was found valid is valid again."""
+    """A shape that was valid once stays valid."""
     check = core.block_type.__init__
-    known: dict[tuple[tuple[int, ...], str], tuple[int, str]] = {}
+    checked: dict[tuple[tuple[int, ...], str], tuple[int, str]] = {}
 
     def init(self: Any, element_ty: Any, shape: Any) -> None:
         kind = type(shape)
@@ -70,20 +67,20 @@ def _blocks() -> None:
             check(self, element_ty, shape)
             return
         key = sizes, element_ty.name
-        found = known.get(key)
-        if found is None:
+        entry = checked.get(key)
+        if entry is None:
             check(self, element_ty, shape)
-            known[key] = self.numel, self.name
+            checked[key] = self.numel, self.name
             return
         self.element_ty = element_ty
         self.shape = _sizes(sizes, _constants(sizes)[2])
-        self.numel, self.name = found
+        self.numel, self.name = entry
 
     core.block_type.__init__ = init
 
 
 def _tensors() -> None:
-    """Of each tensor the interpreter wraps the sizes once more."""
+    """The interpreter wraps the sizes anew for each tensor."""
 
     def init(self: Any, handle: Any, type: Any) -> None:
         self.handle = handle
@@ -98,10 +95,10 @@ def _tensors() -> None:
 
 def _sizes(values: tuple[Any, ...], types: tuple[Any, ...]) -> Any:
     """Triton's tuple, as its own `__init__` makes it."""
-    made = object.__new__(core.tuple)
-    made.values = list(values)
-    made.type = core.tuple_type(list(types))
-    return made
+    sizes = object.__new__(core.tuple)
+    sizes.values = list(values)
+    sizes.type = core.tuple_type(list(types))
+    return sizes
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from harness.hardware.targets import target
-from harness.worker.interpreter import bfloat16
+from harness.worker.interpreter.float_formats import bfloat16_bits, bfloat16_rounded, bfloat16_values
 from harness.worker.interpreter.interpreter import observe, prepare
 
 torch.set_num_threads(1)
@@ -93,15 +93,19 @@ def elementwise() -> dict[str, bool]:
 def every_pattern() -> dict[str, bool]:
     """Converts all 65,536 values there and back, and rounds each float32 next to a rounding boundary."""
     bits = np.arange(1 << 16, dtype=np.uint16)
-    values = bfloat16.from_bits(bits)
+    values = bfloat16_values(bits)
     whole = bits.astype(np.uint32) << np.uint32(16)
-    near = np.concatenate([whole + np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]).view(
-        np.float32
-    )
-    got = torch.from_numpy(bfloat16.rounded(near))
+    near = [whole + np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]
+    random = np.random.default_rng(1).integers(0, 1 << 32, 1_000_000, dtype=np.uint32)
+    wide = np.concatenate([*near, random]).view(np.float32)
+    nearest = bfloat16_rounded(wide)
+    nans = nearest[np.isnan(nearest)].view(np.uint32)
     return {
-        "values": bool(np.array_equal(bfloat16.to_bits(values), bits)),
-        "rounding": same(got, torch.from_numpy(near).bfloat16().float()),
+        "values": bool(
+            np.array_equal(bfloat16_bits(values), bits) and np.array_equal(values.view(np.uint32), whole)
+        ),
+        "rounding": same(torch.from_numpy(nearest), torch.from_numpy(wide).bfloat16().float()),
+        "nans": bool((nans == 0x7FC00000).all()),
     }
 
 
