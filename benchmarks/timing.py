@@ -5,7 +5,7 @@
 outcomes for two equal kernels
 .venv/bin/python -m benchmarks.timing DEVICE do_bench TASK...   compared with `triton.testing.do_bench` in its own process
 .venv/bin/python -m benchmarks.timing DEVICE short              one short kernel judged several times: time by stage
-.venv/bin/python -m benchmarks.timing DEVICE tapes              how many honest kernels of the adversarial set work with a launch tape
+.venv/bin/python -m benchmarks.timing DEVICE tapes              honest kernels that work with a launch tape
 """
 
 from __future__ import annotations

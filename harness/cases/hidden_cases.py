@@ -51,7 +51,7 @@ CROWD = 16
 """From this number of rows or elements a case has every kind of degenerate row beside plain rows."""
 MANY_ROWS: Bounds = (100, 200)
 WIDTHS: tuple[Bounds, ...] = ((18, 40), (41, 130), (131, 400), (401, 1200))
-"""Classes of last sizes in cases that are small otherwise: a kernel that branches on the size gets each class in some evaluation."""
+"""Classes of last sizes in small cases: a kernel that branches on the size meets each class in some evaluation."""
 STEADY_WIDTHS = WIDTHS[2:]
 """Last sizes at which the variance of no row vanishes by chance."""
 LONGEST = 1 << 13

@@ -112,7 +112,10 @@ class _Layers:
         return tuple(self._layers[name] for name in NAMES)
 
     def leave_namespaces_and_user(self) -> None:
-        """Leave the network and IPC namespaces and the user. Root can leave namespaces first; other users need a user namespace."""
+        """Leave the network and IPC namespaces and the user.
+
+        Root can leave namespaces first; other users need a user namespace.
+        """
         root = os.geteuid() == 0
         shared = syscalls.CLONE_NEWNET | syscalls.CLONE_NEWIPC
         if root:

@@ -56,8 +56,8 @@ async def evaluate(
     - `passed`: an earlier rough evaluation of the same candidate; the interpreter does not run again.
     - `on_event`: called in order, from the event loop.
 
-    Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only wrong arguments raise
-    (`HarnessError`), and `NoDeviceLeft` if every GPU of the pool has failed.
+    Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only wrong
+    arguments raise (`HarnessError`), and `NoDeviceLeft` if every GPU of the pool has failed.
     """
     if not targets:
         raise HarnessError("no target to compile for; name one, as gfx942")

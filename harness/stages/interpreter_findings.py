@@ -1,4 +1,7 @@
-"""Adds the interpreter's counts, findings and facts to a GPU's evaluation. The GPU decides; the interpreter's refusal is a finding."""
+"""Adds the interpreter's counts, findings and facts to a GPU's evaluation.
+
+The GPU decides; the interpreter's refusal is a finding.
+"""
 
 from __future__ import annotations
 

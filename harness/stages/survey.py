@@ -1,7 +1,7 @@
 """Compile and sample many sources of one task, for sweeps. Nothing is judged, nothing runs on a device.
 
-Each source is compiled as in the compile stage, in a sandboxed process, at the `gpu` sizes of the task's open cases. A source that
-compiles here may still be wrong; only `evaluate` finds out.
+Each source is compiled as in the compile stage, in a sandboxed process, at the `gpu` sizes of the task's open cases. A
+source that compiles here may still be wrong; only `evaluate` finds out.
 """
 
 from __future__ import annotations

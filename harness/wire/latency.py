@@ -1,4 +1,7 @@
-"""The timing of one case on one device: plain data that crosses processes and is kept on disk. `docs/formats.md` explains each key."""
+"""The timing of one case on one device: plain data that crosses processes and is kept on disk.
+
+`docs/formats.md` explains each key.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class TimeLimits(msgspec.Struct, frozen=True):
     """For one target and everything that a candidate compiles."""
 
     def for_source(self, source: str) -> TimeLimits:
-        """Return the limits of one candidate in the interpreter, where an autotuned kernel runs twice in the first call of each key."""
+        """Return the limits in the interpreter, where an autotuned kernel runs twice in the first call of each key."""
         if "autotune" not in source:
             return self
         return msgspec.structs.replace(
@@ -37,7 +37,7 @@ OVERHEAD = 0.5
 """CPU seconds that the judge's recording and copying may add to each CPU second of the candidate; 0.1 to 0.3 were measured."""
 ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
-"""A guest on a GPU compiles in its calls, every config of an autotuned kernel for each kind of input, and waits in a busy loop."""
+"""A guest on a GPU compiles in its calls (each config for each kind of input) and waits in a busy loop."""
 GPU_SLOTS = 2
 """Candidates judged at once on one GPU: inputs are made for one while a second runs."""
 GPU_WORKER_CPU_S = 3600

@@ -22,7 +22,7 @@ def count_copies(sets: int, arena_bytes: int, rotate_bytes: int) -> int:
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
-    """The next case, with several sets of values: in shared device memory, or in arenas whose descriptors come with the message."""
+    """The next case, with several sets of values: in shared device memory, or in arenas sent along as descriptors."""
 
     nonce: str
     entry_point: str
@@ -88,7 +88,7 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
 
 
 class BringBack(msgspec.Struct, frozen=True, tag="bring_back"):
-    """Write a copy of the inputs, as calls left it, into the clock's memory: shared device memory, or an arena that comes along."""
+    """Write one used copy of the inputs into the clock's memory: shared device memory, or an arena sent along."""
 
     nonce: str
     copy: int

@@ -117,7 +117,7 @@ def write_task(folder: Path, *, problem: str = PROBLEM) -> Task:
 
 
 def sources(values: np.ndarray) -> tuple[np.ndarray, ...]:
-    """All values of 16 bits, and float32 values: random bits, the format's values, the middles between them and their neighbours."""
+    """All values of 16 bits, and float32 values: random bits, the format's values, their middles and neighbours."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     middles = ((values[1:] + values[:-1]) / 2).astype(np.float32)
     random = np.random.default_rng(1).integers(0, 1 << 32, 500_000, dtype=np.uint32).view(np.float32)

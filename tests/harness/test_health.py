@@ -1,4 +1,7 @@
-"""Protects a pool whose GPUs fail: quarantine, pause of a node, and work that moves to a healthy GPU. The health probe is fake."""
+"""Protects a pool whose GPUs fail: quarantine, pause of a node, and work that moves to a healthy GPU.
+
+The health probe is fake.
+"""
 
 from __future__ import annotations
 

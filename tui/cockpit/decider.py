@@ -34,7 +34,8 @@ class Decider(Protocol):
 class SessionDecider:
     """Asks the session's engine while one runs, else writes to the store. Loads git at the first decision, not before.
 
-    Decisions go one after the other: one that writes holds the session as an engine does, and the next would look for that engine.
+    Decisions go one after the other: one that writes holds the session as an engine does, and the next would look for
+    that engine.
     """
 
     def __init__(self, home: Home) -> None:

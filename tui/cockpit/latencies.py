@@ -113,8 +113,9 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
 
 
 def means(evaluation: Evaluation) -> str:
-    """Mean and geometric mean of the speedups, against what and on which caches; why there is none where timing was not whole, and
-    empty where no case has a ratio.
+    """Return mean and geometric mean of the speedups, with baseline and caches; why there is none, if timing is not whole.
+
+    Empty if no case has a ratio.
     """
     if evaluation.in_part:
         return clean(measured.missing_words(evaluation))

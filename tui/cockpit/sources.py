@@ -140,7 +140,10 @@ class LiveTail:
                 turn += 1
 
     def _read_store(self) -> str:
-        """Takes what the store has, where somebody asked for that; else why it could not be read, in one line, and it stays asked for."""
+        """Takes what the store has, where somebody asked for that.
+
+        Else why it could not be read, in one line, and it stays asked for.
+        """
         if self._stored is None or not self._look_in_store.is_set():
             return ""
         self._look_in_store.clear()

@@ -11,8 +11,11 @@ from .samples import Point
 DISTURBED_CLOCK = "clock"
 DISTURBED_OTHERS = "others"
 LEAST_CLOCK = 0.9
-"""Share of the usual clock. Boost varies by a few percent with power and heat, for both sides of a pair alike. A lower clock means
-that the chip was held back or was not awake; it moves a time by more than the 2 % that a ratio must resolve."""
+"""Share of the usual clock below which a sample is disturbed.
+
+Boost varies by a few percent with power and heat, equally for both sides of a pair. A lower clock means that the chip was
+throttled or asleep, and moves a time by more than the 2 % that a ratio must resolve.
+"""
 REACH_S = 0.1
 """A point says nothing about a time further away than this."""
 

@@ -2,11 +2,11 @@
 Finds fallbacks: torch operators that compute the result under a condition. The static stage refuses them.
 
 A fallback may run only on inputs that the judge's calls do not have. The check follows the entry point's result back through the
-module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a condition are seen when
-they run.
+module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a
+condition are seen when they run.
 
-Allowed: allocations, views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients (`backward`), inputs of kernels,
-and operators on memory that a kernel may have written.
+Allowed: allocations, views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients (`backward`),
+inputs of kernels, and operators on memory that a kernel may have written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The static stage: checks a candidate's text. Nothing of the candidate runs.
 
-Static signs are advice and runtime decides. The static stage refuses only what has no honest use in a kernel module; the lists are in
+Static signs are advice and runtime decides. The static stage refuses only what has no honest use in a kernel module;
+the lists are in
 `refusals.py`.
 """
 

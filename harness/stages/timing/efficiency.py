@@ -1,4 +1,7 @@
-"""Share of a product's peaks that a measured time reaches, and when a time is too good to be true. Bytes and FLOPs are the cost model's."""
+"""Share of a product's peaks that a measured time reaches, and when a time is too good to be true.
+
+Bytes and FLOPs are the cost model's.
+"""
 
 from __future__ import annotations
 

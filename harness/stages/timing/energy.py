@@ -3,8 +3,9 @@ Energy per call, from the device's own counter during a stretch of nothing but c
 
 Between timed samples the device reads to empty its caches and spins, so a window over samples would count mostly that. The figure
 here is for plain calls back to back: caches as the calls leave them, launches included, the whole device with its idle draw. A
-counter grows in steps (on NVIDIA's data centre GPUs about every 100 ms: Yang et al., Part-time Power Measurements, SC 2024) and lags
-behind the load. So the stretch is long, its beginning is left out, power is taken from step to step, and too few steps give no figure.
+counter grows in steps (on NVIDIA's data centre GPUs about every 100 ms: Yang et al., Part-time Power Measurements, SC
+2024) and lags behind the load. So the stretch is long, its beginning is left out, power is taken from step to step, and
+too few steps give no figure.
 """
 
 from __future__ import annotations

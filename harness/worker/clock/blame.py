@@ -14,7 +14,10 @@ from .timer_link import Cause
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 _MEMORY_SENTENCES = 3
-"""Sentences kept of torch's out-of-memory message: the error, the requested bytes, the free bytes. The rest names processes and settings."""
+"""Sentences kept of torch's out-of-memory message: the error, the requested bytes, the free bytes.
+
+The rest names processes and settings.
+"""
 
 
 class Refused(Exception):
@@ -26,7 +29,10 @@ class Refused(Exception):
 
 
 def is_memory(cause: Cause) -> bool:
-    """Whether the device was full. That is no fault of the candidate: several processes share the device, each with copies of the inputs."""
+    """Whether the device was full.
+
+    That is no fault of the candidate: several processes share the device, each with copies of the inputs.
+    """
     return isinstance(cause, CandidateRaised) and cause.failure.kind == OUT_OF_MEMORY
 
 

@@ -21,7 +21,10 @@ from .timer_link import TimerLink
 
 LaidOut = Arena | DeviceArena
 SETS = 2
-"""Sets of values that the copies of the inputs hold by turns. The next two sets are kept for output checks: the candidate's, the tape's."""
+"""Sets of values that the copies of the inputs hold by turns.
+
+The next two sets are kept for output checks: the candidate's, the tape's.
+"""
 
 
 class CaseInputs:

@@ -58,7 +58,10 @@ class TimedProcess:
         return Block(began, ended, sampled.samples_ms)
 
     def watch(self, *, launches_alone: bool = False) -> None:
-        """Time batches by the clock's own watch: calls minus their surroundings (not if `launches_alone`), plain calls, a graph."""
+        """Time batches by the clock's own watch: calls minus their surroundings, plain calls, a graph.
+
+        With `launches_alone` the first of these is left out.
+        """
         median = statistics.median(self.samples)
         count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / max(median, 1e-4))))
         if not launches_alone:

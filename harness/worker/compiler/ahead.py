@@ -6,7 +6,8 @@ Three kinds of process take part:
 - The worker (this process, which holds the candidate) forks one scout and reads the children's reports from pipes.
 - The scout calls the candidate's host code with compilation replaced by stubs, which gives the list of kernels. It is a fork, so
   nothing that the host code does reaches the worker. Then it forks the children.
-- Each child takes the next kernel from a shared queue, compiles it into Triton's cache folder, and reports its hash, log and time.
+- Each child takes the next kernel from a shared queue, compiles it into Triton's cache folder, and reports its hash,
+  log and time.
 
 Then the worker calls the host code as usual and finds the reported kernels in the cache. It compiles every other kernel
 itself, so all errors are the worker's own; a lost scout or child costs only time.

@@ -131,7 +131,10 @@ def _replace_launch(target: Target) -> None:
 
 
 def _bind(kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of each kernel parameter, defaults included. A wrong call raises the `TypeError` that a device's launch raises."""
+    """The value of each kernel parameter, defaults included.
+
+    A wrong call raises the `TypeError` that a device's launch raises.
+    """
     signature = inspect.signature(kernel.fn)
     named = {name: value for name, value in options.items() if name in signature.parameters}
     bound = signature.bind(*args, **named)

@@ -1,4 +1,7 @@
-"""Role `compiler`: the compile worker, for one candidate and one target. Sandboxed like a guest; its report is evidence, not proof."""
+"""Role `compiler`: the compile worker, for one candidate and one target.
+
+Sandboxed like a guest; its report is evidence, not proof.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ _new = object.__new__
 
 
 def lowered(name: str, args: Sequence[Any], result: Any) -> Callable[..., Any] | None:
-    """A function that makes a handle like `result` of `args`, or of arguments with their types and shapes; `None` if there is none."""
+    """A function that makes a handle like `result` of `args`, or of arguments with their types and shapes.
+
+    `None` if there is none.
+    """
     if isinstance(result, tl.tensor):
         result = result.handle
     if not isinstance(result, TensorHandle) or not _is_plain(result.dtype):

@@ -1,1 +1,1 @@
-"""Shared by all workers: memory of inputs, the GPU of a process, poison, the stopwatch, and what depends on the Triton version."""
+"""Shared by all workers: Triton's internals by version, memory of inputs, the GPU of a process, poison, the stopwatch."""

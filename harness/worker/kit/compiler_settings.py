@@ -1,4 +1,7 @@
-"""Settings that change what Triton's compiler makes of a kernel: knobs and environment variables. A candidate may not change them."""
+"""Settings that change what Triton's compiler makes of a kernel: knobs and environment variables.
+
+A candidate may not change them.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ _VERSIONED = {
 
 
 def refusal(name: str, value: object, backend: str) -> str:
-    """Why a launch with this option cannot be judged: the other vendor's option, or one that replaces the kernel's code; else empty."""
+    """Why a launch with this option cannot be judged: the other vendor's option, or one that replaces the kernel's code.
+
+    Else empty.
+    """
     if name in _REPLACING:
         return f"launch option `{name}`: it can replace the code of the kernel by code that was not judged; leave it out"
     if name == "num_ctas" and backend == "hip" and isinstance(value, int) and value > 1:

@@ -54,7 +54,10 @@ class Stopwatch:
         cold: bool,
         ready: Callable[[], object] | None = None,
     ) -> tuple[float, ...]:
-        """Milliseconds of `call(0)`, `call(1)`, ... between two events each. `ready` runs before each call's caches are emptied."""
+        """Milliseconds of `call(0)`, `call(1)`, ...
+
+        between two events each. `ready` runs before each call's caches are emptied.
+        """
         pairs = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(count)]
         for number, (start, end) in enumerate(pairs):
             if ready is not None:

@@ -39,7 +39,7 @@ def structure(returned: Returned, task: Task) -> str:
 
 
 def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
-    """Return the error of a store outside every tensor (by the interpreter or a guard zone), or of such a load if the task is strict."""
+    """Return the error of a store outside every tensor, or of such a load if the task is strict."""
     error = findings.missed_stores(run.returned.traffic)
     if error is None and run.broken_guards:
         message = f"case {run.case.name}: memory {run.broken_guards[0]} was written"

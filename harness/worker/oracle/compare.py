@@ -82,7 +82,9 @@ def compare(
 
 
 def quantization_metrics(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
-    """Return `cosine`, `relative_l1`, `rmse` and `worst` over finite values (float64) of an output of `dtype`, as `QuantizationTolerance` defines them.
+    """Return `cosine`, `relative_l1`, `rmse` and `worst` over finite values (float64) of an output of `dtype`.
+
+    `QuantizationTolerance` has the definitions.
 
     If all expected values are zero, only zeros are right.
     """

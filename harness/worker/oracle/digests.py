@@ -8,7 +8,8 @@ import torch
 
 _SECRET = secrets.randbits(62)
 _WORDS_AT_ONCE = 1 << 24
-# Constants of SplitMix64 by Steele, Lea and Flood ("Fast splittable pseudorandom number generators", 2014), as signed 64-bit numbers.
+# Constants of SplitMix64 by Steele, Lea and Flood ("Fast splittable pseudorandom number generators", 2014), as signed
+# 64-bit numbers.
 _GOLDEN, _MIX_1, _MIX_2 = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
 
 

@@ -1,7 +1,8 @@
 """
 Changes the timed inputs before each call, so that no call sees values that an earlier call had.
 
-The copies of the inputs hold only a few sets of values. Without this, a candidate could recognise an input and copy an old answer.
+The copies of the inputs hold only a few sets of values. Without this, a candidate could recognise an input and copy an
+old answer.
 """
 
 from __future__ import annotations

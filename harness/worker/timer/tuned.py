@@ -24,7 +24,10 @@ class Tuning:
 
     @property
     def chosen(self) -> dict[str, str]:
-        """The chosen config of each kernel since `begin`. A kernel with several, by its key, is left out: each process tunes it."""
+        """The chosen config of each kernel since `begin`.
+
+        A kernel with several, by its key, is left out: each process tunes it.
+        """
         return {kernel: next(iter(configs)) for kernel, configs in self._seen.items() if len(configs) == 1}
 
     @property
