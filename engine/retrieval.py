@@ -55,11 +55,11 @@ class Corpus:
         self._indices: dict[str, bm25s.BM25] = {}
 
     def by_instruction(self, task: Task) -> Example | None:
-        """Returns the example with the words most similar to the task's; `None` if no example shares a word."""
+        """Returns the example whose instruction is most similar to the task's by BM25; `None` if none shares a word with it."""
         return self._most_similar(_task_words(task), "words")
 
     def by_code(self, source: str) -> Example | None:
-        """Returns the example with the most similar code; `None` if no example shares a token."""
+        """Returns the example whose code is most similar to `source` by BM25; `None` if none shares a token with it."""
         return self._most_similar(code_tokens(source), "code")
 
     def remarks(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar, cast
 
-from .attempt_files import Reasoning, attempt_files, attempt_message, exam_files
+from .attempt_commits import Reasoning, attempt_files, attempt_message, exam_files
 from .description import summarise
 from .errors import HomeNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists, StoreBroken
 from .events import (

@@ -14,7 +14,7 @@ import msgspec
 
 from harness import EVALUATION_DECODER, Evaluation, Verdict
 
-from .attempt_files import trailers_of, with_trailers
+from .attempt_commits import trailers_of, with_trailers
 from .description import DESCRIPTION, SUMMARY, SessionDescription, SessionSummary
 from .errors import NoSuchAttempt, NoSuchSession, StoreBroken
 from .events import SCHEMA, AnyEvent

@@ -68,7 +68,7 @@ class Context(Protocol):
         ...
 
     def notify(self, words: str) -> None:
-        """Record a notice about the instance for people."""
+        """Add a notice to the session's events, for the person who watches this instance; models never see it."""
         ...
 
     def lanes(self, count: int) -> tuple[Context, ...]:

@@ -86,7 +86,7 @@ def _quantize(ratio: float) -> float:
 
 
 def fault(compiled: Compiled, start: Compiled) -> str:
-    """Returns why a variant should not be judged; empty if it may be."""
+    """Returns why a compiled variant of a sweep is not worth judging: an error, or more spills than `start`; else empty."""
     if compiled.error:
         too_large = any("too_large" in row.flags for row in compiled.resources)
         return TOO_LARGE if too_large else FAILED

@@ -72,7 +72,7 @@ class JudgedCase:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for cases whose inputs at the same place of the pool are equal."""
+        """Cache key of a case's inputs: equal for two cases only if the judge draws the same inputs for both."""
         case = self.case
         sizes = (tuple(case.cpu.items()), tuple(case.gpu.items()))
         values = (

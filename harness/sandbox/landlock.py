@@ -159,7 +159,7 @@ def _compiler_folders() -> Iterator[Path]:
 
 
 def _torch_programs() -> Iterator[Path]:
-    """The assembler in CUDA builds of torch, which `torch.compile` makes Triton use."""
+    """Yield the paths of `ptxas` in CUDA builds of torch: once `torch.compile` ran, Triton runs this assembler."""
     for folder in python_folders():
         yield from folder.glob("torch/bin/ptxas")
 

@@ -67,7 +67,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
 
 
 async def _judge_baseline(task: Task, pool: DevicePool, targets: Sequence[Target]) -> list[Evaluation]:
-    """Evaluations of the open cases and, if those are right, of the exam."""
+    """Judge the task's baseline on the open cases and, if it is correct there, on the exam cases; return the evaluations."""
     source = baseline_source(task)
     evaluations = [await evaluate(source, task, pool=pool, targets=targets, seed=SEED)]
     if evaluations[0].verdict is Verdict.CORRECT and task.exam_cases:

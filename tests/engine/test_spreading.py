@@ -17,7 +17,7 @@ from engine.reviewing import Decisions
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold, resume
-from sessions.attempt_files import attempt_message, exam_files
+from sessions.attempt_commits import attempt_message, exam_files
 from sessions.events import EngineStarted, SessionFinished, WinnerMeasured
 from sessions.journal import read_journal
 from suites import Task, baseline_source, load_task

@@ -17,7 +17,7 @@ from harness.wire.guest_messages import Farewell, LeftBehind, Returned
 from harness.wire.timer_messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
-from harness.worker.oracle import call_checks
+from harness.worker.oracle import integrity
 from harness.worker.timer.timer import Timer
 
 
@@ -79,7 +79,7 @@ def test_thread_that_outlives_its_call_is_reported(
         thread.join()
     assert isinstance(farewell, LeftBehind)
     assert farewell.threads == earlier_threads + 1
-    finding = call_checks.of_farewell(farewell)
+    finding = integrity.of_farewell(farewell)
     assert finding is not None
     assert finding.kind == "left_behind"
 

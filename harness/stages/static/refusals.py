@@ -259,9 +259,10 @@ def _check_reflection(
 
 
 def _hides(path: str, name: ast.expr) -> bool:
-    """True if an expression hides which member it names: in a module of `_MEMBERS` or `_MODULES`, or joined from literals.
+    """True if `getattr(path, name)` hides the member's name from this check.
 
-    `getattr(tl, str(x.dtype).removeprefix("torch."))` is honest: it looks up a type.
+    Outside torch and triton any computed name hides it. Inside, only a name made of literals alone: a variable looks up a
+    type, as in `getattr(tl, str(x.dtype).removeprefix("torch."))`.
     """
     if path.partition(".")[0] not in ("torch", "triton"):
         return True

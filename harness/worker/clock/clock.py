@@ -37,7 +37,7 @@ from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.kit.device_memory import NotShared
-from harness.worker.oracle import call_checks
+from harness.worker.oracle import integrity
 from harness.worker.oracle.guest_link import CandidateRaised, GuestBroken, GuestLied, GuestSlow
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
@@ -295,7 +295,7 @@ class Clock:
         changed = self._inputs.changed(process.link, case, copy)
         if changed:
             where = f"case {case.name}, in calls that were timed: "
-            raise Refused(Verdict.REJECTED, call_checks.changed_input(where, changed[0]))
+            raise Refused(Verdict.REJECTED, integrity.changed_input(where, changed[0]))
 
     def _draw_power(self, processes: Sequence[TimedProcess]) -> None:
         """Make calls of the baseline and of the candidate, one after the other, while the device's power is read."""
@@ -467,7 +467,7 @@ class Clock:
         """Ask the timers what their sources left behind, and refuse the candidate if it left anything."""
         for timer in self._timers:
             left_behind = timer.ask(lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=STEP_S)
-            finding = call_checks.of_farewell(left_behind) if timer.side == CANDIDATE else None
+            finding = integrity.of_farewell(left_behind) if timer.side == CANDIDATE else None
             if finding is not None:
                 raise Refused(Verdict.REJECTED, finding)
 

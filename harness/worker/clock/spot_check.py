@@ -19,7 +19,7 @@ from harness.wire.evaluation import ErrorReport, Mismatch
 from harness.wire.guest_messages import OutputData, Returned
 from harness.wire.timer_messages import Fetch
 from harness.worker.kit import place
-from harness.worker.oracle import bounds, call_checks, mismatch_wording
+from harness.worker.oracle import bounds, integrity, mismatch_wording
 from harness.worker.oracle.answers import judged_by
 from harness.worker.oracle.caller import tensor_of
 from harness.worker.oracle.compare import compare
@@ -51,10 +51,10 @@ class SpotCheck:
         fetch = partial(Fetch, back=back, parts=parts)
         returned = link.ask(lambda nonce: fetch(nonce=nonce), Returned, wall_s=WALL_S)
         lead = f"case {values.case.case.name}, in a call that was timed: "
-        problem = call_checks.structure(returned, self._task) or _misshapen(returned.outputs, expected)
+        problem = integrity.structure(returned, self._task) or _misshapen(returned.outputs, expected)
         if problem:
             return ErrorReport(kind="structure", message=lead + problem)
-        if shared := call_checks.aliased(lead, returned, self._task):
+        if shared := integrity.aliased(lead, returned, self._task):
             return shared
         for output, data, truth, part in zip(
             self._task.outputs, returned.outputs, expected, parts, strict=True

@@ -30,8 +30,8 @@ from harness.wire.guest_messages import (
 )
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate import global_state, outputs
-from harness.worker.candidate.integrity import Snapshot
 from harness.worker.candidate.loading import broken, confine, failed, import_candidate, parameters_of
+from harness.worker.candidate.patches import Snapshot
 from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace, gpu

@@ -24,7 +24,7 @@ _CARRIERS = ("addptr", "splat", "unsplat", "broadcast", "expand_dims", "reshape"
 
 
 def install() -> None:
-    """Count accesses and dots in the current observation. Once a process, after `narrow_floats.install`."""
+    """Count accesses and dots in the current observation. Once a process, after `float_hooks.install`."""
     builder = interpreter.InterpreterBuilder
     load, store = builder.create_masked_load, builder.create_masked_store
     atomic_rmw, atomic_cas, dot = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot

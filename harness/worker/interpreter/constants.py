@@ -20,7 +20,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import KernelParam
 
-from .float_formats import FLOAT8, bfloat16_bits, bfloat16_values
+from .float_conversions import FLOAT8, bfloat16_bits, bfloat16_values
 from .observing import cannot
 
 _KEPT = "no_constants"

@@ -10,7 +10,7 @@ import torch
 from triton.runtime import interpreter
 
 from . import libdevice
-from .float_formats import FLOAT8
+from .float_conversions import FLOAT8
 from .observing import cannot
 
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)

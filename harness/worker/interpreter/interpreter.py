@@ -19,11 +19,11 @@ from . import (
     arithmetic,
     constants,
     expressions,
+    float_hooks,
     gaps,
     indices,
     interpreted_launches,
     loops,
-    narrow_floats,
     programs,
     quick,
     reductions,
@@ -46,7 +46,7 @@ def prepare(target: Target) -> None:
     cuda_shim.install(target)
     # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")
-    for module in (arithmetic, quick, reductions, narrow_floats, indices):
+    for module in (arithmetic, quick, reductions, float_hooks, indices):
         module.install()
     interpreted_launches.install(target)
     for module in (tuning, aliases, loops, expressions, constants, accesses, gaps, programs):

@@ -17,7 +17,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 from triton.runtime import interpreter
 
-from .float_formats import bfloat16_rounded
+from .float_conversions import bfloat16_rounded
 
 Array = NDArray[Any]
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]

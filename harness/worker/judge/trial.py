@@ -15,7 +15,7 @@ from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer, Ve
 from harness.wire.guest_messages import CaseTraffic, Farewell, LeftBehind, Load, Loaded
 from harness.wire.judge_messages import Begin, FirstCallPassed, FirstCaseRight, Judged
 from harness.worker.kit import place
-from harness.worker.oracle import call_checks, mismatch_wording
+from harness.worker.oracle import integrity, mismatch_wording
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.caller import Caller, Run
 from harness.worker.oracle.guest_link import (
@@ -150,7 +150,7 @@ class Trial:
         self._stage = "execution"
         self._line.enter("execution")
         for step in filter(self._is_possible, self._plan.execution):
-            if step.case.hidden and any(call_checks.of_call(run, self._task) for run in self._runs):
+            if step.case.hidden and any(integrity.of_call(run, self._task) for run in self._runs):
                 break
             try:
                 run = first if step is first.step else self._run(step)
@@ -159,7 +159,7 @@ class Trial:
                 self._look_back()
                 raise
             self._runs.append(run)
-            if run is first and call_checks.of_call(run, self._task) is None:
+            if run is first and integrity.of_call(run, self._task) is None:
                 self._line.tell(FirstCaseRight())
             run.shared_outputs.clear()  # compared; only the small parts of the run are needed later
             self._replays.start(run)
@@ -172,19 +172,19 @@ class Trial:
     def _look_back(self) -> None:
         """Refuse by an earlier call, if the kernels did not do its work: that says more than a later wrong value."""
         for run in self._runs:
-            self._refuse(call_checks.of_call(run, self._task))
+            self._refuse(integrity.of_call(run, self._task))
 
     def _check_integrity(self) -> None:
         """Check the calls so far, repeat cases in an order that exposes kept state, and check what is left behind."""
         self._stage = "integrity"
         self._line.enter("integrity")
         for run in self._runs:
-            self._refuse(call_checks.of_call(run, self._task))
+            self._refuse(integrity.of_call(run, self._task))
         self._refuse(self._replays.finish())
         for step in self._plan.repeats:
             if self._is_possible(step):
                 run = self._run(step)
-                self._refuse(call_checks.of_call(run, self._task))
+                self._refuse(integrity.of_call(run, self._task))
                 self._repeated(run)
                 self._replays.start(run)
         self._refuse(self._replays.finish())
@@ -192,7 +192,7 @@ class Trial:
         self._left = self._link.ask(
             lambda nonce: Farewell(nonce=nonce), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
         )
-        self._refuse(call_checks.of_farewell(self._left))
+        self._refuse(integrity.of_farewell(self._left))
         self._refuse(findings.strict_error(self._findings(), self._task.strict))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
         self._line.leave(

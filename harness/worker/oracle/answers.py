@@ -9,7 +9,7 @@ from harness.wire.evaluation import ErrorReport, Margin, Mismatch
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
-from . import bounds, call_checks
+from . import bounds, integrity
 from .caller import Run
 from .compare import Comparison, compare
 from .problem import torch_dtype
@@ -36,10 +36,10 @@ class Answers:
 
     def unfit(self, run: Run) -> ErrorReport | None:
         """Return the error of a wrong structure or a store out of bounds: values need no comparison then."""
-        problem = call_checks.structure(run.returned, self._task)
+        problem = integrity.structure(run.returned, self._task)
         if problem:
             return ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
-        return call_checks.out_of_bounds(run, self._task)
+        return integrity.out_of_bounds(run, self._task)
 
     def mismatch(self, run: Run) -> Mismatch | None:
         """Compare all outputs; return the first mismatch."""

@@ -55,8 +55,8 @@ from harness.wire.timer_messages import (
     count_copies,
 )
 from harness.worker.candidate import outputs
-from harness.worker.candidate.integrity import Snapshot
 from harness.worker.candidate.loading import broken, close_doors, failed, import_candidate, parameters_of
+from harness.worker.candidate.patches import Snapshot
 from harness.worker.kit import arena, candidate_trace, device_memory, gpu
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from harness.hardware.targets import target
-from harness.worker.interpreter.float_formats import bfloat16_bits, bfloat16_rounded, bfloat16_values
+from harness.worker.interpreter.float_conversions import bfloat16_bits, bfloat16_rounded, bfloat16_values
 from harness.worker.interpreter.interpreter import observe, prepare
 
 torch.set_num_threads(1)

@@ -17,7 +17,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from .float_formats import FLOAT8, Float8, bfloat16_bits, bfloat16_rounded, bfloat16_values
+from .float_conversions import FLOAT8, Float8, bfloat16_bits, bfloat16_rounded, bfloat16_values
 from .observing import cannot
 
 _NO_ARITHMETIC = "the interpreter has no arithmetic on 8-bit floats ({name}), so this device cannot judge it; cast them first"

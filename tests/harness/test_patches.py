@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.worker.candidate.integrity import Members, owners_in
+from harness.worker.candidate.patches import Members, owners_in
 
 SOURCE = """
 import functools
@@ -132,7 +132,7 @@ WORKERS = ("harness.worker.kit.gpu", "harness.worker.timer.timer")
 LOOK = """
 import importlib, sys
 importlib.import_module(sys.argv[1])
-from harness.worker.candidate.integrity import Snapshot
+from harness.worker.candidate.patches import Snapshot
 taken = Snapshot()
 import triton.testing
 assert not taken.differences(), taken.differences()

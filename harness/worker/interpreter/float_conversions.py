@@ -1,7 +1,7 @@
 """
 Conversions between numpy's floats and the bits of bfloat16 and 8-bit floats, as GPUs convert.
 
-The interpreter (`narrow_floats`, `reductions`) and the arguments of launches (`constants`) use them. ml_dtypes rounds; numpy's
+The interpreter (`float_hooks`, `reductions`) and the arguments of launches (`constants`) use them. ml_dtypes rounds; numpy's
 errors must be ignored (`np.seterr`), as in a process that interprets kernels.
 """
 
