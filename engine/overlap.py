@@ -97,7 +97,7 @@ def similarity(first: Form, second: Form) -> float:
 
 
 def overlaps(forms: Iterable[Form], references: Iterable[Form]) -> bool:
-    """True if any of `forms` is a near copy of any of `references`."""
+    """True if a kernel of `forms` is a near copy of one of `references`, the kernels of the tasks under test."""
     references = tuple(references)
     return any(similarity(form, reference) >= NEAR_COPY for form in forms for reference in references)
 

@@ -80,7 +80,7 @@ def lost(error: Exception) -> str:
 
 
 def by_order(run: Run, error: ErrorReport) -> ErrorReport:
-    """Return the error of a call that is right with programs in order and wrong in reverse: a race."""
+    """Word the error of a race: the call is right with programs in order, and `error` tells how it is wrong in reverse."""
     message = (
         f"case {run.case.name}: a launch gives another answer when its programs run from the last to the first; on a device "
         "they run in any order and at once: use a second launch for work that needs the results of other programs, and let no "
