@@ -96,7 +96,7 @@ def test_partition_is_recognised_by_bus_units_and_mode(node: Path, monkeypatch: 
         current_compute_partition="CPX",
         current_memory_partition="NPS4",
     )
-    monkeypatch.setattr(module, "_PCI", bus)
+    monkeypatch.setattr(driver_files, "PCI_DEVICES", bus)
     set_driver_answer(
         monkeypatch,
         *(

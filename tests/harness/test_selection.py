@@ -160,15 +160,15 @@ def write_files(root: Path, files: Mapping[str, str]) -> Path:
 def amdgpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Driver files of an MI300X at c1:00.0 with one process."""
     monkeypatch.setattr(
-        loads,
-        "_PCI",
+        driver_files,
+        "PCI_DEVICES",
         write_files(
             tmp_path / "pci",
             {"0000:c1:00.0/gpu_busy_percent": "12\n", "0000:c1:00.0/mem_info_vram_used": f"{3 * GIB}\n"},
         ),
     )
     nodes = {"2/gpu_id": "41\n", "2/properties": "simd_count 1216\ndomain 0\nlocation_id 49408\n"}
-    monkeypatch.setattr(loads, "_KFD_NODES", write_files(tmp_path / "nodes", nodes))
+    monkeypatch.setattr(driver_files, "KFD_NODES", write_files(tmp_path / "nodes", nodes))
     processes = {"100/vram_41": "4096\n", "101/vram_41": "0\n", "101/vram_42": "4096\n"}
     monkeypatch.setattr(loads, "_KFD_PROCESSES", write_files(tmp_path / "proc", processes))
 

@@ -321,7 +321,7 @@ async def test_sampler_that_dies_twice_is_given_up_with_a_note() -> None:
         assert (watched.window.source, watched.points) == ("", ())
         assert (await watch.state()).product == ""
         assert watch.source == ""
-        assert watch.note == "what watches the device ended twice"
+        assert watch.note == "the telemetry process ended twice"
 
 
 async def test_real_sampler_without_driver_says_what_to_install() -> None:
