@@ -12,7 +12,7 @@ from types import TracebackType
 
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
-from harness.node.leases import Lease, lease_folder, take
+from harness.node.leases import Holder, Lease, lease_folder, take
 from harness.node.telemetry.watcher import Telemetry
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Device
@@ -271,8 +271,16 @@ class DevicePool:
             slot.device,
             exclusive=exclusive,
             session=self._session,
-            on_wait=lambda holders: self._report(LeaseAwaited(slot.device.name, holders)),
+            on_wait=lambda holders: self._report_wait(slot.device, holders),
         )
+
+    def _report_wait(self, device: Device, holders: tuple[Holder, ...]) -> None:
+        """Report a wait for other sessions; waiting for one of our own slots is no news."""
+        others = tuple(
+            holder for holder in holders if (holder.pid, holder.session) != (os.getpid(), self._session)
+        )
+        if others:
+            self._report(LeaseAwaited(device.name, others))
 
     def _release(self, slot: Slot) -> None:
         lease, slot.lease = slot.lease, None

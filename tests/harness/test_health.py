@@ -70,9 +70,11 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def opened(probe: FakeProbe, *names: str, slots: int | None = None) -> AsyncIterator[DevicePool]:
+async def opened(
+    probe: FakeProbe, *names: str, slots: int | None = None, session: str = "20261121-100000-geak-00aa"
+) -> AsyncIterator[DevicePool]:
     async with DevicePool(
-        names, slots=slots, session="20261121-100000-geak-00aa", on_device=probe.on_event, probe=probe.probe
+        names, slots=slots, session=session, on_device=probe.on_event, probe=probe.probe
     ) as pool:
         yield pool
 
@@ -227,14 +229,30 @@ async def test_two_evaluations_time_one_after_the_other() -> None:
 
 async def test_wait_for_lease_reports_holding_session() -> None:
     here, there = FakeProbe(), FakeProbe()
-    async with opened(here, "0") as ours, opened(there, "0") as theirs, theirs.slot() as their_slot:
+    other = "20261121-110000-geak-00bb"
+    async with (
+        opened(here, "0") as ours,
+        opened(there, "0", session=other) as theirs,
+        theirs.slot() as their_slot,
+    ):
         async with theirs.timing(their_slot):
             judged = asyncio.create_task(judge(ours, Verdict.CORRECT))
             await here.until(LeaseAwaited)
         await judged
     (waited,) = here.events
     assert isinstance(waited, LeaseAwaited)
-    assert "session 20261121-100000-geak-00aa" in str(waited.holders[0])
+    assert f"session {other}" in str(waited.holders[0])
+
+
+async def test_wait_for_a_slot_of_the_same_session_is_not_reported() -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", slots=2) as pool, pool.slot() as slot:
+        async with pool.timing(slot):
+            judged = asyncio.create_task(judge(pool, Verdict.CORRECT))
+            await asyncio.sleep(0.3)
+            assert not judged.done(), "it waits for the exclusive lease"
+        await judged
+    assert probe.events == []
 
 
 async def test_slot_avoids_a_gpu_if_a_different_gpu_is_free() -> None:
