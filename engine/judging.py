@@ -7,8 +7,6 @@ from typing import Protocol
 
 from engine.tuning import Surveying
 from harness import (
-    WHOLE,
-    WITH_ENERGY,
     Device,
     DevicePool,
     Effort,
@@ -132,7 +130,6 @@ class PoolJudge:
             rival=rival,
             against=self._baseline(task),
             avoid=avoid,
-            effort=WITH_ENERGY if exam else WHOLE,
             on_event=on_stage,
         )
 
@@ -146,7 +143,6 @@ class PoolJudge:
             seed=self._seed,
             against=self._baseline(task),
             on=device,
-            effort=WITH_ENERGY,
             on_event=on_stage,
         )
 

@@ -26,7 +26,7 @@ class Effort(msgspec.Struct, frozen=True):
 
 WHOLE = Effort()
 WITH_ENERGY = Effort(energy=True)
-"""For kernels that are timed once: the confirmation of a winner, or `wavedeck eval`."""
+"""For `wavedeck eval --energy`."""
 ROUGH = (
     Effort(pairs=1, looks=1, least_rounds=1, most_rounds=1, budget_s=5.0, rough=True),
     Effort(pairs=2, looks=1, least_rounds=1, most_rounds=3, budget_s=15.0, rough=True),

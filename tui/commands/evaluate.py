@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from harness import WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
+from harness import WHOLE, WITH_ENERGY, DevicePool, Evaluation, Target, Verdict, evaluate
 from harness.node.selection import select_devices, targets_for
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.spread import evaluate_everywhere
@@ -67,6 +67,9 @@ from tui.plain import emit, emit_json
     is_flag=True,
     help="Judge the exam cases instead of the open cases, replay every call and look for races.",
 )
+@click.option(
+    "--energy", is_flag=True, help="Measure the energy of a call on GPUs that count it; about 3 s per case."
+)
 @json_option
 def eval_command(
     file: str,
@@ -79,6 +82,7 @@ def eval_command(
     cache: str,
     spread: bool,
     exam: bool,
+    energy: bool,
     as_json: bool,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input).
@@ -104,7 +108,16 @@ def eval_command(
     timing = Against(baseline_of(loaded, against), cold=cache == "cold")
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     evaluation = asyncio.run(
-        judged(source, loaded, devices=devices, targets=compiled_for, seed=drawn, against=timing, exam=exam)
+        judged(
+            source,
+            loaded,
+            devices=devices,
+            targets=compiled_for,
+            seed=drawn,
+            against=timing,
+            exam=exam,
+            energy=energy,
+        )
     )
     if as_json:
         emit_json(evaluation)
@@ -123,12 +136,14 @@ async def judged(
     seed: int,
     against: Against = USUAL,
     exam: bool = False,
+    energy: bool = False,
 ) -> Evaluation:
     """Judge a source, on every one of several devices, with a new pool."""
+    effort = WITH_ENERGY if energy else WHOLE
     async with DevicePool(devices, slots=len(devices), on_device=say_wait) as pool:
         if len(devices) > 1:
             return await evaluate_everywhere(
-                source, task, pool=pool, targets=targets, seed=seed, against=against, effort=WITH_ENERGY
+                source, task, pool=pool, targets=targets, seed=seed, against=against, effort=effort
             )
         return await evaluate(
             source,
@@ -138,7 +153,7 @@ async def judged(
             seed=seed,
             exam=exam,
             against=against,
-            effort=WITH_ENERGY,
+            effort=effort,
         )
 
 
