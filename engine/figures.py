@@ -160,12 +160,22 @@ def achieved(evaluation: Evaluation) -> str:
     """Returns the speed of a correct kernel in one line: measured figures if it was timed, else estimates."""
     if evaluation.speedup is not None:
         devices = ", ".join(sorted({latency.device for latency in evaluation.latency})) or evaluation.device
-        words = f"{evaluation.speedup:.3f}x the timing baseline, measured on {devices}"
+        sign = evaluation.speedup_bound.sign
+        covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
+        geomean_words = (
+            f", {sign}{evaluation.speedup_geomean:.3f}x by geometric mean"
+            if evaluation.speedup_geomean
+            else ""
+        )
+        words = (
+            f"{sign}{evaluation.speedup:.3f}x the timing baseline{covered} (mean over cases{geomean_words}), "
+            f"measured on {devices}"
+        )
         distances = [facts.distance for facts in roofline(evaluation) if facts.distance and not facts.small]
         return (
             f"{words}; {geomean(distances):.2f} times the roofline's estimated bound" if distances else words
         )
-    parts = [f"timing {evaluation.in_part}, so there is no overall speedup"] if evaluation.in_part else []
+    parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
     ratios = [
         estimate.high_us / estimate.low_us
         for estimate in evaluation.estimate

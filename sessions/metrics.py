@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from harness.wire.evaluation import KernelResources
+from harness.wire.ratios import TIE
 
 UNKNOWN = -math.inf
 Z95 = NormalDist().inv_cdf(0.975)
@@ -27,7 +28,7 @@ class Rank(NamedTuple):
     stages_passed: int
     """Stages that a failed candidate passed; 0 for correct candidates."""
     speedup: float
-    """Measured; `-inf` if nothing was measured."""
+    """`ranked_speedup`, in steps of 1 %; `-inf` if nothing was measured."""
     estimate: float
     """Minus the geometric mean of upper over lower roofline bounds: closer to the roofline is better."""
     traffic: float
@@ -49,16 +50,28 @@ def rank(evaluation: Evaluation) -> Rank:
         passed = sum(stage.ok is True for stage in evaluation.stages)
         standing = 1 if evaluation.verdict.counted else 0
         return Rank(standing, passed, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
-    speedup = evaluation.speedup
+    speedup = ranked_speedup(evaluation)
     return Rank(
         3 if speedup is not None else 2,
         0,
-        UNKNOWN if speedup is None else speedup,
+        UNKNOWN if speedup is None else float(round(math.log(speedup) / math.log1p(TIE))),
         _estimate_rank(evaluation),
         _traffic_rank(evaluation),
         _spill_rank(evaluation),
         _occupancy_rank(evaluation),
     )
+
+
+def ranked_speedup(evaluation: Evaluation) -> float | None:
+    """Returns the geometric mean of the speedups over all open cases, so that attempts compare over the same cases.
+
+    A case without a ratio counts as 1.00: nothing is known of it. Without cases it is the evaluation's `speedup`.
+    """
+    ratios = [latency.speedup for latency in evaluation.latency if latency.speedup is not None]
+    if not ratios:
+        return evaluation.speedup
+    cases = len(evaluation.latency) + len(evaluation.not_timed)
+    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / cases)
 
 
 def _estimate_rank(evaluation: Evaluation) -> float:

@@ -41,9 +41,9 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
     correct = attempt.verdict is Verdict.CORRECT
     if not correct:
         return 0, _rank(attempt)
-    if attempt.speedup_confirmed is not None:
+    if attempt.exam is not None and attempt.speedup_confirmed is not None:
         # The best of many noisy timings is too good, so a timing that was repeated comes first.
-        return 3, _rank(attempt)._replace(speedup=attempt.speedup_confirmed)
+        return 3, _rank(attempt)._replace(speedup=rank(attempt.exam).speedup)
     return 2 if attempt.confirmation is not Confirmation.NOT_CONFIRMED else 1, _rank(attempt)
 
 

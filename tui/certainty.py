@@ -78,8 +78,6 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
             figures = [margin_words(exam)]
             if attempt.evaluation is not None and attempt.speedup_confirmed is not None:
                 figures.append(speedup_words(attempt.evaluation, attempt.timed_twice))
-            elif exam.in_part:
-                figures.append(f"timed again, {exam.in_part}")
             words = "; ".join(filter(None, figures))
             return f"confirmed correct on the exam cases{f': {words}' if words else ''}"
         why = exam.error.message if exam.error is not None else "it failed"
@@ -97,14 +95,15 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
 
 def speedup_words(evaluation: Evaluation, twice: TimedTwice | None = None) -> str:
     """
-    Return `1.42x`, or `found 1.42x, confirmed 1.31x` if the exam timed the kernel again.
+    Return `1.42x`, `>=1.42x over 5 of 7 cases`, or `found 1.42x, confirmed 1.31x` if the exam timed the kernel again.
 
-    If some cases have no latency: `not whole: 5 of 7 cases timed`. Empty if there is no ratio.
+    Empty if there is no ratio.
     """
     if twice is None:
-        if evaluation.speedup is not None:
-            return f"{evaluation.speedup:.2f}x"
-        return f"{evaluation.in_part} timed" if evaluation.in_part else ""
+        if evaluation.speedup is None:
+            return ""
+        covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
+        return f"{evaluation.speedup_bound.sign}{evaluation.speedup:.2f}x{covered}"
     confirmed = f"confirmed {twice.confirmed:.2f}x"
     if twice.found is None:
         return confirmed

@@ -53,11 +53,16 @@ def timing(evaluation: Evaluation, baseline: str = "") -> str:
 
 
 def missing_words(evaluation: Evaluation) -> str:
-    """Return `not whole: 5 of 7 cases timed, ...; without a latency: fp32, fp16`; empty if every case was timed."""
+    """Return `the speedup covers 5 of 7 cases; ...` with the names of the others; empty if it covers all."""
     if not evaluation.in_part:
         return ""
-    names = ", ".join(evaluation.not_timed)
-    return f"{evaluation.in_part} timed, so there is no overall speedup; without a latency: {names}"
+    short = [latency.case for latency in evaluation.latency if latency.speedup is None]
+    parts = (
+        f"the speedup covers {evaluation.in_part}",
+        f"too short on both sides: {', '.join(short)}" if short else "",
+        f"without a latency: {', '.join(evaluation.not_timed)}" if evaluation.not_timed else "",
+    )
+    return "; ".join(filter(None, parts))
 
 
 def _times(row: Latency) -> tuple[str, ...]:
@@ -67,7 +72,7 @@ def _times(row: Latency) -> tuple[str, ...]:
         row.device,
         f"{row.baseline_ms:.4f}",
         f"{row.candidate_ms:.4f}",
-        _ratio(row.speedup),
+        row.bound.sign + _ratio(row.speedup),
         _interval(row.ci),
         row.outcome.value,
         f"{row.candidate.p10_ms:.4f}-{row.candidate.p90_ms:.4f}" if row.candidate else UNKNOWN,
@@ -88,6 +93,7 @@ def _device_use(latency: tuple[Latency, ...]) -> str:
         Column("case", keep=True),
         Column("device", keep=True),
         Column("IOU", right=True, if_known=True),
+        Column("of a copy", right=True, if_known=True),
         Column("MFU", right=True, if_known=True),
         Column("floor ms", right=True, if_known=True, drop=4),
         Column("graph ms", right=True, if_known=True, drop=5),
@@ -112,6 +118,7 @@ def _device_row(row: Latency) -> tuple[str, ...]:
         row.case,
         row.device,
         UNKNOWN if used is None or used.io_utilisation is None else f"{used.io_utilisation:.0%}",
+        UNKNOWN if used is None or used.io_measured is None else f"{used.io_measured:.0%}",
         UNKNOWN if used is None or used.mfu is None else f"{used.mfu:.0%}",
         _ms(row.floor_ms),
         _ms(None if side is None else side.graph_ms),

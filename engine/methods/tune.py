@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.tuning import FIELD, rungs, strategy_of_start, strategy_of_variant, survivors
 from harness import Verdict
-from harness.wire.ratios import SMALLEST
+from harness.wire.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
 
 from .context import Context
@@ -53,9 +53,9 @@ class Tune:
             return EndReason.START_FAILED
         best = Ancestor(attempt, source, strategy, evaluation)
         timed = evaluation.speedup is not None
-        if evaluation.in_part:
+        if evaluation.latency and not timed:
             context.notify(
-                f"{attempt}: timing {evaluation.in_part}; variants are ranked by estimates instead"
+                f"{attempt}: no case has a ratio to the baseline; variants are ranked by estimates instead"
             )
         remaining = context.iterations - 1
         tried = {source}
@@ -155,7 +155,7 @@ async def better_variant(context: Context, correct: Ancestor, best: Ancestor) ->
         field = [
             variant
             for variant in await finalists(context, correct.attempt, field, 1, reports)
-            if (_estimate(reports, variant) or math.inf) > 1 + SMALLEST
+            if (_estimate(reports, variant) or math.inf) > 1 + TIE
         ]
     if not field:
         return None
@@ -171,7 +171,7 @@ def _estimate(reports: Sequence[SweepRung], variant: SweptVariant) -> float | No
 def _may_be_as_fast(reports: Sequence[SweepRung], variant: SweptVariant) -> bool:
     """True unless the estimate is slower than the parent by more than timing can resolve."""
     estimate = _estimate(reports, variant)
-    return estimate is None or estimate >= 1 - SMALLEST
+    return estimate is None or estimate >= 1 - TIE
 
 
 def worth_judging(swept: AttemptSwept, *, timed: bool) -> Iterator[SweptVariant]:

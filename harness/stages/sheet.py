@@ -91,7 +91,7 @@ class Sheet:
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()
         untimed = list_untimed_cases(self._task.open_cases, timing.latency)
-        speedup, geomean = mean_speedups(timing.latency, untimed)
+        speedup, geomean = mean_speedups(timing.latency)
         return Evaluation(
             schema=SCHEMA,
             task=self._task.id,

@@ -64,7 +64,7 @@ def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         for case in cases
         if case not in _timed_cases(evaluation)
     )
-    speedup, geomean = mean_speedups(latencies, missing)
+    speedup, geomean = mean_speedups(latencies)
     return msgspec.structs.replace(
         (failed or ordered)[0],
         latency=latencies,

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from .latency import DeviceState, Latency, RoughTime
+from .latency import Bound, DeviceState, Latency, RoughTime
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
@@ -344,11 +344,20 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def in_part(self) -> str:
-        """`not whole: 5 of 7 cases` if only some open cases have a latency; else empty."""
-        if not self.not_timed:
-            return ""
-        timed = len(self.latency)
-        return f"not whole: {timed} of {timed + len(self.not_timed)} cases"
+        """`5 of 7 cases` if only some open cases have a ratio; empty if all have one, or none was timed."""
+        count = len(self.latency) + len(self.not_timed)
+        return f"{self.speedup_cases} of {count} cases" if self.speedup_cases < count else ""
+
+    @property
+    def speedup_cases(self) -> int:
+        """Number of cases with a ratio, which `speedup` and `speedup_geomean` cover."""
+        return sum(latency.speedup is not None for latency in self.latency)
+
+    @property
+    def speedup_bound(self) -> Bound:
+        """`at least` if a covered case is a lower bound and none an upper one; `at most` the other way round."""
+        bounds = {latency.bound for latency in self.latency if latency.speedup is not None} - {Bound.NONE}
+        return bounds.pop() if len(bounds) == 1 else Bound.NONE
 
 
 EVALUATION_DECODER: msgspec.json.Decoder[Evaluation] = msgspec.json.Decoder(Evaluation)

@@ -17,7 +17,23 @@ class Outcome(StrEnum):
     SLOWER = "slower"
     NOT_RESOLVED = "not resolved"
     TOO_SHORT = "too short"
-    """Less than `FLOORS` times an empty kernel's time on this device; there is no ratio."""
+    """Both sides take less than `FLOORS` times an empty kernel's time on this device; there is no ratio."""
+
+
+class Bound(StrEnum):
+    """How a ratio relates to the true speedup.
+
+    The clock adds an empty kernel's time to both sides. If only one side is short, that pulls the ratio towards 1.
+    """
+
+    NONE = ""
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+
+    @property
+    def sign(self) -> str:
+        """Sign before a figure: `>=`, `<=`, or nothing."""
+        return {Bound.AT_LEAST: ">=", Bound.AT_MOST: "<="}.get(self, "")
 
 
 class Timed(msgspec.Struct, frozen=True):
@@ -46,7 +62,7 @@ class RoughTime(msgspec.Struct, frozen=True):
     device: str
     case: str
     ratio: float | None
-    """Time of the base kernel over the variant's; `None` if either is too short for a ratio."""
+    """Time of the base kernel over the variant's; `None` if both are too short for a ratio."""
     candidate_ms: float
     samples: int
     pairs: int
@@ -65,6 +81,8 @@ class Efficiency(msgspec.Struct, frozen=True):
     io_utilisation: float | None
     """Share of peak bandwidth; KernelBench-X calls it IOU."""
     mfu: float | None
+    io_measured: float | None = None
+    """Share of the fastest cold copy that was measured on this device in this session: the practical roof of memory."""
     io_achievable: float | None = None
     mfu_achievable: float | None = None
     suspect: str = ""
@@ -121,7 +139,7 @@ class Latency(msgspec.Struct, frozen=True):
     baseline_ms: float
     candidate_ms: float
     speedup: float | None
-    """Baseline over candidate; `None` if the kernels are too short for a ratio."""
+    """Baseline over candidate; `None` if both are too short for a ratio."""
     ci: tuple[float, float] | None
     """95 % interval of the speedup, over pairs of processes."""
     confirmed: str
@@ -144,3 +162,5 @@ class Latency(msgspec.Struct, frozen=True):
     window: Window | None = None
     configs: dict[str, str] = {}
     """The config that an autotuned kernel chose under the lease and was timed with, by kernel."""
+    bound: Bound = Bound.NONE
+    """`at least` if the candidate is too short to be timed exactly, `at most` if the baseline is."""

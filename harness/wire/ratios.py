@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .latency import Outcome
+from .latency import Bound, Outcome
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,10 +25,14 @@ LOOKS = 2
 PAIRS_A_LOOK = 3
 RESOLVED = 0.02
 """Relative half width of an interval at which no more pairs are sampled."""
-SMALLEST = 0.01
-"""Smallest resolved difference: the bias of processes that remains after a few pairs."""
+TIE = 0.01
+"""Speedups that differ by less rank as equal: the bias of processes that remains after a few pairs."""
 FLOORS = 5.0
-"""A kernel gets no ratio if it takes less than this many times an empty kernel's time."""
+"""A kernel that takes less than this many times an empty kernel's time is too short to be timed exactly."""
+CONTRADICTED = 0.25
+"""A launch tape contradicts the events if the same launches take longer by this share"""
+CONTRADICTED_MS = 0.01
+"""and by this time."""
 DRAWS = 1000
 _LEVEL = 0.05 / LOOKS
 _STUDENT = (25.452, 6.2053, 4.1765, 3.4954, 3.1634, 2.9687, 2.8412, 2.7515, 2.6850, 2.6338, 2.5931)
@@ -51,11 +55,29 @@ class Ratio:
     @property
     def outcome(self) -> Outcome:
         """The conclusion that the interval allows."""
-        if self.low > 1 + SMALLEST:
+        if self.low > 1:
             return Outcome.FASTER
-        if self.high < 1 - SMALLEST:
+        if self.high < 1:
             return Outcome.SLOWER
         return Outcome.NOT_RESOLVED
+
+
+def tape_contradicts(tape_ms: float, event_ms: float) -> bool:
+    """True if a tape's launches take clearly longer than the candidate's own events say."""
+    return tape_ms - event_ms > max(CONTRADICTED * event_ms, CONTRADICTED_MS)
+
+
+def find_bound(baseline_ms: float, candidate_ms: float, floor_ms: float | None) -> Bound | None:
+    """Return how the ratio of two event times relates to the true speedup; `None` if both are too short for a ratio.
+
+    `floor_ms` is an empty kernel's time, `None` if it is not known.
+    """
+    shortest_ms = FLOORS * (floor_ms or 0.0)
+    if max(baseline_ms, candidate_ms) < shortest_ms:
+        return None
+    if candidate_ms < shortest_ms:
+        return Bound.AT_LEAST
+    return Bound.AT_MOST if baseline_ms < shortest_ms else Bound.NONE
 
 
 def ratio(slow: Sequence[Sequence[float]], fast: Sequence[Sequence[float]], *, seed: int = 0) -> Ratio:

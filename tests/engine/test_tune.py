@@ -326,19 +326,19 @@ async def test_variants_with_equal_or_no_estimate_are_judged(tmp_path: Path, est
     assert "none of its variants is judged" not in notices(state)
 
 
-async def test_partly_timed_start_is_tuned_like_an_untimed_start(
+async def test_start_without_a_ratio_is_tuned_like_an_untimed_start(
     tmp_path: Path,
 ) -> None:
-    class PartlyTimingJudge(TuningJudge):
+    class ShortTimingJudge(TuningJudge):
         async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
             evaluation = await super().evaluate(source, task, **rest)
-            row = Latency("0", "fp32", 1.0, 1.0, 1.0, None, "graph")
-            return msgspec.structs.replace(evaluation, speedup=None, latency=(row,), not_timed=("fp16",))
+            row = Latency("0", "fp32", 0.004, 0.004, None, None, "graph")
+            return msgspec.structs.replace(evaluation, speedup=None, latency=(row,))
 
-    judge = PartlyTimingJudge()
+    judge = ShortTimingJudge()
     state, _ = await tuned(tmp_path, judge)
     assert not judge.estimated
-    assert "vector_add#1/1: timing not whole: 1 of 2 cases;" in notices(state)
+    assert "vector_add#1/1: no case has a ratio to the baseline;" in notices(state)
 
 
 # Settings

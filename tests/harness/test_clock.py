@@ -137,6 +137,11 @@ def test_too_short_case_gets_one_round_and_no_more_pairs() -> None:
     assert {len(process.blocks) for process in measured.times} == {1}
 
 
+def test_case_with_one_short_side_is_sampled_like_any_other() -> None:
+    measured = Bench(small("fp32"), {BASELINE: 1.0, CANDIDATE: 0.003}).measure()
+    assert {len(process.blocks) for process in measured.times} == {3}
+
+
 def test_rival_is_timed_in_every_pair() -> None:
     on_bench = Bench(small(), {BASELINE: 1.0, CANDIDATE: 0.5, RIVAL: 0.6})
     measured = on_bench.measure()
@@ -146,7 +151,7 @@ def test_rival_is_timed_in_every_pair() -> None:
 
 
 def test_short_candidate_is_also_timed_by_wall_clock() -> None:
-    measured = Bench(small("fp32"), {BASELINE: 0.02, CANDIDATE: 0.003}).measure()
+    measured = Bench(small("fp32"), {BASELINE: 0.004, CANDIDATE: 0.003}).measure()
     wall_ms = {process.side: process.wall_ms for process in measured.times if process.pair == 0}
     assert wall_ms[CANDIDATE] is not None
     assert wall_ms[BASELINE] is None
@@ -382,6 +387,28 @@ def test_tape_with_different_outputs_is_refused() -> None:
     assert measured.error is not None
     assert measured.error.kind == "not_replayed"
     assert "a process that never saw the source" in measured.error.message
+
+
+@pytest.mark.parametrize(("slow_plays", "recordings", "tape_ms"), [(1, 2, 0.5), (9, 2, 5.0), (0, 1, 0.5)])
+def test_only_a_second_slow_recording_contradicts_a_time(
+    slow_plays: int, recordings: int, tape_ms: float
+) -> None:
+    plays = 0
+
+    def player(_timer: FakeTimer, request: Any) -> TimerReport | None:
+        nonlocal plays
+        plays += isinstance(request, Play)
+        if isinstance(request, Sample):
+            ms = 5.0 if plays <= slow_plays else 0.5
+            return Sampled(nonce=request.nonce, samples_ms=(ms,) * request.count)
+        return None
+
+    on_bench = bench("fp32", behaviours={CANDIDATE: taped(), TAPE: player})
+    measured = on_bench.measure()
+    (tape,) = [process for process in measured.times if process.side == TAPE]
+    assert {sample for block in tape.blocks for sample in block.samples_ms} == {tape_ms}
+    assert len(on_bench.requests(CANDIDATE, Record)) == recordings
+    assert [taped.played for taped in measured.tapes] == [True]
 
 
 def test_hanging_tape_ends_the_timing(monkeypatch: pytest.MonkeyPatch) -> None:

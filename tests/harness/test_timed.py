@@ -30,7 +30,7 @@ from harness.stages.timing.conclusions import (
 from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.latency import Latency, Outcome
+from harness.wire.latency import Bound, Latency, Outcome
 from tests.support.process_times import GPU, MEASURE, QUIET, TASK, process, times
 
 
@@ -53,7 +53,7 @@ def conclude(
         (0.5, Outcome.FASTER),
         (2.0, Outcome.SLOWER),
         (1.0, Outcome.NOT_RESOLVED),
-        (1.004, Outcome.NOT_RESOLVED),
+        (1.004, Outcome.SLOWER),
     ],
 )
 def test_latency_has_ratio_interval_and_outcome(candidate: float, outcome: Outcome) -> None:
@@ -72,19 +72,34 @@ def test_latency_has_ratio_interval_and_outcome(candidate: float, outcome: Outco
     assert (latency.against, latency.cache) == ("triton", "cold")
 
 
-@pytest.mark.parametrize(("short", "long"), [("baseline", "candidate"), ("candidate", "baseline")])
-def test_time_below_five_floors_is_too_short(short: str, long: str) -> None:
-    floor = Floor(empty_ms=0.002, copies=())
+def latency_at(baseline: float, candidate: float) -> Latency:
+    """Return the latency of two times on a device with a floor of 0.002 ms, so that 0.01 ms is short."""
+    sides = ((BASELINE, baseline), (CANDIDATE, candidate))
+    processes = [process(side, pair, side_ms) for pair in range(3) for side, side_ms in sides]
+    return conclude(*processes, floor=Floor(empty_ms=0.002, copies=())).latency[0]
 
-    def latency_at(ms: float) -> Latency:
-        sides = ((short, ms), (long, 0.02))
-        processes = [process(side, pair, side_ms) for pair in range(3) for side, side_ms in sides]
-        return conclude(*processes, floor=floor).latency[0]
 
-    below = latency_at(0.0099)
-    assert (below.outcome, below.speedup, below.ci) == (Outcome.TOO_SHORT, None, None)
-    assert below.floor_ms == 0.002
-    assert latency_at(0.0101).outcome is not Outcome.TOO_SHORT
+def test_case_that_is_short_on_both_sides_has_no_ratio() -> None:
+    latency = latency_at(0.0099, 0.0090)
+    assert (latency.outcome, latency.speedup, latency.ci) == (Outcome.TOO_SHORT, None, None)
+    assert latency.floor_ms == 0.002
+    assert latency_at(0.0101, 0.0101).bound is Bound.NONE
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "bound", "outcome"),
+    [
+        (0.635, 0.0099, Bound.AT_LEAST, Outcome.FASTER),
+        (0.0099, 0.635, Bound.AT_MOST, Outcome.SLOWER),
+    ],
+)
+def test_case_that_is_short_on_one_side_has_a_bound(
+    baseline: float, candidate: float, bound: Bound, outcome: Outcome
+) -> None:
+    latency = latency_at(baseline, candidate)
+    assert latency.speedup == pytest.approx(baseline / candidate)
+    assert (latency.bound, latency.outcome) == (bound, outcome)
+    assert latency.ci is not None
 
 
 def test_rival_has_its_own_ratio() -> None:
@@ -121,8 +136,8 @@ def test_time_that_its_tape_contradicts_is_dropped() -> None:
     both = [*times(first.name, baseline=1.0, candidate=0.5), *times(second.name, baseline=1.0, candidate=0.5)]
     timing = conclude(*both, process(TAPE, 3, 0.51), process(TAPE, 3, 1.0, case=second.name))
     assert [latency.case for latency in timing.latency] == [first.name]
-    assert f"{second.name}: the candidate's launches take 1.0000 ms" in timing.notes[0]
-    assert mean_speedups(timing.latency, [second.name]) == (None, None)
+    assert f"{second.name}: the candidate's launches, recorded twice, take 1.0000 ms" in timing.notes[0]
+    assert mean_speedups(timing.latency) == (pytest.approx(2.0), pytest.approx(2.0))
 
 
 def test_time_that_wall_clock_contradicts_is_dropped_without_a_tape() -> None:
@@ -173,20 +188,29 @@ def test_efficiency_uses_bytes_at_gpu_sizes() -> None:
     assert conclude(*times(baseline=1.0, candidate=0.5)).latency[0].efficiency is None
 
 
+def test_efficiency_has_the_share_of_the_fastest_measured_copy() -> None:
+    floor = Floor(empty_ms=0.002, copies=((1 << 20, 2e12, 5e12), (1 << 30, 4e12, 4e12)))
+    (latency,) = conclude(*times(baseline=1.0, candidate=0.5), product="H200 SXM", floor=floor).latency
+    assert latency.efficiency is not None
+    assert latency.efficiency.io_measured == pytest.approx(latency.efficiency.bytes_per_s / 4e12)
+
+
 def test_mean_speedups_skip_cases_without_ratio() -> None:
     def case(speedup: float | None) -> Latency:
         return Latency(
             device="0", case="c", baseline_ms=1, candidate_ms=1, speedup=speedup, ci=None, confirmed="bound"
         )
 
-    mean, geometric = mean_speedups([case(1.0), case(None), case(4.0)], ())
+    mean, geometric = mean_speedups([case(1.0), case(None), case(4.0)])
     assert mean == pytest.approx(2.5)
     assert geometric == pytest.approx(2.0)
-    assert mean_speedups([case(None)], ()) == mean_speedups([], ()) == (None, None)
+    assert mean_speedups([case(None)]) == mean_speedups([]) == (None, None)
 
 
 @pytest.mark.parametrize("timed_cases", [1, 4, 5])
-async def test_partly_timed_task_has_no_speedup(monkeypatch: pytest.MonkeyPatch, timed_cases: int) -> None:
+async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
+    monkeypatch: pytest.MonkeyPatch, timed_cases: int
+) -> None:
     names = [case.name for case in TASK.open_cases]
     processes = [side for name in names[:timed_cases] for side in times(name, baseline=1.0, candidate=0.5)]
 
@@ -218,11 +242,10 @@ async def test_partly_timed_task_has_no_speedup(monkeypatch: pytest.MonkeyPatch,
     evaluation = sheet.conclude(Verdict.CORRECT, None)
     assert len(evaluation.latency) == timed_cases
     assert evaluation.not_timed == tuple(names[timed_cases:])
-    if timed_cases < len(names):
-        assert (evaluation.speedup, evaluation.speedup_geomean) == (None, None)
-        assert evaluation.in_part == f"not whole: {timed_cases} of {len(names)} cases"
-    else:
-        assert (evaluation.speedup, evaluation.in_part) == (pytest.approx(2.0), "")
+    assert (evaluation.speedup, evaluation.speedup_geomean) == (pytest.approx(2.0), pytest.approx(2.0))
+    assert evaluation.speedup_cases == timed_cases
+    covered = f"{timed_cases} of {len(names)} cases" if timed_cases < len(names) else ""
+    assert evaluation.in_part == covered
 
 
 def test_disturbed_blocks_are_dropped_and_counted() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from engine.figures import achieved
 from harness import Basis, Evaluation, Fact, Latency, Margin
+from harness.wire.latency import Bound
 from sessions.events import Origin, WinnerMeasured
 from sessions.metrics import TimedTwice
 from sessions.state import AttemptState
@@ -16,7 +17,6 @@ from tui.certainty import exam_sentence, left, margin_words, speedup_words, told
 from tui.cockpit import latencies, wording
 from tui.commands.suites import allowed, tolerance
 from tui.judgement import headline, page
-from tui.summary import speed
 from tui.timed_against import measured_words
 
 
@@ -105,22 +105,38 @@ def test_tolerance_words_list_each_key_and_differing_outputs() -> None:
 
 def in_part() -> Evaluation:
     row = Latency("0", "fp32", 1.0, 1.002, 0.998, (0.99, 1.01), "graph", against="triton")
-    return msgspec.structs.replace(correct(), latency=(row,), not_timed=("fp16", "bf16"))
+    return msgspec.structs.replace(
+        correct(speedup=0.998), speedup_geomean=0.998, latency=(row,), not_timed=("fp16", "bf16")
+    )
 
 
-def test_partly_timed_kernel_has_no_overall_speedup_on_any_page() -> None:
+def test_speedup_of_partly_timed_kernel_names_its_cases_on_every_page() -> None:
     evaluation = in_part()
-    words = "not whole: 1 of 3 cases"
-    assert headline(evaluation) == f"correct, {words} timed against triton"
+    words = "over 1 of 3 cases"
+    assert headline(evaluation) == f"correct, 1.00x {words} against triton"
     text = page(evaluation)
-    assert "0.998x" not in text.partition("\n")[0]
     assert "1.0020" in text, "row of the timed case"
-    assert "without a latency: fp16, bf16" in text
-    assert f"{words} timed, so there is no overall speedup" in latencies.means(evaluation)
-    assert wording.standing(evaluation, "gfx942").text == f"C {words}"
-    assert achieved(evaluation).startswith(f"timing {words}, so there is no overall speedup")
+    assert "the speedup covers 1 of 3 cases; without a latency: fp16, bf16" in text
+    assert "the speedup covers 1 of 3 cases" in latencies.means(evaluation)
+    assert wording.standing(evaluation, "gfx942").text.endswith(words)
+    assert achieved(evaluation).startswith(
+        f"0.998x the timing baseline {words} (mean over cases, 0.998x by geometric mean)"
+    )
     assert measured_words(WinnerMeasured(attempt="a#1/1", device="0", evaluation=evaluation)) == (
-        f"GPU 0: {words} timed against triton"
+        f"GPU 0: 1.00x {words} against triton"
+    )
+
+
+def test_speedup_with_a_short_candidate_is_shown_as_lower_bound() -> None:
+    row = Latency(
+        "0", "fp32", 0.635, 0.017, 37.4, (36.9, 37.8), "graph", bound=Bound.AT_LEAST, against="triton"
+    )
+    evaluation = msgspec.structs.replace(correct(speedup=37.4), speedup_geomean=37.4, latency=(row,))
+    assert headline(evaluation) == "correct, >=37.40x against triton"
+    assert ">=37.40x" in page(evaluation)
+    assert wording.standing(evaluation, "gfx942").text.startswith("C >=37.4")
+    assert achieved(evaluation).startswith(
+        ">=37.400x the timing baseline (mean over cases, >=37.400x by geometric mean)"
     )
 
 
@@ -139,9 +155,8 @@ def test_found_and_confirmed_speedups_name_their_common_cases() -> None:
     assert wording.standing(in_part(), "gfx942", second_only).text == "C 7.90x"
 
 
-def test_partly_timed_exam_confirms_the_kernel_but_no_speedup() -> None:
+def test_partly_timed_exam_confirms_the_speedup_of_its_cases() -> None:
     attempt = AttemptState("vector_add#1/1", 1, Origin.FRESH, None, evaluation=correct(speedup=5.56))
     attempt.exam = msgspec.structs.replace(in_part(), exam=True)
-    sentence = exam_sentence(attempt, None)
-    assert sentence == "confirmed correct on the exam cases: timed again, not whole: 1 of 3 cases"
-    assert speed(attempt) == "5.56x"
+    assert exam_sentence(attempt, None).startswith("confirmed correct on the exam cases: ")
+    assert "confirmed 1.00x" in exam_sentence(attempt, None)

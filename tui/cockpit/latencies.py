@@ -113,21 +113,17 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
 
 
 def means(evaluation: Evaluation) -> str:
-    """Return mean and geometric mean of the speedups, with baseline and caches; why there is none, if timing is not whole.
-
-    Empty if no case has a ratio.
-    """
-    if evaluation.in_part:
-        return clean(measured.missing_words(evaluation))
+    """Return mean and geometric mean of the speedups, with baseline, caches and the cases that they cover."""
     known = [
-        f"{name} {wording.times(value)}"
+        f"{name} {evaluation.speedup_bound.sign}{wording.times(value)}"
         for name, value in (("mean", evaluation.speedup), ("geometric mean", evaluation.speedup_geomean))
         if value is not None
     ]
     names = ", ".join(dict.fromkeys(clean(each.against) for each in evaluation.latency if each.against))
     caches = " and ".join(sorted({each.cache for each in evaluation.latency}))
     against = f" against {names}" if names else ""
-    return f"speedup{against}, {caches} caches: {', '.join(known)}" if known else ""
+    words = f"speedup{against}, {caches} caches: {', '.join(known)}" if known else ""
+    return "; ".join(filter(None, (words, clean(measured.missing_words(evaluation)))))
 
 
 def remarks(latency: Iterable[Latency]) -> list[str]:

@@ -169,9 +169,9 @@ def standing(evaluation: Evaluation, target: str | None, twice: TimedTwice | Non
         return Span(f"{mark} {times(twice.confirmed)}{beside}", "good")
     if evaluation.speedup is not None:
         known = interval(evaluation)
-        return Span(f"{mark} {times(evaluation.speedup)}{f' [{known}]' if known else ''}", "good")
-    if evaluation.in_part:
-        return Span(f"{mark} {evaluation.in_part}", "good")
+        covered = f" over {evaluation.in_part}" if evaluation.in_part else ""
+        speedup = f"{evaluation.speedup_bound.sign}{times(evaluation.speedup)}"
+        return Span(f"{mark} {speedup}{f' [{known}]' if known else ''}{covered}", "good")
     factor = roof_factor(evaluation, target)
     return Span(f"{mark} {roof(factor)}" if factor is not None else mark, "good")
 

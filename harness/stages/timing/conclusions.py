@@ -24,7 +24,7 @@ from harness.wire.clock_messages import (
 )
 from harness.wire.device import Device
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
-from harness.wire.latency import DeviceState, Latency, Outcome, RoughTime, Timed, Window
+from harness.wire.latency import Bound, DeviceState, Latency, Outcome, RoughTime, Timed, Window
 from suites.task import Case
 
 from .efficiency import case_efficiency
@@ -33,10 +33,6 @@ CONFIRMED = 0.1
 """The clock's wall time confirms the device's events if the two differ by at most this share,"""
 CONFIRMED_MS = 0.003
 """or by at most this time."""
-CONTRADICTED = 0.25
-"""A launch tape contradicts the events if the same launches take longer by this share"""
-CONTRADICTED_MS = 0.01
-"""and by this time."""
 CONTRADICTED_BY_WATCH_MS = 0.05
 """Without a played tape, the clock's wall time contradicts at this difference; wall time includes the host."""
 
@@ -219,10 +215,10 @@ def _conclude_case(
     baseline = _summarise_side(slow, left_out.get((case.name, BASELINE), 0))
     candidate = _summarise_side(fast, left_out.get((case.name, CANDIDATE), 0))
     floor_ms = measured.floor.empty_ms if measured.floor is not None else None
-    short = floor_ms is not None and min(baseline.median_ms, candidate.median_ms) < ratios.FLOORS * floor_ms
-    speedup = None if short else ratios.ratio(samples_by_process(slow), samples_by_process(fast))
+    bound = ratios.find_bound(baseline.median_ms, candidate.median_ms, floor_ms)
+    speedup = None if bound is None else ratios.ratio(samples_by_process(slow), samples_by_process(fast))
     rival_speedup = None
-    if len(rivals) == len(fast) and not short:
+    if len(rivals) == len(fast) and bound is Bound.NONE:
         rival_speedup = ratios.ratio(samples_by_process(rivals), samples_by_process(fast))
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None
@@ -234,6 +230,7 @@ def _conclude_case(
         speedup=None if speedup is None else speedup.value,
         ci=None if speedup is None else (speedup.low, speedup.high),
         confirmed=confirm_time(candidate.median_ms, wall_ms, _tape_ms(measured, case.name)),
+        bound=bound or Bound.NONE,
         outcome=Outcome.TOO_SHORT if speedup is None else speedup.outcome,
         against=measure.against,
         cache="cold" if measure.cold else "hot",
@@ -247,7 +244,7 @@ def _conclude_case(
         rival_ci=None if rival_speedup is None else (rival_speedup.low, rival_speedup.high),
         efficiency=None
         if product is None
-        else case_efficiency(measure.task, case, product, candidate.median_ms),
+        else case_efficiency(measure.task, case, product, candidate.median_ms, measured.floor),
         window=window if window.source else None,
         configs=fast[0].configs,
     )
@@ -269,15 +266,18 @@ def confirm_time(event_ms: float, wall_ms: float | None, tape_ms: float | None) 
 def find_contradiction(latency: Latency, measured: Measured) -> str:
     """Why a time measured outside the guest contradicts this latency; empty if none does. Contradicted times are dropped."""
     tape_ms, event_ms, wall_ms = _tape_ms(measured, latency.case), latency.candidate_ms, latency.wall_ms
-    near = CONTRADICTED * event_ms
     if tape_ms is None:
-        if wall_ms is None or wall_ms - event_ms <= max(near, CONTRADICTED_BY_WATCH_MS):
+        near = max(ratios.CONTRADICTED * event_ms, CONTRADICTED_BY_WATCH_MS)
+        if wall_ms is None or wall_ms - event_ms <= near:
             return ""
         outside = f"a call of the candidate takes {wall_ms:.4f} ms on the clock's own watch"
     else:
-        if tape_ms - event_ms <= max(near, CONTRADICTED_MS):
+        if not ratios.tape_contradicts(tape_ms, event_ms):
             return ""
-        outside = f"the candidate's launches take {tape_ms:.4f} ms, one after the other in a process that never saw it"
+        outside = (
+            f"the candidate's launches, recorded twice, take {tape_ms:.4f} ms, one after the other in a process that "
+            "never saw it"
+        )
     return f"{latency.case}: {outside}, where its own events say {event_ms:.4f} ms"
 
 
@@ -326,12 +326,12 @@ def list_untimed_cases(cases: Sequence[Case], latencies: Sequence[Latency]) -> t
     return tuple(case.name for case in cases if case.name not in timed) if timed else ()
 
 
-def mean_speedups(latencies: Sequence[Latency], missing: Sequence[str]) -> tuple[float | None, float | None]:
+def mean_speedups(latencies: Sequence[Latency]) -> tuple[float | None, float | None]:
     """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have a ratio.
 
-    `None` if no case has a ratio or a latency is `missing`: a speedup over some cases is not the task's.
+    `None` if no case has a ratio.
     """
     speedups = [latency.speedup for latency in latencies if latency.speedup is not None]
-    if missing or not speedups:
+    if not speedups:
         return None, None
     return statistics.fmean(speedups), statistics.geometric_mean(speedups)

@@ -5,8 +5,11 @@ Bytes and FLOPs are the cost model's.
 
 from __future__ import annotations
 
+import msgspec
+
 from harness.hardware.product import FLOAT8, Product
 from harness.hardware.product_tables import PRODUCTS
+from harness.wire.clock_messages import Floor
 from harness.wire.latency import Efficiency
 from suites.costs import task_cost
 from suites.dtypes import on_target
@@ -49,18 +52,22 @@ def efficiency(
     )
 
 
-def case_efficiency(task: Task, case: Case, product: Product, milliseconds: float) -> Efficiency:
+def case_efficiency(
+    task: Task, case: Case, product: Product, milliseconds: float, floor: Floor | None = None
+) -> Efficiency:
     """
     Efficiency of a case timed at its `gpu` sizes, by the task's `cost.py`; `BadTask` if the cost model fails.
 
     The dtype is the matrix products' dtype if the model has matrix products, else the case's, as the product's architecture
-    has it.
+    has it. `floor` has the copies that were measured on the device, for the share of the practical roof.
     """
     cost = task_cost(task, case.gpu, case.dtype)
     dtype = on_target(cost.dot_dtype or case.dtype, product.target)
-    return efficiency(
+    shares = efficiency(
         product, dtype, cost.minimal_bytes, cost.flops, milliseconds, matrix=cost.dot_dtype is not None
     )
+    fastest = max((cold for _, cold, _ in floor.copies), default=None) if floor is not None else None
+    return msgspec.structs.replace(shares, io_measured=_share(shares.bytes_per_s, fastest))
 
 
 def flush_bytes(product: Product | None) -> int:

@@ -51,12 +51,12 @@ def _estimate_case(device: str, measure: Measure, measured: Measured, case: str)
         [statistics.median(samples) for samples in side] for side in (baseline, candidate)
     )
     floor_ms = measured.floor.empty_ms if measured.floor is not None else 0.0
-    short = min(*baseline_ms, *candidate_ms) < ratios.FLOORS * floor_ms
+    bound = ratios.find_bound(statistics.median(baseline_ms), statistics.median(candidate_ms), floor_ms)
     logs = [math.log(slow / fast) for slow, fast in zip(baseline_ms, candidate_ms, strict=True)]
     return RoughTime(
         device=device,
         case=case,
-        ratio=None if short else math.exp(statistics.fmean(logs)),
+        ratio=None if bound is None else math.exp(statistics.fmean(logs)),
         candidate_ms=statistics.median(candidate_ms),
         samples=sum(len(samples) for samples in candidate),
         pairs=len(candidate),
