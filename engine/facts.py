@@ -15,7 +15,7 @@ from sessions.metrics import rank
 from suites import Case, Task, task_cost
 
 from .figures import achieved
-from .tolerances import tolerance_words
+from .tolerance_words import tolerance_words
 
 TRACE_LINES = 40
 MESSAGE_CHARACTERS = 3000

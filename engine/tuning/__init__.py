@@ -3,7 +3,7 @@
 from .prospect import RANKED_BY
 from .rungs import FIELD, mark_kept, rungs, survivors
 from .sweep import Findings, Surveying, sweep
-from .wording import strategy_of_start, strategy_of_variant
+from .sweep_words import strategy_of_start, strategy_of_variant
 
 __all__ = [
     "FIELD",

@@ -29,7 +29,7 @@ from engine.prompting import (
     template_hashes,
     templates,
 )
-from engine.tolerances import tolerance_words
+from engine.tolerance_words import tolerance_words
 from harness import ErrorReport, Verdict, hardware, target, targets
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task

@@ -16,9 +16,9 @@ from harness.sandbox.layers import COMPILING
 from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell
-from tui.doctor import machine, outside, store
+from tui.doctor import machine, outside, store_checks
+from tui.doctor.doctor_findings import Finding, Section, State, page, tally
 from tui.doctor.examination import Examination, section
-from tui.doctor.findings import Finding, Section, State, page, tally
 
 
 def finding_of(findings: Iterable[Finding], subject: str) -> Finding:
@@ -98,10 +98,10 @@ def test_unwritable_home_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     home = Home(tmp_path / "file" / "home")
     assert (
-        finding_of(store.writable(home), "home").state is State.OK
+        finding_of(store_checks.writable(home), "home").state is State.OK
     )  # the folder that contains the file is writable
     nowhere = Home(Path("/proc/wavedeck"))
-    warned = finding_of(store.writable(nowhere), "home")
+    warned = finding_of(store_checks.writable(nowhere), "home")
     assert warned.state is State.WARNING
     assert "set WAVEDECK_HOME" in warned.follows
 
@@ -109,7 +109,7 @@ def test_unwritable_home_is_a_warning(tmp_path: Path) -> None:
 def test_store_section_counts_sessions_by_state(home: Home) -> None:
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)
-    finding = finding_of(store.store(os.environ), "sessions")
+    finding = finding_of(store_checks.store(os.environ), "sessions")
     assert finding.found == "1 stopped, 1 finished"
 
 

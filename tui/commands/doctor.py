@@ -7,8 +7,8 @@ import os
 import click
 
 from tui.commands.options import json_option
+from tui.doctor.doctor_findings import page, tally
 from tui.doctor.examination import examine
-from tui.doctor.findings import page, tally
 from tui.plain import emit, emit_json
 
 

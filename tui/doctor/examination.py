@@ -10,8 +10,8 @@ from functools import cached_property
 from harness import HarnessReport, probe
 from tui.diagnostics import one_line
 
-from . import machine, outside, store
-from .findings import Finding, Section, State
+from . import machine, outside, store_checks
+from .doctor_findings import Finding, Section, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def examine(environ: Mapping[str, str]) -> Iterator[Section]:
         Examination("sandbox", judge.layers),
         Examination("models", lambda: outside.models(environ)),
         Examination("configuration", lambda: outside.configuration(environ)),
-        Examination("store", lambda: store.store(environ)),
-        Examination("detached engine", lambda: store.detached(environ)),
+        Examination("store", lambda: store_checks.store(environ)),
+        Examination("detached engine", lambda: store_checks.detached(environ)),
         Examination("terminal", lambda: outside.terminal(environ)),
     ]
     return map(section, examinations)

@@ -16,7 +16,7 @@ from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.measured import state_words
 from tui.plain import size
 
-from .findings import Finding, State
+from .doctor_findings import Finding, State
 
 GUEST_BYTES = 8 << 30
 """Limit of a guest's address space on `cpu`."""

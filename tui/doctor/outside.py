@@ -15,7 +15,7 @@ from sessions.home import home_from
 from tui.config import load
 from tui.diagnostics import Complaint
 
-from .findings import Finding, State
+from .doctor_findings import Finding, State
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")

@@ -18,7 +18,7 @@ from harness.wire.guest_messages import Call, Load, SharedAt
 from harness.worker.interpreter import interpreter, tuning
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena
-from harness.worker.recording import recorder
+from harness.worker.recording import call_recorder
 
 
 class Runner(ABC):
@@ -79,7 +79,7 @@ class InterpreterRunner(Runner):
 
     def prepare(self, load: Load) -> None:
         interpreter.prepare(target(load.target))
-        recorder.install()
+        call_recorder.install()
 
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
         assert descriptor is not None

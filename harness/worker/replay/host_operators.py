@@ -10,7 +10,7 @@ import torch
 from harness.wire import operators
 from harness.wire.records import Items, Operator, Value, View
 from harness.worker.kit.poison import poison
-from harness.worker.recording.recorder import tensors
+from harness.worker.recording.call_recorder import tensors
 
 from . import shadow
 from .replay_endings import Refused

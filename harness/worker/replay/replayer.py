@@ -22,7 +22,7 @@ from harness.wire.records import Function, Launch, Record, Step, Value, View
 from harness.worker.interpreter import interpreted_launches, interpreter, tuning
 from harness.worker.interpreter.races import Races
 from harness.worker.interpreter.traffic import Observation
-from harness.worker.recording.recorder import digest
+from harness.worker.recording.call_recorder import digest
 
 from . import shadow
 from .host_operators import HostOperators

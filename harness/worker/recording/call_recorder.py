@@ -21,8 +21,8 @@ from harness.worker.interpreter import tuning
 from harness.worker.kit.arena import dtype_name
 from harness.worker.kit.storages import NUMPY, WORDS, addresses, holder, plain_tensors, read_bytes
 
-from . import encoding
-from .encoding import CannotEncode
+from . import call_encoding
+from .call_encoding import CannotEncode
 
 MOST_BYTES = 16 << 20
 """Bytes of memory from before the call that a record holds, in all storages together. More memory is replayed as poison."""
@@ -163,8 +163,8 @@ class Recorder:
     def value(self, value: Any) -> Value:
         """An argument of an operator or a launch as plain data."""
         if isinstance(value, int) and not isinstance(value, bool) and value >= LOWEST_ADDRESS:
-            return self._address(value) or encoding.encode_integer(value)
-        return encoding.encode(value, self.view, self.function)
+            return self._address(value) or call_encoding.encode_integer(value)
+        return call_encoding.encode(value, self.view, self.function)
 
     def function(self, kernel: Any) -> Function:
         """A jit function of the candidate as its name in the record."""
@@ -227,7 +227,7 @@ class Recorder:
     def _reset(self) -> None:
         self._inputs: dict[str, int] = {}
         self._steps: list[records.Step] = []
-        self._functions = encoding.Functions()
+        self._functions = call_encoding.Functions()
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._numbers: dict[int, int] = {}
         self._size_bytes = self._elements_read = 0
@@ -254,7 +254,7 @@ def install() -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if _current is None or warmup:
             return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
-        bound, options = encoding.bind(self, args, kwargs)
+        bound, options = call_encoding.bind(self, args, kwargs)
         done = _current.launch(self, bound, options)
         grids.append(None)
         failed = True

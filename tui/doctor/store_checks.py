@@ -16,7 +16,7 @@ from sessions import SessionsError
 from sessions.home import Home, home_from
 from tui.plain import size
 
-from .findings import Finding, State
+from .doctor_findings import Finding, State
 
 LOW_SPACE_BYTES = 2 << 30
 
