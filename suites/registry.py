@@ -19,7 +19,8 @@ import msgspec
 from suites.errors import BadSuite, UnknownSuite
 from suites.folder import NAME, TASK_FILE
 
-BUILT_IN = {"starter": Path(__file__).parent / "starter"}
+_HERE = Path(__file__).parent
+BUILT_IN = {"starter": _HERE / "starter", "wavedeck-bench": _HERE / "bench"}
 
 
 class _Registry(msgspec.Struct, forbid_unknown_fields=True):

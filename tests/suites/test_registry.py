@@ -75,11 +75,11 @@ def test_unknown_suite_error_names_the_nearest_suite() -> None:
 def test_added_suite_is_found_by_its_name(tmp_path: Path, registry: Path) -> None:
     folder = write_folder(tmp_path / "my suite").parent
     add_suite("mine", folder, registry)
-    assert suite_names(registry=registry) == ("starter", "mine")
+    assert suite_names(registry=registry) == ("starter", "wavedeck-bench", "mine")
     task = load_task("mine/double", registry=registry)
     assert (task.id, task.short_id, task.folder) == ("mine/double", "mine/double", folder / "double")
     assert load_suite("mine", registry=registry) == (task,)
-    assert suite_names() == ("starter",)
+    assert suite_names() == ("starter", "wavedeck-bench")
 
 
 def test_second_add_changes_nothing_and_a_different_folder_is_refused(tmp_path: Path, registry: Path) -> None:

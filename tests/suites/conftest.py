@@ -1,0 +1,3 @@
+from tests.support.judging import pool
+
+__all__ = ["pool"]
