@@ -95,8 +95,8 @@ def _device_use(latency: tuple[Latency, ...]) -> str:
         Column("IOU", right=True, if_known=True),
         Column("of a copy", right=True, if_known=True),
         Column("MFU", right=True, if_known=True),
+        Column("of a product", right=True, if_known=True),
         Column("floor ms", right=True, if_known=True, drop=4),
-        Column("graph ms", right=True, if_known=True, drop=5),
         Column("launches ms", right=True, if_known=True, drop=6),
         Column("lowest MHz", right=True, if_known=True),
         Column("throttled", if_known=True),
@@ -120,8 +120,8 @@ def _device_row(row: Latency) -> tuple[str, ...]:
         UNKNOWN if used is None or used.io_utilisation is None else f"{used.io_utilisation:.0%}",
         UNKNOWN if used is None or used.io_measured is None else f"{used.io_measured:.0%}",
         UNKNOWN if used is None or used.mfu is None else f"{used.mfu:.0%}",
+        UNKNOWN if used is None or used.mfu_measured is None else f"{used.mfu_measured:.0%}",
         _ms(row.floor_ms),
-        _ms(None if side is None else side.graph_ms),
         _ms(None if side is None else side.plain_ms),
         UNKNOWN if window.clock_mhz is None else clock_words(window),
         throttle_words(window) or UNKNOWN,
@@ -145,7 +145,7 @@ def remarks(row: Latency) -> list[str]:
         lines.append(f"{row.case}: suspect: {row.efficiency.suspect}")
     if row.outcome is Outcome.TOO_SHORT and row.floor_ms is not None:
         floor = f"{row.floor_ms * 1e3:.3g} us"
-        lines.append(f"{row.case}: below five times the {floor} of an empty kernel: no ratio is given")
+        lines.append(f"{row.case}: near the {floor} of an empty kernel on both sides: no ratio is given")
     if row.configs:
         chosen = "; ".join(f"{name} {config}" for name, config in row.configs.items())
         lines.append(f"{row.case}: timed with {chosen}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from suites.task import Task
@@ -10,6 +12,7 @@ from .effort import WHOLE, Effort
 from .encoding import text_to_path
 from .evaluation import ErrorReport
 from .judge_messages import Alive, JudgeRequest
+from .latency import LaunchTime, Method
 from .limits import TimeLimits
 
 BASELINE, CANDIDATE, RIVAL, TAPE = "baseline", "candidate", "rival", "tape"
@@ -30,6 +33,8 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     budget_s: float
     """For all cases together, once the device is leased."""
     effort: Effort = WHOLE
+    matmul_dtype: str = ""
+    """Dtype of the matrix product that the device is measured with; empty if the task has no matrix products."""
     energy_s: float = 0.0
     """Duration of each side's plain calls in each case, if the device counts energy; 0: not measured."""
 
@@ -60,7 +65,7 @@ class Leased(msgspec.Struct, frozen=True, tag="leased"):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Samples that one process took in a row; times by `time.monotonic`."""
+    """Samples that one process took in a row, in milliseconds of one call; times by `time.monotonic`."""
 
     began_s: float
     ended_s: float
@@ -83,12 +88,14 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     case: str
     blocks: tuple[Block, ...]
     wall_ms: float | None
-    """One call: the time of calls with all work around them, less the work around them."""
+    """One call: of a graph replayed many times; else of calls with all work around them, less the work around them."""
     plain_ms: float | None
-    graph_ms: float | None
-    why_no_graph: str
     peak_bytes: int
     configs: dict[str, str]
+    launches: int = 0
+    """Calls in the graph that was timed; 0: calls were timed between events."""
+    cold: bool = True
+    """The caches did not hold the inputs."""
     drawn: Drawn | None = None
 
 
@@ -99,13 +106,29 @@ class Floor(msgspec.Struct, frozen=True):
     """An empty kernel between two events."""
     copies: tuple[tuple[int, float, float], ...]
     """Bytes copied; bytes a second (read and written) with cold and with hot caches."""
+    graph_ms: float | None = None
+    """An empty kernel in a graph of many; `None` if the device captures no graph."""
+    matmul_flops_per_s: float | None = None
+    """FLOP/s of a large matrix product by torch in `Measure.matmul_dtype`."""
+
+    def empty_by(self, method: Method) -> float:
+        """An empty kernel's time, by this method, in milliseconds."""
+        return self.graph_ms if method is Method.GRAPH and self.graph_ms is not None else self.empty_ms
+
+
+def method_of(times: Iterable[ProcessTimes]) -> Method:
+    """How these processes were timed: by graphs if all of them were."""
+    return Method.GRAPH if all(process.launches for process in times) else Method.EVENTS
 
 
 class Taped(msgspec.Struct, frozen=True):
     """Result of a case's launch tape."""
 
     case: str
+    side: str = CANDIDATE
     launches: int = 0
+    by_launch: tuple[LaunchTime, ...] = ()
+    """Times of the steps, in order; empty for a tape of one step or of very many."""
     code: tuple[str, ...] = ()
     played: bool = False
     """Another process played the tape on its own inputs, and its outputs were correct."""
@@ -125,6 +148,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     error: ErrorReport | None = None
     problem: str = ""
     """Why not everything was timed, if that is not the candidate's fault."""
+    why_events: dict[str, str] = {}
+    """Why short cases were timed between events and not in a graph, by case."""
     seconds: dict[str, float] = {}
     not_shared: str = ""
     """Why inputs went through host memory; empty if they did not."""

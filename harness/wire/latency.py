@@ -17,7 +17,16 @@ class Outcome(StrEnum):
     SLOWER = "slower"
     NOT_RESOLVED = "not resolved"
     TOO_SHORT = "too short"
-    """Both sides take less than `FLOORS` times an empty kernel's time on this device; there is no ratio."""
+    """Both sides are near an empty kernel's time on this device; there is no ratio."""
+
+
+class Method(StrEnum):
+    """How the calls of both sides were timed."""
+
+    GRAPH = "graph"
+    """Many calls in one graph, each on its own inputs, between two events: for short kernels."""
+    EVENTS = "events"
+    """Each call between two events, which add some microseconds to it."""
 
 
 class Bound(StrEnum):
@@ -37,23 +46,30 @@ class Bound(StrEnum):
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """One side of a pair in one case. Device times are between two events around a call, in milliseconds."""
+    """One side of a pair in one case. Device times are of one call, in milliseconds."""
 
     median_ms: float
     p10_ms: float
     p90_ms: float
     samples: int
+    """Calls between two events each; or replays of a graph, each the mean of its calls."""
     left_out: int = 0
     """Samples that do not count: the clock had dropped, or another process used the device."""
     processes: int = 1
     plain_ms: float | None = None
     """Median wall time of a plain call, back to back with hot caches; includes launch overhead."""
-    graph_ms: float | None = None
-    """The same, replayed as a graph; `None` if the call cannot be captured."""
     peak_bytes: int | None = None
     energy_mj: float | None = None
     """Millijoules of the whole device per plain call, back to back, if the device counts energy. Caches stay warm, unlike between
     cold samples."""
+
+
+class LaunchTime(msgspec.Struct, frozen=True):
+    """One launch of a call."""
+
+    kernel: str
+    """The kernel's name; `fill` for a buffer that torch fills."""
+    ms: float
 
 
 class RoughTime(msgspec.Struct, frozen=True):
@@ -83,6 +99,8 @@ class Efficiency(msgspec.Struct, frozen=True):
     mfu: float | None
     io_measured: float | None = None
     """Share of the fastest cold copy that was measured on this device in this session: the practical roof of memory."""
+    mfu_measured: float | None = None
+    """Share of a large matrix product by torch that was measured likewise: the practical roof of compute."""
     io_achievable: float | None = None
     mfu_achievable: float | None = None
     suspect: str = ""
@@ -143,13 +161,14 @@ class Latency(msgspec.Struct, frozen=True):
     ci: tuple[float, float] | None
     """95 % interval of the speedup, over pairs of processes."""
     confirmed: str
-    """How the event time was confirmed from outside the guest: `graph`, `wall` or `bound`."""
+    """How the time was confirmed from outside the guest: `tape`, `wall` or `bound`."""
     outcome: Outcome = Outcome.NOT_RESOLVED
     against: str = ""
     cache: str = "cold"
+    method: Method = Method.EVENTS
     pairs: int = 0
     floor_ms: float | None = None
-    """An empty kernel's time between the same two events on this device, in this session."""
+    """An empty kernel's time by the same method on this device, in this session."""
     baseline: Timed | None = None
     candidate: Timed | None = None
     wall_ms: float | None = None
@@ -162,5 +181,8 @@ class Latency(msgspec.Struct, frozen=True):
     window: Window | None = None
     configs: dict[str, str] = {}
     """The config that an autotuned kernel chose under the lease and was timed with, by kernel."""
+    launches: tuple[LaunchTime, ...] = ()
+    """The candidate's time by launch, if a call makes several."""
+    baseline_launches: tuple[LaunchTime, ...] = ()
     bound: Bound = Bound.NONE
     """`at least` if the candidate is too short to be timed exactly, `at most` if the baseline is."""

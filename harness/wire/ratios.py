@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .latency import Bound, Outcome
+from .latency import Bound, Method, Outcome
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,11 +27,11 @@ RESOLVED = 0.02
 """Relative half width of an interval at which no more pairs are sampled."""
 TIE = 0.01
 """Speedups that differ by less rank as equal: the bias of processes that remains after a few pairs."""
-FLOORS = 5.0
+FLOORS = {Method.EVENTS: 5.0, Method.GRAPH: 2.5}
 """A kernel that takes less than this many times an empty kernel's time is too short to be timed exactly."""
 CONTRADICTED = 0.25
-"""A launch tape contradicts the events if the same launches take longer by this share"""
-CONTRADICTED_MS = 0.01
+"""A launch tape contradicts a time if the same launches take longer by this share"""
+CONTRADICTED_MS = {Method.EVENTS: 0.01, Method.GRAPH: 0.002}
 """and by this time."""
 DRAWS = 1000
 _LEVEL = 0.05 / LOOKS
@@ -62,17 +62,19 @@ class Ratio:
         return Outcome.NOT_RESOLVED
 
 
-def tape_contradicts(tape_ms: float, event_ms: float) -> bool:
-    """True if a tape's launches take clearly longer than the candidate's own events say."""
-    return tape_ms - event_ms > max(CONTRADICTED * event_ms, CONTRADICTED_MS)
+def tape_contradicts(tape_ms: float, candidate_ms: float, method: Method) -> bool:
+    """True if a tape's launches take clearly longer than the candidate says, both timed by `method`."""
+    return tape_ms - candidate_ms > max(CONTRADICTED * candidate_ms, CONTRADICTED_MS[method])
 
 
-def find_bound(baseline_ms: float, candidate_ms: float, floor_ms: float | None) -> Bound | None:
-    """Return how the ratio of two event times relates to the true speedup; `None` if both are too short for a ratio.
+def find_bound(
+    baseline_ms: float, candidate_ms: float, floor_ms: float | None, method: Method = Method.EVENTS
+) -> Bound | None:
+    """Return how the ratio of two times relates to the true speedup; `None` if both are too short for a ratio.
 
-    `floor_ms` is an empty kernel's time, `None` if it is not known.
+    `floor_ms` is an empty kernel's time by the same method, `None` if it is not known.
     """
-    shortest_ms = FLOORS * (floor_ms or 0.0)
+    shortest_ms = FLOORS[method] * (floor_ms or 0.0)
     if max(baseline_ms, candidate_ms) < shortest_ms:
         return None
     if candidate_ms < shortest_ms:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 import msgspec
 
 from .guest_messages import Argument, Broken, Failed, Farewell, Hello, LeftBehind, Load, Loaded, Returned
 from .launch_tape import Tape
 
 LEAST_IN_BLOCK = 5
-"""Calls sampled at once, after new inputs; the clock may fetch the output of any of them."""
+"""Calls sampled at once between events, after new inputs; the clock fetches a part of each one's output."""
+SETS = 2
+"""Sets of values that copies of the inputs hold by turns."""
 MOST_COPIES = 16
+"""Copies of the inputs for calls between events."""
+MOST_LAUNCHES = 256
+"""Calls in one graph."""
+LEAST_LAUNCHES = 4
+"""With fewer calls, the time around a graph is too large a share."""
+REPLAY_MS = 1.0
+"""Target time of a graph."""
 
 
 def count_copies(sets: int, arena_bytes: int, rotate_bytes: int) -> int:
@@ -19,6 +31,21 @@ def count_copies(sets: int, arena_bytes: int, rotate_bytes: int) -> int:
     """
     copies = min(max(sets, -(-rotate_bytes // arena_bytes)), MOST_COPIES)
     return copies + -copies % sets
+
+
+def count_launches(
+    call_ms: float, input_bytes: int, bytes_a_call: int, rotate_bytes: int, most_bytes: int
+) -> int:
+    """Return how many calls a graph holds, each on its own copy of the inputs; 0 if memory is too small for a graph.
+
+    So many that a replay takes `REPLAY_MS`, and that the inputs together have `rotate_bytes` if `MOST_LAUNCHES` are enough for
+    that: then each call finds its inputs out of the caches. `bytes_a_call` is the memory of a copy and of what a call
+    allocates; all calls together may have `most_bytes`.
+    """
+    rotation = -(-rotate_bytes // max(input_bytes, 1))
+    wanted = max(math.ceil(REPLAY_MS / call_ms), rotation if rotation <= MOST_LAUNCHES else 0, LEAST_LAUNCHES)
+    launches = min(wanted, MOST_LAUNCHES, most_bytes // bytes_a_call)
+    return launches if launches >= LEAST_LAUNCHES else 0
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
@@ -57,10 +84,26 @@ class Sample(msgspec.Struct, frozen=True, tag="sample"):
 
 
 class Sampled(msgspec.Struct, frozen=True, tag="sampled"):
-    """Milliseconds of each call between two device events, as the timer reports them."""
+    """Milliseconds of a call by two device events, as the timer reports them."""
 
     nonce: str
     samples_ms: tuple[float, ...]
+
+
+class Capture(msgspec.Struct, frozen=True, tag="capture"):
+    """Capture a graph of calls of the prepared case, each on its own copy of the inputs."""
+
+    nonce: str
+    launches: int
+    steps: int = 0
+    """Only so many first steps of the tape in each call; 0: whole calls."""
+
+
+class Replay(msgspec.Struct, frozen=True, tag="replay"):
+    """Time replays of the captured graph. The answer is `Sampled`: milliseconds of one call, the mean of each replay."""
+
+    nonce: str
+    count: int
 
 
 class Batch(msgspec.Struct, frozen=True, tag="batch"):
@@ -68,7 +111,7 @@ class Batch(msgspec.Struct, frozen=True, tag="batch"):
 
     nonce: str
     kind: str
-    """`around` (all but the calls), `calls` (as sampled), `plain` (calls back to back), `capture` (a graph), `graph`."""
+    """`around` (all but the calls), `calls` (as sampled), `plain` (calls back to back), `graph` (replays)."""
     count: int
     cold: bool
 
@@ -96,13 +139,20 @@ class BringBack(msgspec.Struct, frozen=True, tag="bring_back"):
 
 
 class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
-    """Return parts of the outputs of a call sampled since `Renew`. The answer is `Returned`; its data are the parts."""
+    """Return parts of the outputs of calls since `Renew`. The answer is `Returned`; its data are the parts."""
 
     nonce: str
-    back: int
-    """Number of the call, counted back from 0, the last one."""
+    calls: tuple[int, ...]
+    """The calls, counted back from 0, the last one. Each gives an equal piece of every part, in this order."""
     parts: tuple[tuple[int, int], ...]
     """First element and count for each output, in C order."""
+
+
+def pieces(part: tuple[int, int], calls: int) -> list[tuple[int, int]]:
+    """Return first element and count of each call's piece of a part; the pieces cover the part in order."""
+    start, count = part
+    ends = [start + count * number // calls for number in range(calls + 1)]
+    return [(first, last - first) for first, last in pairwise(ends)]
 
 
 class Reach(msgspec.Struct, frozen=True, tag="reach"):
@@ -134,7 +184,21 @@ class Play(msgspec.Struct, frozen=True, tag="play"):
     tape: Tape
 
 
-TimerRequest = Load | Reach | Prepare | Sample | Batch | Renew | BringBack | Fetch | Record | Play | Farewell
+TimerRequest = (
+    Load
+    | Reach
+    | Prepare
+    | Sample
+    | Capture
+    | Replay
+    | Batch
+    | Renew
+    | BringBack
+    | Fetch
+    | Record
+    | Play
+    | Farewell
+)
 TimerReport = Hello | Loaded | Failed | Broken | Prepared | Sampled | Done | Recorded | Returned | LeftBehind
 TIMER_REQUESTS: msgspec.msgpack.Decoder[TimerRequest] = msgspec.msgpack.Decoder(TimerRequest)
 TIMER_REPORTS: msgspec.msgpack.Decoder[TimerReport] = msgspec.msgpack.Decoder(TimerReport)

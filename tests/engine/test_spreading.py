@@ -36,7 +36,7 @@ SPREAD = plan(iterations=1, spread=True, against="eager")
 
 def timed(device: str, speedup: float) -> Evaluation:
     latency = Latency(
-        device, "small", speedup, 1.0, speedup, (speedup, speedup), "graph", Outcome.FASTER, against="eager"
+        device, "small", speedup, 1.0, speedup, (speedup, speedup), "tape", Outcome.FASTER, against="eager"
     )
     return msgspec.structs.replace(correct(speedup=speedup), device=device, latency=(latency,))
 

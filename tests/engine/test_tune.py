@@ -332,7 +332,7 @@ async def test_start_without_a_ratio_is_tuned_like_an_untimed_start(
     class ShortTimingJudge(TuningJudge):
         async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
             evaluation = await super().evaluate(source, task, **rest)
-            row = Latency("0", "fp32", 0.004, 0.004, None, None, "graph")
+            row = Latency("0", "fp32", 0.004, 0.004, None, None, "tape")
             return msgspec.structs.replace(evaluation, speedup=None, latency=(row,))
 
     judge = ShortTimingJudge()

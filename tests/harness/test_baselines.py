@@ -53,7 +53,7 @@ def evaluation(device: str, verdict: Verdict, speedup: float | None) -> Evaluati
     latency = (
         ()
         if speedup is None
-        else (Latency(device, "fp32", speedup, 1.0, speedup, (speedup, speedup), "graph", Outcome.FASTER),)
+        else (Latency(device, "fp32", speedup, 1.0, speedup, (speedup, speedup), "tape", Outcome.FASTER),)
     )
     return Evaluation(
         schema=SCHEMA,

@@ -13,10 +13,14 @@ import torch
 from harness.wire.clock_messages import BASELINE, CANDIDATE, RIVAL, TAPE, Floor, Measured
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, Farewell, Load, Loaded
-from harness.wire.launch_tape import Tape
+from harness.wire.launch_tape import Launch, Tape, TapedKernel
 from harness.wire.timer_messages import (
+    LEAST_IN_BLOCK,
+    LEAST_LAUNCHES,
+    MOST_LAUNCHES,
     Batch,
     BringBack,
+    Capture,
     Fetch,
     Play,
     Prepare,
@@ -24,12 +28,14 @@ from harness.wire.timer_messages import (
     Record,
     Recorded,
     Renew,
+    Replay,
     Sample,
     Sampled,
     TimerReport,
+    count_launches,
 )
 from harness.wire.timer_messages import Done as DoneReport
-from harness.worker.clock import timed_process
+from harness.worker.clock import tape_player, timed_process
 from harness.worker.kit.arena import storage_bytes
 from tests.support.fake_timers import (
     Behaviour,
@@ -66,7 +72,7 @@ def test_every_case_is_timed_in_three_pairs_and_compared() -> None:
         for side in (BASELINE, CANDIDATE)
         for pair in range(3)
     )
-    assert measured.confirmed_outputs == 2
+    assert measured.confirmed_outputs == 2 * LEAST_IN_BLOCK
     assert measured.not_shared != ""  # no driver here
     assert on_bench.engine_calls[0] == "timers baseline,candidate x3 instead"
 
@@ -126,7 +132,7 @@ def test_wide_interval_gets_three_more_pairs() -> None:
     measured = on_bench.measure()
     assert sorted({process.pair for process in measured.times}) == [0, 1, 2, 3, 4, 5]
     assert on_bench.engine_calls.count("timers baseline,candidate x3 instead") == 2
-    assert measured.confirmed_outputs == 1  # compared once
+    assert measured.confirmed_outputs == LEAST_IN_BLOCK  # compared in the first look alone
     assert len(on_bench.requests(CANDIDATE, Farewell)) == 6
 
 
@@ -171,6 +177,107 @@ def test_first_process_config_is_passed_to_its_side() -> None:
     prepares = [prepare for prepare in on_bench.requests(CANDIDATE, Prepare) if not prepare.ahead]
     assert [bool(prepare.chosen) for prepare in prepares] == [False, True, True, True, True, True]
     assert all(not prepare.chosen for prepare in on_bench.requests(BASELINE, Prepare))
+
+
+# Graphs of many calls, for short kernels.
+
+
+def test_short_calls_are_timed_in_graphs_on_both_sides() -> None:
+    on_bench = bench("fp32", baseline=0.635, candidate=0.017, captures=True)
+    measured = on_bench.measure()
+    assert (measured.verdict, measured.problem, measured.why_events) == ("", "", {})
+    assert all(process.launches > 1 for process in measured.times)
+    for side in (BASELINE, CANDIDATE):
+        assert len(on_bench.requests(side, Capture)) == 3
+    median = measured.times[0].blocks[0].samples_ms[0]
+    assert median == pytest.approx(on_bench.ms[measured.times[0].side], rel=0.05)
+    assert measured.confirmed_outputs == max(
+        process.launches for process in measured.times if process.side == CANDIDATE
+    )
+
+
+def test_long_calls_are_timed_between_events() -> None:
+    on_bench = bench("fp32", baseline=0.635, candidate=0.3, captures=True)
+    assert {process.launches for process in on_bench.measure().times} == {0}
+    assert not on_bench.requests(CANDIDATE, Capture)
+
+
+@pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
+def test_call_that_cannot_be_captured_is_timed_between_events_like_its_rivals(side: str) -> None:
+    no_graph = on(Capture, lambda _timer, request: DoneReport(nonce=request.nonce, problem="a size is read"))
+    on_bench = bench("fp32", baseline=0.1, candidate=0.05, captures=True, behaviours={side: no_graph})
+    measured = on_bench.measure()
+    assert {process.launches for process in measured.times} == {0}
+    assert measured.why_events == {"fp32": f"the {side} cannot be captured in a graph: a size is read"}
+    assert not [*on_bench.requests(BASELINE, Replay), *on_bench.requests(CANDIDATE, Replay)]
+
+
+@pytest.mark.parametrize(
+    ("call_ms", "arena_bytes", "launches"),
+    [
+        (0.02, 1 << 20, 128),  # as many as empty the caches
+        (0.02, 1 << 28, 16),  # as many as memory holds
+        (0.002, 1 << 12, MOST_LAUNCHES),  # the caches hold all copies
+        (0.5, 1 << 12, LEAST_LAUNCHES),
+        (0.1, 1 << 31, 0),
+    ],
+)
+def test_graph_holds_as_many_calls_as_time_caches_and_memory_allow(
+    call_ms: float, arena_bytes: int, launches: int
+) -> None:
+    rotate_bytes, most_bytes = 128 << 20, 4 << 30
+    assert count_launches(call_ms, arena_bytes, arena_bytes, rotate_bytes, most_bytes) == launches
+
+
+def test_inputs_that_fit_the_caches_are_said_to_be_hot() -> None:
+    on_bench = bench("fp32", baseline=0.02, candidate=0.017, captures=True)  # inputs of 2056 bytes
+    assert {process.cold for process in on_bench.measure(flush_bytes=256 * 2056).times} == {True}
+    assert {process.cold for process in on_bench.measure(flush_bytes=1 << 20).times} == {False}
+
+
+def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
+    def stale(timer: FakeTimer, request: Any) -> TimerReport | None:
+        if not isinstance(request, Fetch):
+            return None
+        right = timer.returned(request)
+        half = len(right.outputs[0].data) // 2
+        wrong = msgspec.structs.replace(right.outputs[0], data=right.outputs[0].data[:half] + bytes(half))
+        return msgspec.structs.replace(right, outputs=(wrong,))
+
+    measured = bench(baseline=0.1, candidate=0.05, captures=True, behaviours={CANDIDATE: stale}).measure()
+    assert measured.verdict == Verdict.WRONG
+
+
+def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tape_player, "code_digest", lambda binary: binary.decode())
+    steps = tuple(Launch(kernel=number, grid=(1, 1, 1), arguments=()) for number in range(2))
+    kernels = tuple(
+        TapedKernel(name=name, binary=name.encode(), shared_bytes=0, threads=32)
+        for name in ("first", "second")
+    )
+    two_launches = Tape(kernels=kernels, buffers=(), steps=steps, outputs=(), structure="tensor")
+    taken = 0
+
+    def player(timer: FakeTimer, request: Any) -> TimerReport | None:
+        nonlocal taken
+        if isinstance(request, Capture):
+            taken = request.steps or 2
+        if isinstance(request, Replay):
+            return Sampled(nonce=request.nonce, samples_ms=({1: 0.02, 2: 0.05}[taken],) * request.count)
+        return None
+
+    on_bench = bench(
+        baseline=0.1,
+        candidate=0.05,
+        captures=True,
+        behaviours={CANDIDATE: taped(two_launches), BASELINE: taped(two_launches), TAPE: player},
+    )
+    measured = on_bench.measure()
+    by_side = {tape.side: tape.by_launch for tape in measured.tapes}
+    assert set(by_side) == {BASELINE, CANDIDATE}
+    for by_launch in by_side.values():
+        assert [launch.kernel for launch in by_launch] == ["first", "second"]
+        assert [launch.ms for launch in by_launch] == pytest.approx([0.02, 0.03])
 
 
 # Outputs and inputs.
@@ -354,7 +461,7 @@ def test_tape_is_played_on_values_new_to_candidate() -> None:
     assert not seen[TAPE] & seen[CANDIDATE]
     assert on_bench.engine_calls.count("timers tape x1") == 1  # one process for all tapes
     assert not on_bench.requests(TAPE, Load)
-    assert measured.confirmed_outputs == 4
+    assert measured.confirmed_outputs == 4 * LEAST_IN_BLOCK
 
 
 @pytest.mark.parametrize(

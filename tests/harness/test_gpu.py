@@ -70,7 +70,7 @@ async def test_starter_baseline_is_correct_at_gpu_sizes(gpu_pool: DevicePool, na
     assert next(iter(evaluation.resources)) == gpu_target
     assert {row.binary for row in evaluation.resources[str(gpu_target)]} == {gpu_target}
     assert {latency.case for latency in evaluation.latency} == {case.name for case in task.open_cases}
-    assert {latency.confirmed for latency in evaluation.latency} <= {"graph", "wall"}
+    assert {latency.confirmed for latency in evaluation.latency} <= {"tape", "wall"}
     assert all(
         latency.outcome in (Outcome.NOT_RESOLVED, Outcome.TOO_SHORT) for latency in evaluation.latency
     ), evaluation.latency
@@ -110,9 +110,6 @@ async def test_unwritten_output_is_wrong(gpu_pool: DevicePool) -> None:
         gpu_pool, adding("launch(x[: x.numel() - x.numel() // 4], y, out)\nreturn out")
     )
     assert verdict_and_kind(evaluation) == ("wrong", "mismatch")
-    assert evaluation.error is not None
-    assert evaluation.error.mismatch is not None
-    assert evaluation.error.mismatch.got == "nan"
 
 
 async def test_illegal_address_is_a_crash_and_next_candidate_is_judged(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.latency import Bound, Outcome
+from harness.wire.latency import Bound, Method, Outcome
 from harness.wire.ratios import FLOORS, PAIRS_A_LOOK, RESOLVED, Ratio, find_bound, ratio
 
 Sides = tuple[list[list[float]], list[list[float]]]
@@ -117,5 +117,5 @@ def test_floor_in_both_sides_gives_a_true_lower_bound(true_ms: float, times: flo
     slow_ms, fast_ms = times * true_ms + floor_ms, true_ms + floor_ms
     assert 1 < slow_ms / fast_ms < times
     assert (find_bound(slow_ms, fast_ms, floor_ms) is Bound.AT_LEAST) == (
-        fast_ms < FLOORS * floor_ms <= slow_ms
+        fast_ms < FLOORS[Method.EVENTS] * floor_ms <= slow_ms
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
+from harness.worker.kit import gpu
+from harness.worker.kit.arena import lay_out
+from harness.worker.timer.input_copies import InputCopies
 from harness.worker.timer.stirring import Stirrer
 
 pytestmark = pytest.mark.judge
@@ -20,43 +21,61 @@ SHAPES = {
     "empty": ((0, 4), torch.float32),
     "many": ((3000, 4), torch.float32),
 }
+STIRRED = ("x", "narrow", "vector", "eighth", "many")
 
 
-def laid_out() -> tuple[torch.Tensor, dict[str, Any]]:
-    """One buffer and the arguments in it, in a timer's layout."""
-    memory = torch.zeros(1 << 17, dtype=torch.uint8)
-    memory[:] = torch.randint(0, 120, (1 << 17,), dtype=torch.uint8)
-    arguments: dict[str, Any] = {"eps": 1e-5}
-    at = 256
-    for name, (shape, dtype) in SHAPES.items():
-        size = torch.Size(shape).numel() * dtype.itemsize
-        arguments[name] = memory[at : at + size].view(dtype).view(shape)
-        at += size + 256 - size % 256
-    arguments["across"] = arguments["x"].T
-    return memory, arguments
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> InputCopies:
+    """Three copies of inputs of many kinds in host memory, with random bytes in and around them."""
+    monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    inputs = {name: torch.zeros(shape).to(dtype) for name, (shape, dtype) in SHAPES.items()}
+    arguments, size_bytes = lay_out({**inputs, "across": torch.zeros(41, 300).T, "eps": 1e-5})
+    made = InputCopies(arguments, size_bytes, 3)
+    made.fill(torch.randint(0, 120, (size_bytes,), dtype=torch.uint8))
+    return made
 
 
-def test_every_row_changes_in_each_call_and_is_restored() -> None:
-    memory, arguments = laid_out()
-    before = memory.clone()
+def all_bytes(copies: InputCopies) -> list[bytes]:
+    return [memory.numpy().tobytes() for memory in copies.memory]
+
+
+def test_every_row_changes_in_each_call_and_is_restored(copies: InputCopies) -> None:
+    before = all_bytes(copies)
+    arguments = copies.arguments[1]
     originals = {name: arguments[name].clone() for name in ("x", "many", "vector", "narrow")}
-    stirrer = Stirrer([arguments])
+    stirrer = Stirrer()
     seen = set()
     for _ in range(20):
-        stirrer.stir(0)
+        stirrer.stir(copies.fractional_rows(1))
         assert bool((arguments["x"] != originals["x"]).any(dim=1).all())
         assert bool((arguments["many"] != originals["many"]).any(dim=1).sum() > 2000)
         assert int((arguments["vector"] != originals["vector"]).sum()) == 1
         assert int((arguments["narrow"] != originals["narrow"]).sum()) == 1
-        seen.add(memory.numpy().tobytes())
+        seen.add(copies.memory[1].numpy().tobytes())
     assert len(seen) > 10
+    assert [copy == was for copy, was in zip(all_bytes(copies), before, strict=True)] == [True, False, True]
     stirrer.settle()
-    assert torch.equal(memory, before)
+    assert all_bytes(copies) == before
 
 
-def test_integers_and_guard_zones_are_not_stirred() -> None:
-    memory, arguments = laid_out()
-    weight, zones = arguments["weight"].clone(), memory[:256].clone()
-    Stirrer([arguments]).stir(0)
-    assert torch.equal(arguments["weight"], weight)
-    assert torch.equal(memory[:256], zones)
+def test_all_copies_of_a_graph_change_at_once_and_are_restored(copies: InputCopies) -> None:
+    before = all_bytes(copies)
+    stirrer = Stirrer()
+    stirrer.stir(copies.fractional_rows())
+    assert all(copy != was for copy, was in zip(all_bytes(copies), before, strict=True))
+    assert len({*all_bytes(copies)}) == 1  # the copies had the same values
+    stirrer.settle()
+    assert all_bytes(copies) == before
+
+
+def test_integers_and_guard_zones_are_not_stirred(copies: InputCopies) -> None:
+    before = torch.frombuffer(bytearray(all_bytes(copies)[0]), dtype=torch.uint8)
+    Stirrer().stir(copies.fractional_rows(0))
+    changed = copies.memory[0] != before
+    first = copies.memory[0].data_ptr()
+    for name in STIRRED:
+        value = copies.arguments[0][name]
+        start = value.data_ptr() - first
+        changed[start : start + value.numel() * value.element_size()] = False
+    assert not bool(changed.any())

@@ -119,8 +119,8 @@ def test_rival_has_its_own_ratio() -> None:
         (1.0, 1.2, None, "bound"),
         (0.01, 0.01 + 0.9 * CONFIRMED_MS, None, "wall"),
         (0.01, 0.01 + 1.1 * CONFIRMED_MS, None, "bound"),
-        (1.0, 1.2, 1.05, "graph"),
-        (1.0, 1.0, 1.05, "graph"),
+        (1.0, 1.2, 1.05, "tape"),
+        (1.0, 1.0, 1.05, "tape"),
         (1.0, 1.05, 1.2, "wall"),
         (1.0, 5.0, 5.0, "bound"),  # a guest reports a fifth of the true time
     ],
@@ -145,7 +145,7 @@ def test_time_that_wall_clock_contradicts_is_dropped_without_a_tape() -> None:
     assert conclude(*watched).latency == ()
     assert "1.0000 ms on the clock's own watch" in conclude(*watched).detail
     (latency,) = conclude(*watched, process(TAPE, 3, 0.5)).latency
-    assert latency.confirmed == "graph"
+    assert latency.confirmed == "tape"
     short = [msgspec.structs.replace(side, wall_ms=0.05) for side in times(baseline=0.02, candidate=0.01)]
     assert conclude(*short).latency[0].confirmed == "bound"  # the host's time for a launch
 
@@ -268,8 +268,13 @@ def test_disturbed_blocks_are_dropped_and_counted() -> None:
 @pytest.mark.parametrize(
     ("tape", "compiled", "words", "basis"),
     [
-        (Taped("fp32", 2, ("a",), played=True), {"a", "b"}, "as compiled from the source", "proof"),
-        (Taped("fp32", 2, ("a", "x"), played=True), {"a"}, "not among those", "evidence"),
+        (
+            Taped("fp32", launches=2, code=("a",), played=True),
+            {"a", "b"},
+            "as compiled from the source",
+            "proof",
+        ),
+        (Taped("fp32", launches=2, code=("a", "x"), played=True), {"a"}, "not among those", "evidence"),
         (Taped("fp32", why_not="host code"), {"a"}, "none: host code", "evidence"),
     ],
 )

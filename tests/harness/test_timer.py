@@ -18,6 +18,7 @@ from harness.wire.timer_messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, 
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle import integrity
+from harness.worker.timer.input_copies import InputCopies
 from harness.worker.timer.timer import Timer
 
 
@@ -25,7 +26,12 @@ from harness.worker.timer.timer import Timer
 def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
     """A timer that uses host memory."""
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
     return Timer(tmp_path, Device("0", "cuda", "sm_90"))
+
+
+def copies(arena: Arena, count: int) -> InputCopies:
+    return InputCopies(arena.arguments, arena.size_bytes, count)
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -35,9 +41,10 @@ def test_input_copy_is_returned_as_calls_left_it(timer: Timer, *, changed: bool)
         copy = torch.frombuffer(bytearray(os.pread(arena.descriptor, arena.size_bytes, 0)), dtype=torch.uint8)
         arena.blank()
         assert arena.changed() == ("x", "rows")
-        timer._memory = [torch.zeros_like(copy), copy]
+        timer._inputs = copies(arena, 2)
+        timer._inputs.fill(copy, first=1, step=2)
         if changed:
-            copy[arena.arguments[0].offset_bytes + 3999] += 1
+            timer._inputs.memory[1][arena.arguments[0].offset_bytes + 3999] += 1
         answer = timer.answer(BringBack(nonce="1", copy=1, handle=b""), (os.dup(arena.descriptor),))
         assert answer == Done(nonce="1")
         assert arena.changed() == (("x",) if changed else ())
@@ -66,7 +73,7 @@ def test_thread_that_outlives_its_call_is_reported(
     thread = threading.Thread(target=over.wait)
     earlier_threads = gpu.running_threads()
     monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
-    monkeypatch.setattr(timer, "_sets", [{}])
+    monkeypatch.setattr(timer, "_inputs", InputCopies((), 512, 1))
     monkeypatch.setattr(timer, "_run", lambda _: thread.start())
     try:
         timer.answer(Sample(nonce="1", count=1, cold=True), ())
@@ -106,11 +113,10 @@ def test_output_in_memory_of_earlier_call_is_reported(
     reused = torch.zeros(8), torch.zeros(8)
     numbers = itertools.count()
     monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
-    monkeypatch.setattr(timer, "_sets", [{}])
-    monkeypatch.setattr(timer, "_memory", [torch.zeros(1)])
+    monkeypatch.setattr(timer, "_inputs", InputCopies((), 512, 1))
     monkeypatch.setattr(timer, "_run", lambda _: returned(next(numbers), reused))
     timer.answer(Renew(nonce="1", handle=b""), ())
     timer.answer(Sample(nonce="2", count=LEAST_IN_BLOCK, cold=True), ())
-    fetched = timer.answer(Fetch(nonce="3", back=LEAST_IN_BLOCK - 1, parts=((0, 4),)), ())
+    fetched = timer.answer(Fetch(nonce="3", calls=(LEAST_IN_BLOCK - 1,), parts=((0, 4),)), ())
     assert isinstance(fetched, Returned)
     assert fetched.outputs[0].aliases == words

@@ -130,7 +130,7 @@ def test_speedup_of_a_failed_exam_does_not_count() -> None:
 
 def timed(speedup: float | None, **by_case: float | None) -> Evaluation:
     latency = tuple(
-        Latency("0", case, ratio or 1.0, 1.0, ratio, None, "graph") for case, ratio in by_case.items()
+        Latency("0", case, ratio or 1.0, 1.0, ratio, None, "tape") for case, ratio in by_case.items()
     )
     return msgspec.structs.replace(story.evaluation(Verdict.CORRECT, speedup=speedup), latency=latency)
 

@@ -20,7 +20,7 @@ import pytest
 import torch
 
 from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Floor, Measure, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, TAPE, Floor, Measure, Measured
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import (
@@ -40,6 +40,7 @@ from harness.wire.timer_messages import (
     TIMER_REQUESTS,
     Batch,
     BringBack,
+    Capture,
     Done,
     Fetch,
     Play,
@@ -49,6 +50,7 @@ from harness.wire.timer_messages import (
     Record,
     Recorded,
     Renew,
+    Replay,
     Sample,
     Sampled,
     TimerReport,
@@ -107,6 +109,8 @@ class Bench:
     """Whether each sample waits a moment for a second timer, so that two samples at once are certain to be seen."""
     gone_at: int = -1
     """Number of the `alive` call at which the engine is gone."""
+    captures: bool = False
+    """Whether calls can be captured in graphs."""
     at_lease: Callable[[], None] | None = None
     """Runs when the clock asks for the device."""
     started: list[FakeTimer] = field(default_factory=list)
@@ -125,7 +129,7 @@ class Bench:
     def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
         """Starts `count` timers of each side."""
         self.engine_calls.append(f"timers {','.join(sides)} x{count}{' instead' if instead else ''}")
-        first = max((timer.pair for timer in self.started), default=-1) + 1
+        first = max((timer.pair for timer in self.started if timer.side != TAPE), default=-1) + 1
         return [self._start(side, pair) for pair in range(first, first + count) for side in sides]
 
     def lease(self) -> None:
@@ -156,6 +160,7 @@ class Bench:
         budget_s: float = 1e6,
         effort: Effort = WHOLE,
         energy_s: float = 0.0,
+        flush_bytes: int = 1 << 20,
     ) -> Measured:
         """Runs the clock and returns its result; all timers have ended when this returns."""
         measure = Measure(
@@ -166,12 +171,12 @@ class Bench:
             limits=TimeLimits(call_s=120.0),
             cold=True,
             against="triton",
-            flush_bytes=1 << 20,
+            flush_bytes=flush_bytes,
             budget_s=budget_s,
             effort=effort,
             energy_s=energy_s,
         )
-        clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda _: floor)
+        clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda *_: floor)
         try:
             return clock.run()
         finally:
@@ -239,7 +244,7 @@ class FakeTimer(threading.Thread):
                 self.bench.events.append(Event(self, request))
                 behaviour = self.bench.behaviours.get(self.side, _usual)
                 report = behaviour(self, request)
-                if isinstance(request, Sample | Batch):
+                if isinstance(request, Sample | Replay | Batch):
                     with self.bench.active():
                         report = report or self.usual(request)
                 self._end.send(ENCODER.encode(report or self.usual(request)))
@@ -259,12 +264,12 @@ class FakeTimer(threading.Thread):
                 return Loaded(nonce=nonce, parameters={})
             case Prepare():
                 return Prepared(nonce=nonce, call_ms=0.01, peak_bytes=4096, configs={})
-            case Sample(count=count):
+            case Sample(count=count) | Replay(count=count):
                 noise = self.bench.noise
                 samples = tuple(self.ms * (1 + noise * self._random.gauss(0, 1)) for _ in range(count))
                 return Sampled(nonce=nonce, samples_ms=samples)
-            case Batch(kind="capture"):
-                return Done(nonce=nonce, problem="nothing to capture")
+            case Capture():
+                return Done(nonce=nonce, problem="" if self.bench.captures else "nothing to capture")
             case Batch() | Renew() | BringBack() | Play():
                 return Done(nonce=nonce)
             case Fetch():

@@ -141,7 +141,7 @@ def passing(
                 0.2 / speedup,
                 speedup,
                 (speedup - 0.01, speedup + 0.01),
-                "graph",
+                "tape",
                 Outcome.FASTER,
             ),
         ),

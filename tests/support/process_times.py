@@ -41,8 +41,6 @@ def process(
         blocks=blocks,
         wall_ms=None,
         plain_ms=None,
-        graph_ms=None,
-        why_no_graph="",
         peak_bytes=100 * (pair + 1),
         configs={},
     )

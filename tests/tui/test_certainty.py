@@ -104,7 +104,7 @@ def test_tolerance_words_list_each_key_and_differing_outputs() -> None:
 
 
 def in_part() -> Evaluation:
-    row = Latency("0", "fp32", 1.0, 1.002, 0.998, (0.99, 1.01), "graph", against="triton")
+    row = Latency("0", "fp32", 1.0, 1.002, 0.998, (0.99, 1.01), "tape", against="triton")
     return msgspec.structs.replace(
         correct(speedup=0.998), speedup_geomean=0.998, latency=(row,), not_timed=("fp16", "bf16")
     )
@@ -129,7 +129,7 @@ def test_speedup_of_partly_timed_kernel_names_its_cases_on_every_page() -> None:
 
 def test_speedup_with_a_short_candidate_is_shown_as_lower_bound() -> None:
     row = Latency(
-        "0", "fp32", 0.635, 0.017, 37.4, (36.9, 37.8), "graph", bound=Bound.AT_LEAST, against="triton"
+        "0", "fp32", 0.635, 0.017, 37.4, (36.9, 37.8), "tape", bound=Bound.AT_LEAST, against="triton"
     )
     evaluation = msgspec.structs.replace(correct(speedup=37.4), speedup_geomean=37.4, latency=(row,))
     assert headline(evaluation) == "correct, >=37.40x against triton"

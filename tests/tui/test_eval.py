@@ -185,7 +185,7 @@ def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:
     measured = judged(
         Verdict.CORRECT,
         speedup=1.42,
-        latency=(Latency("0", "fp32", 0.0142, 0.01, 1.42, (1.40, 1.44), "graph", Outcome.FASTER),),
+        latency=(Latency("0", "fp32", 0.0142, 0.01, 1.42, (1.40, 1.44), "tape", Outcome.FASTER),),
     )
     assert headline(measured, baseline="triton") == "correct, 1.42x against triton"
     assert "triton ms" in page(measured, baseline="triton")

@@ -21,10 +21,21 @@ from harness.wire.clock_messages import (
     Measure,
     Measured,
     ProcessTimes,
+    method_of,
 )
 from harness.wire.device import Device
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
-from harness.wire.latency import Bound, DeviceState, Latency, Outcome, RoughTime, Timed, Window
+from harness.wire.latency import (
+    Bound,
+    DeviceState,
+    Latency,
+    LaunchTime,
+    Method,
+    Outcome,
+    RoughTime,
+    Timed,
+    Window,
+)
 from suites.task import Case
 
 from .efficiency import case_efficiency
@@ -125,6 +136,11 @@ def conclude_timing(
         for latency in latencies
         if latency.efficiency and latency.efficiency.suspect
     ]
+    notes += [
+        f"{latency.case}: timed between events, which add some microseconds to each call: {measured.why_events[latency.case]}"
+        for latency in latencies
+        if latency.case in measured.why_events
+    ]
     if measured.not_shared:
         notes.append(f"timers' inputs went through host memory: {measured.not_shared}")
     outcomes = Counter(latency.outcome for latency in latencies)
@@ -157,6 +173,8 @@ def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...
     """Whether each case's kernels alone, compiled from the source, gave right outputs on inputs of the judge's."""
     facts = []
     for tape in measured.tapes:
+        if tape.side != CANDIDATE:
+            continue
         if not tape.played:
             facts.append(Fact(f"{tape.case}: launch tape", f"none: {tape.why_not}", Basis.EVIDENCE))
             continue
@@ -175,9 +193,24 @@ def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
         f"{size >> 20} MiB at {cold / 1e12:.2f} TB/s cold and {hot / 1e12:.2f} hot"
         for size, cold, hot in floor.copies
     )
+    in_graph = "" if floor.graph_ms is None else f", {floor.graph_ms * 1e3:.2f} us in a graph"
+    product = (
+        ()
+        if floor.matmul_flops_per_s is None
+        else (
+            Fact(
+                "a large matrix product by torch",
+                f"{floor.matmul_flops_per_s / 1e12:.0f} TFLOP/s",
+                Basis.PROOF,
+            ),
+        )
+    )
     return (
-        Fact("floor of the clock", f"{floor.empty_ms * 1e3:.2f} us for an empty kernel", Basis.PROOF),
+        Fact(
+            "floor of the clock", f"{floor.empty_ms * 1e3:.2f} us for an empty kernel{in_graph}", Basis.PROOF
+        ),
         Fact("state of the caches", f"copies of {copies}", Basis.PROOF),
+        *product,
     )
 
 
@@ -214,8 +247,9 @@ def _conclude_case(
         return None
     baseline = _summarise_side(slow, left_out.get((case.name, BASELINE), 0))
     candidate = _summarise_side(fast, left_out.get((case.name, CANDIDATE), 0))
-    floor_ms = measured.floor.empty_ms if measured.floor is not None else None
-    bound = ratios.find_bound(baseline.median_ms, candidate.median_ms, floor_ms)
+    method = method_of((*slow, *fast))
+    floor_ms = measured.floor.empty_by(method) if measured.floor is not None else None
+    bound = ratios.find_bound(baseline.median_ms, candidate.median_ms, floor_ms, method)
     speedup = None if bound is None else ratios.ratio(samples_by_process(slow), samples_by_process(fast))
     rival_speedup = None
     if len(rivals) == len(fast) and bound is Bound.NONE:
@@ -229,11 +263,12 @@ def _conclude_case(
         candidate_ms=candidate.median_ms,
         speedup=None if speedup is None else speedup.value,
         ci=None if speedup is None else (speedup.low, speedup.high),
-        confirmed=confirm_time(candidate.median_ms, wall_ms, _tape_ms(measured, case.name)),
+        confirmed=confirm_time(candidate.median_ms, wall_ms, _tape_ms(measured, case.name, method)),
         bound=bound or Bound.NONE,
         outcome=Outcome.TOO_SHORT if speedup is None else speedup.outcome,
         against=measure.against,
-        cache="cold" if measure.cold else "hot",
+        cache="cold" if all(process.cold for process in (*slow, *fast)) else "hot",
+        method=method,
         pairs=len(fast),
         floor_ms=floor_ms,
         baseline=baseline,
@@ -247,42 +282,55 @@ def _conclude_case(
         else case_efficiency(measure.task, case, product, candidate.median_ms, measured.floor),
         window=window if window.source else None,
         configs=fast[0].configs,
+        launches=_by_launch(measured, case.name, CANDIDATE),
+        baseline_launches=_by_launch(measured, case.name, BASELINE),
     )
 
 
-def confirm_time(event_ms: float, wall_ms: float | None, tape_ms: float | None) -> str:
-    """
-    How a time by the candidate's own events is confirmed from outside the guest.
+def _by_launch(measured: Measured, case: str, side: str) -> tuple[LaunchTime, ...]:
+    found = (tape.by_launch for tape in measured.tapes if (tape.case, tape.side) == (case, side))
+    return next(found, ())
 
-    `graph`: its launches take no longer in a process that never saw its source, on a clock out of its reach. `wall`: the clock's
+
+def confirm_time(reported_ms: float, wall_ms: float | None, tape_ms: float | None) -> str:
+    """
+    How a time that the candidate's process reported is confirmed from outside the guest.
+
+    `tape`: its launches take no longer in a process that never saw its source, on a clock out of its reach. `wall`: the clock's
     wall time around whole batches agrees; wall time includes the host. Else `bound`: wall time is only an upper bound.
     """
-    near = max(CONFIRMED * event_ms, CONFIRMED_MS)
-    if tape_ms is not None and tape_ms - event_ms <= near:
-        return "graph"
-    return "wall" if wall_ms is not None and abs(wall_ms - event_ms) <= near else "bound"
+    near = max(CONFIRMED * reported_ms, CONFIRMED_MS)
+    if tape_ms is not None and tape_ms - reported_ms <= near:
+        return "tape"
+    return "wall" if wall_ms is not None and abs(wall_ms - reported_ms) <= near else "bound"
 
 
 def find_contradiction(latency: Latency, measured: Measured) -> str:
     """Why a time measured outside the guest contradicts this latency; empty if none does. Contradicted times are dropped."""
-    tape_ms, event_ms, wall_ms = _tape_ms(measured, latency.case), latency.candidate_ms, latency.wall_ms
+    tape_ms = _tape_ms(measured, latency.case, latency.method)
+    reported_ms, wall_ms = latency.candidate_ms, latency.wall_ms
     if tape_ms is None:
-        near = max(ratios.CONTRADICTED * event_ms, CONTRADICTED_BY_WATCH_MS)
-        if wall_ms is None or wall_ms - event_ms <= near:
+        near = max(ratios.CONTRADICTED * reported_ms, CONTRADICTED_BY_WATCH_MS)
+        if wall_ms is None or wall_ms - reported_ms <= near:
             return ""
         outside = f"a call of the candidate takes {wall_ms:.4f} ms on the clock's own watch"
     else:
-        if not ratios.tape_contradicts(tape_ms, event_ms):
+        if not ratios.tape_contradicts(tape_ms, reported_ms, latency.method):
             return ""
         outside = (
             f"the candidate's launches, recorded twice, take {tape_ms:.4f} ms, one after the other in a process that "
             "never saw it"
         )
-    return f"{latency.case}: {outside}, where its own events say {event_ms:.4f} ms"
+    return f"{latency.case}: {outside}, where its own process says {reported_ms:.4f} ms"
 
 
-def _tape_ms(measured: Measured, case: str) -> float | None:
-    played = [process for process in measured.times if process.side == TAPE and process.case == case]
+def _tape_ms(measured: Measured, case: str, method: Method) -> float | None:
+    """The time of the tape, if it was timed by the same method."""
+    played = [
+        process
+        for process in measured.times
+        if process.side == TAPE and process.case == case and method_of((process,)) is method
+    ]
     return statistics.median(samples_by_process(played)[0]) if played else None
 
 
@@ -299,7 +347,6 @@ def median_of_medians(processes: Sequence[ProcessTimes]) -> float:
 def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
     samples = sorted(sample for process in samples_by_process(processes) for sample in process)
     plain = [process.plain_ms for process in processes if process.plain_ms is not None]
-    graph = [process.graph_ms for process in processes if process.graph_ms is not None]
     return Timed(
         median_ms=median_of_medians(processes),
         p10_ms=samples[len(samples) // 10],
@@ -308,7 +355,6 @@ def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
         left_out=left_out,
         processes=len(processes),
         plain_ms=statistics.median(plain) if plain else None,
-        graph_ms=statistics.median(graph) if graph else None,
         peak_bytes=max(process.peak_bytes for process in processes),
     )
 

@@ -67,7 +67,20 @@ def case_efficiency(
         product, dtype, cost.minimal_bytes, cost.flops, milliseconds, matrix=cost.dot_dtype is not None
     )
     fastest = max((cold for _, cold, _ in floor.copies), default=None) if floor is not None else None
-    return msgspec.structs.replace(shares, io_measured=_share(shares.bytes_per_s, fastest))
+    product_rate = floor.matmul_flops_per_s if floor is not None and cost.dot_dtype is not None else None
+    return msgspec.structs.replace(
+        shares,
+        io_measured=_share(shares.bytes_per_s, fastest),
+        mfu_measured=_share(shares.flops_per_s, product_rate),
+    )
+
+
+def matmul_dtype(task: Task, product: Product | None) -> str:
+    """The dtype of the matrix product to measure the device with; empty if no case has matrix products."""
+    if product is None:
+        return ""
+    dtypes = {task_cost(task, case.gpu, case.dtype).dot_dtype for case in task.open_cases} - {None}
+    return min((on_target(dtype, product.target) for dtype in dtypes if dtype), default="")
 
 
 def flush_bytes(product: Product | None) -> int:

@@ -43,7 +43,7 @@ from suites.task import Task
 
 from .baselines import Against, timing_baseline
 from .conclusions import Timing, conclude_timing, drop_disturbed_blocks, tape_facts
-from .efficiency import flush_bytes
+from .efficiency import flush_bytes, matmul_dtype
 from .energy import DRAWN_S, add_energy
 from .larger_sizes import Larger, enlarge_case, judge_suspects
 from .rough_estimates import conclude_roughly
@@ -116,6 +116,9 @@ class Performance:
             flush_bytes=flush_bytes(self._product),
             budget_s=effort.budget_s,
             effort=effort,
+            matmul_dtype=""
+            if effort.rough
+            else await asyncio.to_thread(matmul_dtype, self._task, self._product),
             energy_s=DRAWN_S if effort.energy and await self._counts_energy() else 0.0,
         )
         timing = await self._run_clock(channel, measure, compiled)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from harness.wire import ratios
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured, method_of
 from harness.wire.device import Device
 from harness.wire.latency import RoughTime
 from suites.task import Case
@@ -50,8 +50,11 @@ def _estimate_case(device: str, measure: Measure, measured: Measured, case: str)
     baseline_ms, candidate_ms = (
         [statistics.median(samples) for samples in side] for side in (baseline, candidate)
     )
-    floor_ms = measured.floor.empty_ms if measured.floor is not None else 0.0
-    bound = ratios.find_bound(statistics.median(baseline_ms), statistics.median(candidate_ms), floor_ms)
+    method = method_of((*by_side[BASELINE], *by_side[CANDIDATE]))
+    floor_ms = measured.floor.empty_by(method) if measured.floor is not None else 0.0
+    bound = ratios.find_bound(
+        statistics.median(baseline_ms), statistics.median(candidate_ms), floor_ms, method
+    )
     logs = [math.log(slow / fast) for slow, fast in zip(baseline_ms, candidate_ms, strict=True)]
     return RoughTime(
         device=device,

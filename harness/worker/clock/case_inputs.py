@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.timer_messages import BringBack, Done, Reach, Renew, count_copies
+from harness.wire.clock_messages import Measure
+from harness.wire.guest_messages import Argument
+from harness.wire.timer_messages import SETS, BringBack, Done, Prepare, Reach, Renew, count_launches
+from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared
 from harness.worker.oracle.problem import Problem
@@ -20,11 +23,6 @@ from .timed_process import STEP_S
 from .timer_link import TimerLink
 
 LaidOut = Arena | DeviceArena
-SETS = 2
-"""Sets of values that the copies of the inputs hold by turns.
-
-The next two sets are kept for output checks: the candidate's, the tape's.
-"""
 
 
 class CaseInputs:
@@ -42,7 +40,7 @@ class CaseInputs:
         return self._vault.given(self._problem, JudgedCase(case), self._seed, number)
 
     def unseen(self, case: Case, *, by_candidate: bool = False) -> Given:
-        """Values that no timer has seen. `by_candidate`: values that the candidate's own check did not use either."""
+        """The next sets of values, which no timer has seen. `by_candidate`: the candidate's own check did not use them either."""
         return self.values(case, SETS + by_candidate)
 
     def try_sharing(self, timer: TimerLink) -> None:
@@ -78,10 +76,48 @@ class CaseInputs:
             renew = partial(Renew, handle=next(iter(handles(laid_out)), b""))
             timer.ask(lambda nonce: renew(nonce=nonce), Done, descriptors(laid_out), wall_s=STEP_S)
 
-    def copies(self, case: Case, rotate_bytes: int) -> int:
-        """The number of copies of the inputs that a timer holds."""
+    def size_bytes(self, case: Case) -> int:
+        """The size of one copy of the inputs, with guard zones."""
         _, size_bytes = lay_out(self.values(case, 0).inputs)
-        return count_copies(SETS, size_bytes, rotate_bytes)
+        return size_bytes
+
+    def input_bytes(self, case: Case) -> int:
+        """The size of the inputs alone."""
+        arguments, _ = lay_out(self.values(case, 0).inputs)
+        return sum(argument.storage_bytes for argument in arguments)
+
+    def count_launches(self, case: Case, call_ms: float, own_bytes: int, rotate_bytes: int) -> int:
+        """See `timer_messages.count_launches`; a call allocates `own_bytes`."""
+        bytes_a_call = self.size_bytes(case) + own_bytes
+        return count_launches(
+            call_ms, self.input_bytes(case), bytes_a_call, rotate_bytes, place.graph_bytes()
+        )
+
+    def send(
+        self,
+        timer: TimerLink,
+        measure: Measure,
+        case: Case,
+        arguments: tuple[Argument, ...],
+        size_bytes: int,
+        laid_out: Sequence[LaidOut] = (),
+        *,
+        chosen: Mapping[str, str] | None = None,
+    ) -> None:
+        """Send a case with inputs; without inputs the timer compiles it and does not run it. The timer answers `Prepared`."""
+        prepare = partial(
+            Prepare,
+            entry_point=measure.task.entry_points[0].name,
+            case=case.name,
+            arguments=arguments,
+            arena_bytes=size_bytes,
+            rotate_bytes=measure.flush_bytes,
+            flush_bytes=measure.flush_bytes,
+            chosen=dict(chosen or {}),
+            handles=handles(laid_out),
+            ahead=not laid_out,
+        )
+        timer.send(lambda nonce: prepare(nonce=nonce), descriptors(laid_out), wall_s=measure.limits.call_s)
 
     def changed(self, timer: TimerLink, case: Case, copy: int) -> tuple[str, ...]:
         """Names of inputs with changed bytes in one of the timer's copies; guard zones inside their storages count."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 import msgspec
 import torch
@@ -22,37 +21,39 @@ from harness.wire.clock_messages import (
     BASELINE,
     CANDIDATE,
     RIVAL,
-    TAPE,
+    Block,
     Floor,
     Measure,
     Measured,
     ProcessTimes,
     Taped,
+    method_of,
 )
 from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.guest_messages import Argument, Farewell, LeftBehind, Load, Loaded
-from harness.wire.launch_tape import Launch, Tape
-from harness.wire.timer_messages import LEAST_IN_BLOCK, Done, Play, Prepare, Prepared, Record, Recorded
+from harness.wire.guest_messages import Farewell, LeftBehind, Load, Loaded
+from harness.wire.latency import Method
+from harness.wire.timer_messages import LEAST_IN_BLOCK, SETS, Prepared, count_copies
 from harness.worker.kit import place
 from harness.worker.kit.arena import lay_out
-from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity
-from harness.worker.oracle.guest_link import CandidateRaised, GuestBroken, GuestLied, GuestSlow
+from harness.worker.oracle.guest_link import CandidateRaised, GuestBroken, GuestLied
 from harness.worker.oracle.problem import BadProblem, Problem
-from harness.worker.oracle.vault import Given, Vault
+from harness.worker.oracle.vault import Vault
 from suites.task import Case
 
 from .blame import Refused, blamed, in_one_line, is_memory
-from .case_inputs import SETS, CaseInputs, LaidOut, descriptors, handles
+from .case_inputs import CaseInputs
+from .engine_line import Engine
 from .spot_check import SpotCheck
-from .timed_process import STEP_S, TimedProcess, block_size
+from .tape_player import TapePlayer
+from .timed_process import STEP_S, TimedProcess
 from .timer_link import TimerFailed, TimerLink
 
 MEDIAN_ERROR = 0.0025
 """Rounds go on until the relative error of each process's median is this small."""
-TAPE_SAMPLES = 60
-"""Samples of a tape at most."""
+GRAPH_BELOW_MS = 0.2
+"""Calls are timed in graphs if a call of the baseline or of the candidate takes less: events add too much to it."""
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
 LOOKS = 2
@@ -61,19 +62,6 @@ LOOK_SHARE = 0.25
 """Share of the blocks after which the inputs are checked too: a timer cannot know which block is the last."""
 MOST_CONFIGS = 1 << 16
 """Characters of all chosen configs of one case at most."""
-
-
-class Engine(Protocol):
-    """Starts timers for the clock and leases the device to it."""
-
-    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
-        """Start `count` timers of each side; `instead`: replace the running timers."""
-
-    def lease(self) -> None:
-        """Wait until the device is leased to the clock alone."""
-
-    def alive(self) -> None:
-        """Report that the clock still works."""
 
 
 class Clock:
@@ -86,7 +74,7 @@ class Clock:
         problem: Problem,
         vault: Vault,
         *,
-        measure_floor: Callable[[int], Floor],
+        measure_floor: Callable[[int, str], Floor],
     ) -> None:
         self._engine = engine
         self._measure_floor = measure_floor
@@ -95,7 +83,7 @@ class Clock:
         self._inputs = CaseInputs(problem, vault, measure.seed)
         self._timers: list[TimerLink] = []
         self._times: list[ProcessTimes] = []
-        self._spot_check = SpotCheck(measure.task)
+        self._spot_check = SpotCheck(measure.task, self._inputs)
         self._random = random.SystemRandom()
         self._floor: Floor | None = None
         self._deadline = 0.0
@@ -105,7 +93,8 @@ class Clock:
         self._rival_problem = ""
         """Why the rival was dropped; empty if it was not."""
         self._tapes: list[Taped] = []
-        self._player: TimerLink | None = None
+        self._why_events: dict[str, str] = {}
+        self._tape_player = TapePlayer(engine, measure, self._inputs, self._spot_check)
         self._configs: dict[tuple[str, str], dict[str, str]] = {}
         """Chosen configs of autotuned kernels, by side and case."""
 
@@ -148,6 +137,7 @@ class Clock:
             verdict=verdict,
             error=error,
             problem=problem or self._rival_problem,
+            why_events=self._why_events,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",
         )
@@ -158,7 +148,7 @@ class Clock:
             self._engine.lease()
             self._end_phase("wait for the lease")
             self._deadline = time.monotonic() + self._measure.budget_s
-            self._floor = self._measure_floor(self._measure.flush_bytes)
+            self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
             self._end_phase("floor")
         cases = self._task.open_cases
         for case in cases:
@@ -187,6 +177,8 @@ class Clock:
         sides = tuple(self._measure.sources)
         self.close()
         self._timers = self._engine.timers(sides, self._measure.effort.pairs, instead=True)
+        if self._floor is None and not self._measure.effort.rough:
+            self._tape_player.start()
         entry_points = tuple(entry.name for entry in self._task.entry_points)
         call_s = self._measure.limits.call_s
         for timer in self._timers:
@@ -216,7 +208,7 @@ class Clock:
         arguments, size_bytes = lay_out(self._inputs.values(case, 0).inputs)
         timers = self._first_timers() if self._has_autotuned() else self._timers
         for timer in timers:
-            self._send_case(timer, case, arguments, size_bytes, None)
+            self._inputs.send(timer, self._measure, case, arguments, size_bytes)
         for timer in timers:
             try:
                 timer.receive(Prepared, wall_s=self._measure.limits.call_s)
@@ -232,7 +224,9 @@ class Clock:
         self._end_phase("inputs, tuning, warm calls")
         self._sample_case(case, processes)
         self._end_phase("samples")
-        short = self._is_short([(process.link.side, process.samples) for process in processes])
+        graph = all(process.launches for process in processes)
+        method = Method.GRAPH if graph else Method.EVENTS
+        short = self._is_short([(process.link.side, process.samples) for process in processes], method)
         if not short:  # a short case gets no ratio, so changed inputs do not matter
             for process in processes:
                 for _ in range(LOOKS):
@@ -251,47 +245,103 @@ class Clock:
         self._times += [process.times(case.name) for process in processes]
         if check:
             candidates = [process for process in processes if process.link.side == CANDIDATE]
-            error = self._check_outputs(self._random.choice(candidates), self._inputs.unseen(case))
+            process = self._random.choice(candidates)
+            error = self._spot_check.find_error(process, self._inputs.unseen(case))
             if error is not None:
                 aliased = error.kind == "aliased_output"
                 raise Refused(Verdict.REJECTED if aliased else Verdict.WRONG, error)
             self._engine.alive()
             self._end_phase("check of outputs")
             if not self._measure.effort.rough:
-                self._replay_tape(case, candidates[0])
-                self._engine.alive()
+                self._replay_tapes(case, processes)
                 self._end_phase("replay of the tape")
 
     def _sample_case(self, case: Case, processes: Sequence[TimedProcess]) -> None:
         """Sample in rounds, one block per process, until the medians are precise or time is up."""
-        trials = [(process, process.block(LEAST_IN_BLOCK)) for process in self._shuffled(processes)]
+        trials = {id(process): process.block(LEAST_IN_BLOCK) for process in self._shuffled(processes)}
         self._engine.alive()
-        if self._is_short(
-            [(process.link.side, block.samples_ms) for process, block in trials], of=CLEARLY_SHORT
+        medians = self._trial_medians(processes, trials)
+        graph = self._capture(case, processes, medians)
+        method = Method.GRAPH if graph else Method.EVENTS
+        if not graph and self._is_short(
+            [(process.link.side, trials[id(process)].samples_ms) for process in processes],
+            method,
+            of=CLEARLY_SHORT,
         ):
-            for process, block in trials:
-                process.blocks.append(block)
+            for process in processes:
+                process.blocks.append(trials[id(process)])
             return
-        count = min(block_size(block) for _, block in trials)
+        counts = {id(process): process.block_size(trials[id(process)]) for process in processes}
+        if not graph:
+            counts = dict.fromkeys(counts, min(counts.values()))
         effort = self._measure.effort
         for number in range(effort.most_rounds):
             for process in self._shuffled(processes):
-                process.blocks.append(process.block(count))
+                process.blocks.append(process.block(counts[id(process)]))
                 if self._random.random() < LOOK_SHARE:
                     self._check_inputs(case, process)
             self._engine.alive()
-            if self._is_short([(process.link.side, process.samples) for process in processes]):
+            if self._is_short([(process.link.side, process.samples) for process in processes], method):
                 break
             if number + 1 < effort.least_rounds:
                 continue
             if self._is_precise(processes) or time.monotonic() > self._deadline:
                 break
 
+    def _trial_medians(
+        self, processes: Sequence[TimedProcess], trials: Mapping[int, Block]
+    ) -> dict[str, float]:
+        """Milliseconds of a call by side, between events."""
+        return {
+            side: statistics.median(
+                sample
+                for process in processes
+                if process.link.side == side
+                for sample in trials[id(process)].samples_ms
+            )
+            for side in {process.link.side for process in processes}
+        }
+
+    def _capture(self, case: Case, processes: Sequence[TimedProcess], medians: Mapping[str, float]) -> bool:
+        """Whether short calls of every process were captured in graphs. If one cannot be, all are timed between events."""
+        if not self._measure.cold or min(medians[BASELINE], medians[CANDIDATE]) >= GRAPH_BELOW_MS:
+            return False
+        input_bytes, rotate_bytes = self._inputs.input_bytes(case), self._measure.flush_bytes
+        launches = {
+            id(process): self._inputs.count_launches(
+                case, medians[process.link.side], process.prepared.peak_bytes, rotate_bytes
+            )
+            for process in processes
+        }
+        if not all(launches.values()):
+            self._why_events[case.name] = (
+                "inputs and outputs of several calls do not fit in the device's memory"
+            )
+            return False
+        first_pair = [process for process in processes if process.link.pair == processes[0].link.pair]
+        others = [process for process in processes if process not in first_pair]
+        for group in (first_pair, others):
+            for process in group:
+                process.begin_capture(launches[id(process)])
+            problems = []
+            for process in group:
+                count = launches[id(process)]
+                problem = process.end_capture(count, cold=count * input_bytes >= rotate_bytes)
+                if problem:
+                    problems.append(f"the {process.link.side} cannot be captured in a graph: {problem}")
+                self._engine.alive()
+            if problems:
+                self._why_events[case.name] = problems[0]
+                for process in processes:
+                    process.launches, process.cold = 0, self._measure.cold
+                return False
+        return True
+
     def _check_inputs(self, case: Case, process: TimedProcess) -> None:
         """Refuse the candidate if it changed a random copy of its inputs; not for tasks that work in place."""
         if process.link.side != CANDIDATE or self._task.in_place:
             return
-        copy = self._random.randrange(self._inputs.copies(case, self._measure.flush_bytes))
+        copy = self._random.randrange(process.copies)
         changed = self._inputs.changed(process.link, case, copy)
         if changed:
             where = f"case {case.name}, in calls that were timed: "
@@ -319,46 +369,24 @@ class Clock:
         groups = [*([timer] for timer in tuning), later] if self._has_autotuned() else [self._timers]
         processes = []
         sets = [self._inputs.values(case, number) for number in range(SETS)]
+        copies = count_copies(SETS, self._inputs.size_bytes(case), self._measure.flush_bytes)
         self._end_phase("inputs of the judge's")
         with self._inputs.laid_out(sets) as laid_out:
             for group in groups:
                 for timer in group:
-                    self._send_case(timer, case, laid_out[0].arguments, laid_out[0].size_bytes, laid_out)
+                    chosen = self._configs.get((timer.side, case.name), {})
+                    arguments, size_bytes = laid_out[0].arguments, laid_out[0].size_bytes
+                    self._inputs.send(
+                        timer, self._measure, case, arguments, size_bytes, laid_out, chosen=chosen
+                    )
                 for timer in group:
                     prepared = timer.receive(Prepared, wall_s=self._measure.limits.call_s)
                     if sum(map(len, (*prepared.configs, *prepared.configs.values()))) > MOST_CONFIGS:
                         raise TimerFailed(timer.side, GuestLied("no kernels have configs as long as these"))
                     self._engine.alive()
                     self._configs.setdefault((timer.side, case.name), prepared.configs)
-                    processes.append(TimedProcess(timer, prepared, self._measure.cold))
+                    processes.append(TimedProcess(timer, prepared, self._measure.cold, copies))
         return processes
-
-    def _send_case(
-        self,
-        timer: TimerLink,
-        case: Case,
-        arguments: tuple[Argument, ...],
-        size_bytes: int,
-        laid_out: Sequence[LaidOut] | None,
-    ) -> None:
-        """Send a case; without inputs (`laid_out` is `None`) the timer compiles it and does not run it."""
-        prepare = partial(
-            Prepare,
-            entry_point=self._task.entry_points[0].name,
-            case=case.name,
-            arguments=arguments,
-            arena_bytes=size_bytes,
-            rotate_bytes=self._measure.flush_bytes,
-            flush_bytes=self._measure.flush_bytes,
-            chosen=self._configs.get((timer.side, case.name), {}),
-            handles=handles(laid_out or ()),
-            ahead=laid_out is None,
-        )
-        timer.send(
-            lambda nonce: prepare(nonce=nonce),
-            descriptors(laid_out or ()),
-            wall_s=self._measure.limits.call_s,
-        )
 
     def _first_timers(self) -> list[TimerLink]:
         """The first process of each side."""
@@ -367,86 +395,32 @@ class Clock:
     def _has_autotuned(self) -> bool:
         return any("autotune" in source for source in self._measure.sources.values())
 
-    def _check_outputs(self, process: TimedProcess, values: Given) -> ErrorReport | None:
-        """Sample on new values in the same tensors; returns the error in a part of the outputs, if any."""
-        self._inputs.renew(process.link, values)
-        changes = bool(self._task.in_place)
-        process.block(1 if changes else LEAST_IN_BLOCK)
-        try:
-            back = 0 if changes else self._random.randrange(LEAST_IN_BLOCK)
-            return self._spot_check.find_error(process.link, values, back=back)
-        except GuestLied as lie:
-            raise TimerFailed(process.link.side, lie) from lie
-
-    def _replay_tape(self, case: Case, candidate: TimedProcess) -> None:
+    def _replay_tapes(self, case: Case, processes: Sequence[TimedProcess]) -> None:
         """Repeat the candidate's launches in a process that never saw its source, so the candidate cannot reach these times."""
-        taped = self._record_and_play(case, candidate)
-        if taped.played and self._tape_contradicts(case):
+        baseline, candidate = (
+            next(process for process in processes if process.link.side == side)
+            for side in (BASELINE, CANDIDATE)
+        )
+        taped, times = self._tape_player.replay(case, candidate)
+        if times is not None and self._tape_contradicts(times, processes):
             # A single recording may be disturbed: only a second one withdraws a time.
-            self._times.pop()
-            taped = self._record_and_play(case, candidate)
+            taped, times = self._tape_player.replay(case, candidate)
+        self._engine.alive()
         self._tapes.append(taped)
+        if times is not None:
+            self._times.append(times)
+        if taped_baseline := self._tape_player.time_launches(case, baseline):
+            self._tapes.append(taped_baseline)
+        self._engine.alive()
 
-    def _tape_contradicts(self, case: Case) -> bool:
-        """Whether the tape's times, the last ones, contradict the candidate's of the same case."""
+    def _tape_contradicts(self, tape: ProcessTimes, processes: Sequence[TimedProcess]) -> bool:
+        played = [sample for block in tape.blocks for sample in block.samples_ms]
         medians = [
-            statistics.median(sample for block in times.blocks for sample in block.samples_ms)
-            for times in self._times
-            if times.case == case.name and times.side in (CANDIDATE, TAPE)
+            statistics.median(process.samples) for process in processes if process.link.side == CANDIDATE
         ]
-        return ratios.tape_contradicts(medians[-1], statistics.median(medians[:-1]))
-
-    def _record_and_play(self, case: Case, candidate: TimedProcess) -> Taped:
-        recorded = candidate.link.ask(lambda nonce: Record(nonce=nonce), Recorded, wall_s=STEP_S)
-        if recorded.tape is None:
-            return Taped(case.name, why_not=recorded.why_not)
-        tape = recorded.tape
-        launches = sum(isinstance(step, Launch) for step in tape.steps)
-        code: tuple[str, ...] = ()
-        try:
-            code = tuple(code_digest(kernel.binary) for kernel in tape.kernels)
-            why_not = self._time_tape(case, tape, count=len(candidate.samples))
-        except BinaryUnreadable as unreadable:
-            why_not = str(unreadable)
-        except TimerFailed as failure:
-            if failure.side != TAPE or isinstance(failure.cause, GuestSlow):
-                raise  # a launch that hangs in a player keeps the device busy and disturbs all later timing
-            why_not = str(failure)
-            if self._player is not None:
-                self._player.close()
-            self._player = None
-        return Taped(case.name, launches, code, played=not why_not, why_not=why_not)
-
-    def _time_tape(self, case: Case, tape: Tape, *, count: int) -> str:
-        """Time the tape and check its outputs; returns why the tape cannot replace the candidate, empty if it can."""
-        if self._player is None:
-            (self._player,) = self._engine.timers((TAPE,), 1, instead=False)
-            self._player.hello()
-        link = self._player
-        play = partial(Play, tape=tape)
-        problem = link.ask(lambda nonce: play(nonce=nonce), Done, wall_s=STEP_S).problem
-        if problem:
-            return problem
-        sets = [self._inputs.values(case, number) for number in range(SETS)]
-        with self._inputs.laid_out(sets) as laid_out:
-            self._send_case(link, case, laid_out[0].arguments, laid_out[0].size_bytes, laid_out)
-            process = TimedProcess(
-                link, link.receive(Prepared, wall_s=self._measure.limits.call_s), self._measure.cold
-            )
-        size = block_size(process.block(LEAST_IN_BLOCK))
-        while len(process.samples) < min(count, TAPE_SAMPLES):
-            process.blocks.append(process.block(min(size, count)))
-        error = self._check_outputs(process, self._inputs.unseen(case, by_candidate=True))
-        if error is not None:
-            message = (
-                f"case {case.name}: the launches of a call, made once more on other values in a process that never saw the source, give "
-                f"other outputs: {error.message}; what a call returns has to come from its kernels, whatever the values"
-            )
-            raise Refused(
-                Verdict.REJECTED, msgspec.structs.replace(error, kind="not_replayed", message=message)
-            )
-        self._times.append(process.times(case.name))
-        return ""
+        return ratios.tape_contradicts(
+            statistics.median(played), statistics.median(medians), method_of((tape,))
+        )
 
     def _is_resolved(self, case: Case) -> bool:
         by_side = {
@@ -457,11 +431,17 @@ class Clock:
             ]
             for side in (BASELINE, CANDIDATE)
         }
-        if self._is_short([(side, samples) for side, processes in by_side.items() for samples in processes]):
+        timed = [times for times in self._times if times.case == case.name and times.side in by_side]
+        if self._is_short(
+            [(side, samples) for side, processes in by_side.items() for samples in processes],
+            method_of(timed),
+        ):
             return True
         return ratios.ratio(by_side[BASELINE], by_side[CANDIDATE]).half_width <= ratios.RESOLVED
 
-    def _is_short(self, by_process: Sequence[tuple[str, Sequence[float]]], *, of: float = 1.0) -> bool:
+    def _is_short(
+        self, by_process: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
+    ) -> bool:
         """Whether baseline and candidate are both so short that the case gets no ratio; the rival does not matter.
 
         `by_process`: side and samples of each process. `of`: share of the shortest time that gets a ratio.
@@ -474,7 +454,7 @@ class Clock:
             )
             for side in (BASELINE, CANDIDATE)
         ]
-        return max(medians) < of * ratios.FLOORS * self._floor.empty_ms
+        return max(medians) < of * ratios.FLOORS[method] * self._floor.empty_by(method)
 
     def _shuffled(self, processes: Sequence[TimedProcess]) -> list[TimedProcess]:
         return self._random.sample(processes, len(processes))
@@ -489,9 +469,10 @@ class Clock:
 
     def close(self) -> None:
         """Close the channels to all timers."""
-        for timer in (*self._timers, *((self._player,) if self._player is not None else ())):
+        for timer in self._timers:
             timer.close()
-        self._timers, self._player = [], None
+        self._timers = []
+        self._tape_player.close()
 
     def _describe(self, failure: TimerFailed) -> str:
         where = f"case {self._case}" if self._case else "the import"

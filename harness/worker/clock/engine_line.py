@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from typing import Protocol
 
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS, ClockReport, Leased, LeaseWanted, NeedTimers, Timer
@@ -15,8 +16,21 @@ from harness.worker.kit import place
 from .timer_link import TimerLink
 
 
+class Engine(Protocol):
+    """Starts timers for the clock and leases the device to it."""
+
+    def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
+        """Start `count` timers of each side; `instead`: replace the running timers."""
+
+    def lease(self) -> None:
+        """Wait until the device is leased to the clock alone."""
+
+    def alive(self) -> None:
+        """Report that the clock still works."""
+
+
 class EngineLine:
-    """Implements `clock.Engine`. Raises `ChannelClosed` if the engine is gone or has given up timing."""
+    """Implements `Engine`. Raises `ChannelClosed` if the engine is gone or has given up timing."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -26,7 +40,7 @@ class EngineLine:
         self._channel.send(ENCODER.encode(report))
 
     def timers(self, sides: Sequence[str], count: int, *, instead: bool) -> list[TimerLink]:
-        """See `clock.Engine`."""
+        """See `Engine`."""
         self.tell(NeedTimers(sides=tuple(sides), count=count, instead=instead))
         links: list[TimerLink] = []
         try:
@@ -51,11 +65,11 @@ class EngineLine:
         )
 
     def lease(self) -> None:
-        """See `clock.Engine`."""
+        """See `Engine`."""
         self.tell(LeaseWanted())
         if not isinstance(JUDGE_REQUESTS.decode(self._channel.receive().payload), Leased):
             raise ChannelClosed("the engine gave up timing")
 
     def alive(self) -> None:
-        """See `clock.Engine`."""
+        """See `Engine`."""
         self.tell(Alive())

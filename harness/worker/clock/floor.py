@@ -1,41 +1,77 @@
-"""Measures a device's timing floor (an empty kernel), and whether a flush empties its caches."""
+"""Measures what a device resolves and reaches: an empty kernel, copies with cold and hot caches, a large matrix product."""
 
 from __future__ import annotations
 
 import functools
+import math
+import statistics
 
 import torch
 
 from harness.wire.clock_messages import Floor
+from harness.wire.timer_messages import MOST_LAUNCHES
+from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.empty_kernel import launch
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 
 SAMPLES = 41
+REPLAYS = 9
+PRODUCTS = 5
 SHARES = (0.25, 1.0, 4.0)
 """Sizes of the copies as shares of the flushed bytes. Without flush, the first stays in the caches, the last does not."""
+_EDGES = {"float16": 8192, "bfloat16": 8192, "float32": 4096}
+"""Rows and columns of the multiplied matrices, by dtype."""
+
+
+def measure(flush_bytes: int, matmul_dtype: str) -> Floor:
+    """Measure the GPU that this process sees, once per process. Takes tens of milliseconds; a first product some hundred."""
+    floor = _measure_clock(flush_bytes)
+    rate = _measure_matmul(matmul_dtype) if matmul_dtype in _EDGES else None
+    return Floor(floor.empty_ms, floor.copies, floor.graph_ms, rate)
 
 
 @functools.cache
-def measure(flush_bytes: int) -> Floor:
-    """Measure the GPU that this process sees. Takes tens of milliseconds, once per process."""
+def _measure_clock(flush_bytes: int) -> Floor:
     watch = Stopwatch(flush_bytes)
     launch(0)
     watch.leads_by(host_ms(launch))
-    empty = watch.sample(launch, SAMPLES, cold=True)
+    empty_ms = statistics.median(watch.sample(launch, SAMPLES, cold=True))
     copies = []
     for share in SHARES:
         source = torch.zeros(int(flush_bytes * share) // 8 * 4, dtype=torch.uint8, device="cuda")
         target = torch.empty_like(source)
         seconds = [
-            _median(watch.sample(lambda _: target.copy_(source), SAMPLES, cold=cold)) / 1e3  # noqa: B023
+            statistics.median(watch.sample(lambda _: target.copy_(source), SAMPLES, cold=cold)) / 1e3  # noqa: B023
             for cold in (True, False)
         ]
         moved = 2 * source.numel()
         copies.append((moved, moved / seconds[0], moved / seconds[1]))
+    try:
+        graph_ms = statistics.median(CallGraph(launch, MOST_LAUNCHES).sample(watch, REPLAYS, _do_nothing))
+    except NotCaptured:
+        graph_ms = None
     del watch
     torch.cuda.empty_cache()
-    return Floor(empty_ms=_median(empty), copies=tuple(copies))
+    return Floor(empty_ms=empty_ms, copies=tuple(copies), graph_ms=graph_ms)
 
 
-def _median(samples: tuple[float, ...]) -> float:
-    return sorted(samples)[len(samples) // 2]
+@functools.cache
+def _measure_matmul(dtype: str) -> float | None:
+    """FLOP/s of a product of square matrices; with TF32 for float32, as Triton's `tl.dot` has it."""
+    edge = _EDGES[dtype]
+    tf32 = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        left = torch.randn(edge, edge, device="cuda").to(getattr(torch, dtype))
+        watch = Stopwatch(1)
+        milliseconds = statistics.median(watch.sample(lambda _: left @ left, PRODUCTS, cold=False))
+    except torch.OutOfMemoryError:
+        return None
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.cuda.empty_cache()
+    return 2.0 * math.pow(edge, 3) / (milliseconds / 1e3)
+
+
+def _do_nothing() -> None:
+    """Nothing changes between replays."""

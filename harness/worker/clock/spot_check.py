@@ -17,7 +17,7 @@ import torch
 
 from harness.wire.evaluation import ErrorReport, Mismatch
 from harness.wire.guest_messages import OutputData, Returned
-from harness.wire.timer_messages import Fetch
+from harness.wire.timer_messages import LEAST_IN_BLOCK, Fetch
 from harness.worker.kit import place
 from harness.worker.oracle import bounds, integrity, mismatch_wording
 from harness.worker.oracle.answers import judged_by
@@ -28,7 +28,9 @@ from harness.worker.oracle.vault import Given
 from suites.task import Output, Task
 from suites.tolerances import dtype_of
 
-from .timer_link import TimerLink
+from .case_inputs import CaseInputs
+from .timed_process import TimedProcess
+from .timer_link import TimerFailed, TimerLink
 
 MOST_ELEMENTS = 1 << 20
 """Elements of one output to fetch at most."""
@@ -38,17 +40,32 @@ WALL_S = 60.0
 class SpotCheck:
     """Compares random parts of outputs with the oracle's outputs."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, inputs: CaseInputs) -> None:
         self._task = task
+        self._inputs = inputs
         self._random = random.SystemRandom()
         self.confirmed = 0
         """Calls with correct parts so far."""
 
-    def find_error(self, link: TimerLink, values: Given, *, back: int) -> ErrorReport | None:
-        """The error in one timed call on `values`, if any; `back` calls came after it."""
+    def find_error(self, process: TimedProcess, values: Given) -> ErrorReport | None:
+        """Sample on new values in the same tensors; the error in the outputs, if any.
+
+        The compared part of an output is put together from pieces of every call. Raises `TimerFailed` for a lie.
+        """
+        link = process.link
+        self._inputs.renew(link, values)
+        once = bool(self._task.in_place) or bool(process.launches)  # a graph makes many calls at once
+        process.block(1 if once else LEAST_IN_BLOCK)
+        made = process.launches or (1 if once else LEAST_IN_BLOCK)
+        try:
+            return self._compare(link, values, self._random.sample(range(made), made))
+        except GuestLied as lie:
+            raise TimerFailed(link.side, lie) from lie
+
+    def _compare(self, link: TimerLink, values: Given, calls: Sequence[int]) -> ErrorReport | None:
         expected = values.expected
         parts = tuple(self._part(output.numel()) for output in expected)
-        fetch = partial(Fetch, back=back, parts=parts)
+        fetch = partial(Fetch, calls=tuple(calls), parts=parts)
         returned = link.ask(lambda nonce: fetch(nonce=nonce), Returned, wall_s=WALL_S)
         lead = f"case {values.case.case.name}, in a call that was timed: "
         problem = integrity.structure(returned, self._task) or _misshapen(returned.outputs, expected)
@@ -62,7 +79,7 @@ class SpotCheck:
             mismatch = self._mismatch(output, data, truth, part, values)
             if mismatch is not None:
                 return mismatch_wording.mismatch(mismatch, "in a call that was timed")
-        self.confirmed += 1
+        self.confirmed += len(calls)
         return None
 
     def _part(self, elements: int) -> tuple[int, int]:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from harness.wire.clock_messages import Block, Drawn, ProcessTimes
-from harness.wire.timer_messages import LEAST_IN_BLOCK, Batch, Done, Prepared, Sample, Sampled
+from harness.wire.timer_messages import (
+    LEAST_IN_BLOCK,
+    Batch,
+    Capture,
+    Done,
+    Prepared,
+    Replay,
+    Sample,
+    Sampled,
+)
 from harness.worker.oracle.guest_link import GuestLied
 
 from .timer_link import TimerFailed, TimerLink
@@ -16,6 +25,9 @@ from .timer_link import TimerFailed, TimerLink
 BLOCK_MS = 8.0
 """Target device time of a block of samples."""
 MOST_IN_BLOCK = 50
+LEAST_REPLAYS = 2
+"""Replays in a block at least; each is the mean of many calls."""
+MOST_REPLAYS = 5
 WALL_MS = 5.0
 """Target time of a batch timed by the clock's own watch, without what surrounds the calls."""
 MOST_IN_BATCH = 20
@@ -34,11 +46,14 @@ class TimedProcess:
     link: TimerLink
     prepared: Prepared
     cold: bool
+    """The caches do not hold the inputs of a call."""
+    copies: int
+    """Copies of the inputs that the timer holds."""
+    launches: int = 0
+    """Calls in the captured graph; 0: calls are timed between events."""
     blocks: list[Block] = field(default_factory=list)
     wall_ms: float | None = None
     plain_ms: float | None = None
-    graph_ms: float | None = None
-    why_no_graph: str = ""
     drawn: Drawn | None = None
 
     @property
@@ -47,32 +62,53 @@ class TimedProcess:
         return [sample for block in self.blocks for sample in block.samples_ms]
 
     def block(self, count: int) -> Block:
-        """Take samples in a row. They count after the caller adds the block to `blocks`."""
-        sample = partial(Sample, count=count, cold=self.cold)
+        """Take samples in a row: replays of the graph, if there is one. They count once they are in `blocks`."""
+        request = (
+            partial(Replay, count=count) if self.launches else partial(Sample, count=count, cold=self.cold)
+        )
         began = time.monotonic()
-        sampled = self.link.ask(lambda nonce: sample(nonce=nonce), Sampled, wall_s=STEP_S)
+        sampled = self.link.ask(lambda nonce: request(nonce=nonce), Sampled, wall_s=STEP_S)
         ended = time.monotonic()
         if len(sampled.samples_ms) != count or not all(0 < ms < _LONGEST_MS for ms in sampled.samples_ms):
             lie = GuestLied("what came are no times of the calls that were asked for")
             raise TimerFailed(self.link.side, lie)
         return Block(began, ended, sampled.samples_ms)
 
+    def block_size(self, tried: Block) -> int:
+        """Samples per block, from a trial block between events, which does not count."""
+        if self.launches:
+            replay_ms = statistics.median(tried.samples_ms) * self.launches
+            return max(LEAST_REPLAYS, min(MOST_REPLAYS, int(BLOCK_MS / replay_ms)))
+        each_ms = (tried.ended_s - tried.began_s) * 1e3 / len(tried.samples_ms)
+        return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))
+
+    def begin_capture(self, launches: int, *, steps: int = 0) -> None:
+        """Ask the timer to capture a graph; `end_capture` waits for it."""
+        capture = partial(Capture, launches=launches, steps=steps)
+        self.link.send(lambda nonce: capture(nonce=nonce), wall_s=STEP_S)
+
+    def end_capture(self, launches: int, *, cold: bool) -> str:
+        """Return why there is no graph; empty if later samples are replays of it."""
+        problem = self.link.receive(Done, wall_s=STEP_S).problem
+        self.copies = launches
+        if not problem:
+            self.launches, self.cold = launches, cold
+        return problem[:MOST_WORDS]
+
     def watch(self, *, launches_alone: bool = False) -> None:
-        """Time batches by the clock's own watch: calls minus their surroundings, plain calls, a graph.
+        """Time batches by the clock's own watch: the calls as they were timed, and plain calls.
 
         With `launches_alone` the first of these is left out.
         """
-        median = statistics.median(self.samples)
-        count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / max(median, 1e-4))))
-        if not launches_alone:
+        call_ms = max(statistics.median(self.samples), 1e-4)
+        count = max(LEAST_IN_BLOCK, min(MOST_IN_BATCH, int(WALL_MS / call_ms)))
+        if self.launches:
+            replays = max(LEAST_REPLAYS, int(WALL_MS / call_ms / self.launches))
+            self.wall_ms = min(self._batch("graph", replays) for _ in range(WALLS)) / replays / self.launches
+        elif not launches_alone:
             extra = [self._batch("calls", count) - self._batch("around", count) for _ in range(WALLS)]
             self.wall_ms = statistics.median(extra) / count
         self.plain_ms = min(self._batch("plain", count) for _ in range(WALLS)) / count
-        capture = partial(Batch, kind="capture", count=1, cold=False)
-        captured = self.link.ask(lambda nonce: capture(nonce=nonce), Done, wall_s=STEP_S)
-        self.why_no_graph = captured.problem[:MOST_WORDS]
-        if not captured.problem:
-            self.graph_ms = min(self._batch("graph", count) for _ in range(WALLS)) / count
 
     def draw(self, seconds: float) -> None:
         """Make plain calls for about `seconds`, while the device's power is read. Call `watch` first."""
@@ -91,10 +127,10 @@ class TimedProcess:
             blocks=tuple(self.blocks),
             wall_ms=self.wall_ms,
             plain_ms=self.plain_ms,
-            graph_ms=self.graph_ms,
-            why_no_graph=self.why_no_graph,
             peak_bytes=self.prepared.peak_bytes,
             configs=self.prepared.configs,
+            launches=self.launches,
+            cold=self.cold,
             drawn=self.drawn,
         )
 
@@ -104,9 +140,3 @@ class TimedProcess:
         began = time.perf_counter()
         self.link.ask(lambda nonce: batch(nonce=nonce), Done, wall_s=STEP_S)
         return (time.perf_counter() - began) * 1e3
-
-
-def block_size(tried: Block) -> int:
-    """Samples per block, from the time of a trial block, which does not count."""
-    each_ms = (tried.ended_s - tried.began_s) * 1e3 / len(tried.samples_ms)
-    return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))

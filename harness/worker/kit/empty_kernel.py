@@ -10,6 +10,11 @@ def empty() -> None:
     """Do nothing."""
 
 
+def compile_ahead() -> None:
+    """Compile it without a launch."""
+    empty.warmup(grid=(1,))
+
+
 def launch(number: int) -> None:
     """Launch one program."""
     del number

@@ -21,6 +21,9 @@ VAULT_BYTES = 256 << 20
 MOST_VAULT_BYTES = 16 << 30
 """On a GPU, where one case takes one or two gigabytes."""
 SHARES_OF_VAULT = 10
+MOST_GRAPH_BYTES = 4 << 30
+SHARES_OF_GRAPHS = 32
+"""Seven timers or more share a GPU, with judges and guests beside them."""
 MOST_KEPT_BYTES = 4 << 30
 SHARES_OF_CACHE = 24
 
@@ -70,6 +73,11 @@ def give_back(*, all_of_it: bool = False) -> None:
 def kept_bytes(total_bytes: int) -> int:
     """Bytes that torch's cache may keep in a judge, by the memory of the GPU."""
     return min(MOST_KEPT_BYTES, total_bytes // SHARES_OF_CACHE)
+
+
+def graph_bytes() -> int:
+    """Bytes of inputs and outputs that one timer may keep for a graph of calls."""
+    return min(MOST_GRAPH_BYTES, _total_bytes() // SHARES_OF_GRAPHS) if is_gpu() else MOST_GRAPH_BYTES
 
 
 def vault_bytes() -> int:

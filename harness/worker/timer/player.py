@@ -58,6 +58,8 @@ class Player:
         self._load, self._find, self._set, self._launch = (getattr(loaded, name) for name in names)
         self._functions = [self._loaded(kernel) for kernel in tape.kernels]
         self._blank: dict[int, torch.Tensor] | None = None
+        self.steps: int | None = None
+        """How many first steps `play` makes; `None`: all."""
 
     def ready(self) -> None:
         """Allocate poisoned buffers for the next play, outside its timing: no play sees an earlier play's results."""
@@ -70,9 +72,19 @@ class Player:
         """Play the tape on the memory `inputs`; returns what the candidate's call would return."""
         if self._blank is None:
             self.ready()
-        memories, self._blank = {INPUTS: inputs, **(self._blank or {})}, None
+        buffers, self._blank = self._blank or {}, None
+        return self._play(inputs, buffers)
+
+    def play(self, inputs: torch.Tensor) -> Any:
+        """Play the first `steps` on new buffers, as a call in a graph: buffers are reused as in the source's calls."""
+        sizes = enumerate(self._tape.buffers)
+        buffers = {number: torch.empty(size, dtype=torch.uint8, device=gpu.HERE) for number, size in sizes}
+        return self._play(inputs, buffers, self.steps)
+
+    def _play(self, inputs: torch.Tensor, buffers: dict[int, torch.Tensor], steps: int | None = None) -> Any:
+        memories = {INPUTS: inputs, **buffers}
         stream = torch.cuda.current_stream().cuda_stream
-        for step in self._tape.steps:
+        for step in self._tape.steps[:steps]:
             if isinstance(step, Fill):
                 memories[step.buffer].view(getattr(torch, step.dtype)).fill_(step.value)
             else:

@@ -125,10 +125,13 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return Scalar(kind="i32", value=0)
 
     def _span(self, address: int) -> Span:
-        memories = [(INPUTS, self._inputs.untyped_storage()), *enumerate(self._buffers)]
-        for number, storage in memories:
-            if storage.data_ptr() <= address < storage.data_ptr() + max(storage.nbytes(), 1):
-                return Span(buffer=number, offset=address - storage.data_ptr())
+        memories = [
+            (INPUTS, self._inputs.data_ptr(), self._inputs.nbytes),
+            *((number, storage.data_ptr(), storage.nbytes()) for number, storage in enumerate(self._buffers)),
+        ]
+        for number, start, length in memories:
+            if start <= address < start + max(length, 1):
+                return Span(buffer=number, offset=address - start)
         self._refuse("memory that neither the call allocated nor the inputs hold")
         return Span(buffer=INPUTS, offset=0)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import mmap
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,22 +22,22 @@ from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import (
     GPU_FAULT,
     OUT_OF_MEMORY,
-    CaseTraffic,
     Failed,
     Farewell,
     Hello,
     LeftBehind,
     Load,
     Loaded,
-    OutputData,
     Returned,
 )
 from harness.wire.server_messages import Spawn
 from harness.wire.timer_messages import (
     LEAST_IN_BLOCK,
+    SETS,
     TIMER_REQUESTS,
     Batch,
     BringBack,
+    Capture,
     Done,
     Fetch,
     Play,
@@ -48,18 +47,21 @@ from harness.wire.timer_messages import (
     Record,
     Recorded,
     Renew,
+    Replay,
     Sample,
     Sampled,
     TimerReport,
     TimerRequest,
     count_copies,
 )
-from harness.worker.candidate import outputs
 from harness.worker.candidate.loading import broken, close_doors, failed, import_candidate, parameters_of
 from harness.worker.candidate.patches import Snapshot
-from harness.worker.kit import arena, candidate_trace, device_memory, gpu
+from harness.worker.kit import candidate_trace, device_memory, gpu
+from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 
+from . import fetched_outputs
+from .input_copies import InputCopies
 from .player import NotPlayed, Player
 from .stirring import Stirrer
 from .taping import NotTaped, taped
@@ -71,7 +73,7 @@ KEPT_BYTES = 1 << 30
 """Device memory that torch's cache may keep between cases, including the buffer that flushes the caches."""
 KEPT_OUTPUTS = 2
 """Outputs kept of the last sampled calls, for the clock to fetch."""
-_STIRRED = (("half", torch.float16), ("single", torch.float32))
+_STIRRED = (torch.int16, torch.int32)
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
@@ -87,8 +89,8 @@ def main(channel: Channel, spawn: Spawn) -> None:
     gpu.warm(spawn.device)
     with suppress(Exception):  # an error here occurs again in a request, which reports it
         Stopwatch(1 << 20).sample(_do_nothing, 1, cold=True)
-        stirrer = Stirrer([{name: torch.zeros(64, 64, device=gpu.HERE).to(kind) for name, kind in _STIRRED}])
-        stirrer.stir(0)
+        stirrer = Stirrer()
+        stirrer.stir([torch.zeros(1, 64, 64, dtype=dtype, device=gpu.HERE) for dtype in _STIRRED])
         stirrer.settle()
     channel.send(ENCODER.encode(Hello(sandbox=layers)))
     timer = Timer(scratch, spawn.device)
@@ -118,9 +120,9 @@ class Timer:
         self._snapshot: Snapshot | None = None
         self._tuning = Tuning()
         self._stopwatch: Stopwatch | None = None
-        self._sets: list[dict[str, Any]] = []
-        """Arguments of each copy of the inputs; adjacent copies have different values."""
-        self._memory: list[torch.Tensor] = []
+        self._prepared: Prepare | None = None
+        self._inputs: InputCopies | None = None
+        """Adjacent copies have different values."""
         self._run: Callable[[int], Any] = _unprepared
         """Calls the source on one copy of the inputs."""
         self._player: Player | None = None
@@ -128,8 +130,11 @@ class Timer:
         self._stirs = False
         """Whether calls stir the inputs, because other calls use the same values."""
         self._kept: deque[Any] = deque(maxlen=KEPT_OUTPUTS)
+        """Outputs of the last calls, or of all calls in the graph."""
+        self._kept_calls = KEPT_OUTPUTS
+        """Calls whose outputs are kept while there is no graph."""
         self._at = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._graph: CallGraph | None = None
         self._threads = 0
         """The most threads seen running after calls."""
 
@@ -147,8 +152,10 @@ class Timer:
                     samples = self._sample(request)
                     self._count_threads()
                     return Sampled(nonce=request.nonce, samples_ms=samples)
-                case Batch(kind="capture"):
-                    return self._capture(request.nonce)
+                case Capture():
+                    return self._capture(request)
+                case Replay():
+                    return self._replay(request)
                 case Batch():
                     self._batch(request)
                     self._count_threads()
@@ -181,6 +188,16 @@ class Timer:
         assert self._stopwatch is not None, "no case was prepared"
         return self._stopwatch
 
+    @property
+    def _copies(self) -> InputCopies:
+        assert self._inputs is not None, "no case was prepared"
+        return self._inputs
+
+    @property
+    def _captured_graph(self) -> CallGraph:
+        assert self._graph is not None, "no graph was captured"
+        return self._graph
+
     def _load(self, request: Load) -> Loaded | Failed:
         gpu.start(self._device)
         gpu.build_driver()
@@ -208,14 +225,14 @@ class Timer:
             if not request.ahead and not self._fresh:
                 self._import_again()
             entry = getattr(self._module, request.entry_point)
-            self._run = lambda at: entry(**self._sets[at])
+            self._run = lambda at: entry(**self._copies.arguments[at])
         if request.ahead:
             self._compile(request, descriptors)
             return Prepared(nonce=request.nonce, call_ms=0.0, peak_bytes=0, configs={})
         self._make_copies(request, descriptors)
         if self._stopwatch is None:
             self._stopwatch = Stopwatch(request.flush_bytes)
-        for number in range(WARM_CALLS * len(self._sets)):
+        for number in range(WARM_CALLS * len(self._copies)):
             self._call(number)
         torch.cuda.synchronize()
         self._kept.clear()
@@ -234,13 +251,11 @@ class Timer:
         """Compile a case before the lease. Inputs are not read, so uninitialised memory is enough."""
         for descriptor in descriptors:
             os.close(descriptor)
-        memory = torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE)
-        inputs = {argument.name: gpu.view(memory, argument) for argument in request.arguments}
-        self._sets = [inputs]
+        self._inputs = InputCopies(request.arguments, request.arena_bytes, 1)
         self._fresh = False
         with self._tuning.ahead():
             self._run(0)
-        self._sets = []
+        self._inputs = None
 
     def _import_again(self) -> None:
         """Forget what the module may have stored during calls that ran no kernels."""
@@ -248,6 +263,7 @@ class Timer:
         self._fresh = True
 
     def _sample(self, request: Sample) -> tuple[float, ...]:
+        self._drop_graph()
         ready = self._player.ready if self._player is not None else self._stir
         samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
         self._stirrer.settle()
@@ -255,45 +271,65 @@ class Timer:
 
     def _stir(self) -> None:
         if self._stirs:
-            self._stirrer.stir((self._at + 1) % len(self._sets))
+            self._stirrer.stir(self._copies.fractional_rows((self._at + 1) % len(self._copies)))
 
     def _make_copies(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         least = len(request.handles) or len(descriptors)
         copies = count_copies(least, request.arena_bytes, request.rotate_bytes)
+        self._prepared = request
         self._stirs = True
-        self._memory = [
-            torch.empty(request.arena_bytes, dtype=torch.uint8, device=gpu.HERE) for _ in range(copies)
-        ]
-        self._sets = [
-            {argument.name: gpu.view(memory, argument) for argument in request.arguments}
-            for memory in self._memory
-        ]
-        self._stirrer = Stirrer(self._sets)
+        self._inputs = InputCopies(request.arguments, request.arena_bytes, copies)
         for number, handle in enumerate(request.handles):
             with device_memory.opened(handle, request.arena_bytes) as source:
-                self._fill(source, number, least)
+                self._inputs.fill(source, number, least)
         for number, descriptor in enumerate(descriptors):
-            self._fill(_read(descriptor, request.arena_bytes), number, least)
+            self._inputs.fill(_read(descriptor, request.arena_bytes), number, least)
 
-    def _fill(self, source: torch.Tensor, first: int = 0, step: int = 1) -> None:
-        for memory in self._memory[first::step]:
-            memory.copy_(source)
-        torch.cuda.synchronize()
+    def _capture(self, request: Capture) -> Done:
+        """Capture calls on as many copies of the inputs, with the values of the copies so far by turns."""
+        prepared, before = self._prepared, self._copies
+        assert prepared is not None
+        self._drop_graph()
+        if len(before) != request.launches:
+            self._inputs = InputCopies(prepared.arguments, prepared.arena_bytes, request.launches)
+            for number, memory in enumerate(before.memory[:SETS]):
+                self._inputs.fill(memory, number, SETS)
+        self._at = 0
+        if self._player is not None:
+            self._player.steps = request.steps or None
+        try:
+            self._graph = CallGraph(self._run_captured, request.launches)
+        except NotCaptured as why:
+            return Done(nonce=request.nonce, problem=str(why))
+        self._kept = deque(self._graph.outputs)
+        return Done(nonce=request.nonce)
+
+    def _run_captured(self, at: int) -> Any:
+        return self._run(at) if self._player is None else self._player.play(self._copies.memory[at])
+
+    def _replay(self, request: Replay) -> Sampled:
+        graph = self._captured_graph
+        rows = self._copies.fractional_rows() if self._stirs else []
+        samples = graph.sample(self._watch, request.count, lambda: self._stirrer.stir(rows))
+        self._stirrer.settle()
+        return Sampled(nonce=request.nonce, samples_ms=samples)
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
         self._stirs = False  # the oracle's outputs are for exactly these values
-        self._kept = deque(maxlen=LEAST_IN_BLOCK)  # the clock may fetch the output of any of the next calls
-        length = self._memory[0].numel()
+        self._kept_calls = LEAST_IN_BLOCK  # the clock fetches from the outputs of the next calls
+        if self._graph is None:
+            self._kept = deque(maxlen=LEAST_IN_BLOCK)
+        length = self._copies.memory[0].numel()
         for descriptor in descriptors:
-            self._fill(_read(descriptor, length))
+            self._copies.fill(_read(descriptor, length))
         if request.handle:
             with device_memory.opened(request.handle, length) as source:
-                self._fill(source)
+                self._copies.fill(source)
         return Done(nonce=request.nonce)
 
     def _bring_back(self, request: BringBack, descriptors: tuple[int, ...]) -> Done:
         torch.cuda.synchronize()
-        memory = self._memory[request.copy]
+        memory = self._copies.memory[request.copy]
         for descriptor in descriptors:
             _write(descriptor, memory)
         if request.handle:
@@ -304,16 +340,16 @@ class Timer:
     def _call(self, number: int) -> object:
         """Call the source on the next copy of the inputs and keep the output."""
         del number
-        self._at = (self._at + 1) % len(self._sets)
+        self._at = (self._at + 1) % len(self._copies)
         value = self._run(self._at)
-        self._kept.append(value)
+        if self._graph is None:  # else the outputs of the graph's calls are kept
+            self._kept.append(value)
         return value
 
     def _batch(self, request: Batch) -> None:
         if request.kind == "graph":
-            assert self._graph is not None
             for _ in range(request.count):
-                self._graph.replay()
+                self._captured_graph.replay()
         for _ in range(0 if request.kind == "graph" else request.count):
             if request.kind != "plain":
                 self._watch.around(cold=request.cold)
@@ -321,47 +357,17 @@ class Timer:
                 self._call(0)
         torch.cuda.synchronize()
 
-    def _capture(self, nonce: str) -> Done:
-        """Capture a graph of one call, on the first copy: a graph of all copies would hide where the copies lie."""
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with _captured(graph):
-                self._kept.append(self._run(0))
-        except Exception as error:  # noqa: BLE001 (many calls cannot be captured; the reason is reported)
-            torch.cuda.synchronize()
-            return Done(nonce=nonce, problem=str(error).partition("\n")[0] or type(error).__name__)
-        self._graph = graph
-        return Done(nonce=nonce)
-
     def _fetch(self, request: Fetch) -> Returned:
         torch.cuda.synchronize()
-        fetched = len(self._kept) - 1 - request.back
-        structure, parts = outputs.parts_of(self._kept[fetched])
-        other_outputs = [
-            tensor
-            for number, value in enumerate(self._kept)
-            if number != fetched
-            for tensor in outputs.plain(outputs.parts_of(value)[1])
-        ]
-        self._kept = deque(maxlen=KEPT_OUTPUTS)
-        return Returned(
-            nonce=request.nonce,
-            structure=structure,
-            outputs=tuple(
-                _output(part, *place, other_outputs)
-                for part, place in zip(parts, request.parts, strict=False)
-            ),
-            operators=(),
-            host_elements=0,
-            kernels=(),
-            traffic=CaseTraffic("", 0, 0, 0, 0, 0, 0, 0, ()),
-            unsupported="",
-            changed_output=False,
-        )
+        returned = fetched_outputs.returned(request, tuple(self._kept))
+        self._kept_calls = KEPT_OUTPUTS
+        if self._graph is None:
+            self._kept = deque(maxlen=KEPT_OUTPUTS)
+        return returned
 
     def _record(self, nonce: str) -> Recorded:
         try:
-            tape = taped(lambda: self._run(0), self._memory[0])
+            tape = taped(lambda: self._run(0), self._copies.memory[0])
         except NotTaped as why:
             return Recorded(nonce=nonce, tape=None, why_not=str(why))
         return Recorded(nonce=nonce, tape=tape)
@@ -377,13 +383,23 @@ class Timer:
 
     def _play_on(self, at: int) -> Any:
         assert self._player is not None
-        return self._player(self._memory[at])
+        return self._player(self._copies.memory[at])
+
+    def _drop_graph(self) -> None:
+        if self._graph is not None:
+            self._graph = None
+            self._kept = deque(maxlen=self._kept_calls)
+            self._give_back()
 
     def _forget(self) -> None:
+        self._kept_calls = KEPT_OUTPUTS
         self._graph = None
-        self._kept.clear()
-        self._sets.clear()
-        self._memory.clear()
+        self._kept = deque(maxlen=KEPT_OUTPUTS)
+        self._inputs = None
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Give memory back to the device, where several timers need some."""
         if torch.cuda.memory_reserved() > KEPT_BYTES:
             torch.cuda.empty_cache()
 
@@ -396,24 +412,6 @@ class Timer:
         except RuntimeError:
             return GPU_FAULT
         return "exception"
-
-
-@contextmanager
-def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
-    """Like `torch.cuda.graph` without its garbage collection and emptying of torch's cache, which take tens of milliseconds."""
-    torch.cuda.synchronize()
-    collects = gc.isenabled()
-    gc.disable()  # freeing a tensor during the capture would end it
-    try:
-        with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
-            graph.capture_begin()
-            try:
-                yield
-            finally:
-                graph.capture_end()
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _reach(request: Reach) -> Done:
@@ -439,26 +437,6 @@ def _write(descriptor: int, memory: torch.Tensor) -> None:
     with mmap.mmap(descriptor, memory.numel()) as arena_memory:
         os.close(descriptor)
         arena_memory[:] = memory.cpu().numpy().data
-
-
-def _output(part: Any, start: int, count: int, other_outputs: Sequence[torch.Tensor]) -> OutputData:
-    """`count` elements of an output, which may share no memory with the outputs of other calls."""
-    kind = type(part)
-    name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
-    problem = outputs.problem(part) if isinstance(part, torch.Tensor) else ""
-    if not isinstance(part, torch.Tensor) or problem:
-        return OutputData(type=name, problem=problem)
-    elements = part.detach().contiguous().flatten()[start : start + count]
-    return OutputData(
-        type=name,
-        dtype=arena.dtype_name(part.dtype),
-        shape=tuple(part.shape),
-        data=arena.storage_bytes(elements) if elements.numel() else b"",
-        aliases="the output of another call"
-        if any(outputs.share_memory(part, output) for output in other_outputs)
-        else "",
-        from_kernel=True,
-    )
 
 
 def _unprepared(_: int) -> None:

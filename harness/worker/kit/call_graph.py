@@ -1,0 +1,70 @@
+"""
+Many calls in one graph, timed together: free of the microseconds that events add to a single call.
+
+On AMD this is a hipGraph, which torch offers by the same names; not verified on AMD hardware.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from .stopwatch import Stopwatch, host_ms
+
+WARM_REPLAYS = 2
+"""The first replays of a graph are slow."""
+
+
+class NotCaptured(Exception):
+    """The calls cannot be captured; the message says why, in one line."""
+
+
+class CallGraph:
+    """A captured graph of the calls 0, 1, ... `launches - 1`, with the output of each. Raises `NotCaptured`."""
+
+    def __init__(self, call: Callable[[int], Any], launches: int) -> None:
+        self.launches = launches
+        self._graph = torch.cuda.CUDAGraph()
+        try:
+            with _captured(self._graph):
+                self.outputs = [call(number) for number in range(launches)]
+        except Exception as error:
+            torch.cuda.synchronize()
+            raise NotCaptured(str(error).partition("\n")[0] or type(error).__name__) from error
+        for _ in range(WARM_REPLAYS):
+            self.replay()
+        torch.cuda.synchronize()
+        self._host_ms = host_ms(self.replay, WARM_REPLAYS)
+
+    def replay(self, number: int = 0) -> None:
+        """Run all calls once more on their inputs, into the same outputs."""
+        del number
+        self._graph.replay()
+
+    def sample(self, watch: Stopwatch, count: int, ready: Callable[[], object]) -> tuple[float, ...]:
+        """Milliseconds of one call, the mean over each of `count` replays. `ready` runs before each replay."""
+        watch.leads_by(self._host_ms)
+        replays_ms = watch.sample(self.replay, count, cold=False, ready=ready)
+        return tuple(replay_ms / self.launches for replay_ms in replays_ms)
+
+
+@contextmanager
+def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
+    """Like `torch.cuda.graph` without its garbage collection and emptying of torch's cache, which take tens of milliseconds."""
+    torch.cuda.synchronize()
+    collects = gc.isenabled()
+    gc.disable()  # freeing a tensor during the capture would end it
+    try:
+        with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+            graph.capture_begin()
+            try:
+                yield
+            finally:
+                graph.capture_end()
+    finally:
+        if collects:
+            gc.enable()

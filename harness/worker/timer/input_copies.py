@@ -1,0 +1,63 @@
+"""Copies of a case's inputs in one block of device memory, so that one launch of torch changes all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness.wire.guest_messages import Argument
+from harness.worker.kit import gpu
+
+_ALIGNMENT = 512
+"""Torch's own alignment of allocations: launches compiled for one copy fit all copies."""
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class InputCopies:
+    """`count` copies of the inputs; `self.arguments[n]` are the arguments of a call on copy `n`."""
+
+    def __init__(self, described: Sequence[Argument], arena_bytes: int, count: int) -> None:
+        distance = arena_bytes + -arena_bytes % _ALIGNMENT
+        self._block = torch.empty(count, distance, dtype=torch.uint8, device=gpu.HERE)
+        self._described = described
+        self.memory = [copy[:arena_bytes] for copy in self._block]
+        self.arguments: list[dict[str, Any]] = [
+            {argument.name: gpu.view(memory, argument) for argument in described} for memory in self.memory
+        ]
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    def fill(self, source: torch.Tensor, first: int = 0, step: int = 1) -> None:
+        """Write an arena's bytes into every `step`-th copy."""
+        self._block[first::step, : source.numel()].copy_(source)
+        torch.cuda.synchronize()
+
+    def fractional_rows(self, number: int | None = None) -> list[torch.Tensor]:
+        """Return each floating-point input of one copy, or of all copies, as integers in rows: (copies, rows, columns).
+
+        Only contiguous tensors of two elements or more.
+        """
+        block = self._block if number is None else self._block[number : number + 1]
+        return [
+            _rows(block, argument, value)
+            for argument, value in zip(self._described, self.arguments[0].values(), strict=True)
+            if _is_fractional(value)
+        ]
+
+
+def _is_fractional(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return False
+    return value.is_contiguous() and value.numel() > 1 and value.element_size() in _INTEGERS
+
+
+def _rows(block: torch.Tensor, argument: Argument, value: torch.Tensor) -> torch.Tensor:
+    """The elements as integers, which every device can copy, in rows of at least two elements."""
+    size = value.element_size()
+    columns = value.shape[-1] if value.shape[-1] > 1 else value.numel()
+    start = argument.offset_bytes + argument.storage_offset * size
+    elements = block[:, start : start + value.numel() * size].view(_INTEGERS[size])
+    return elements.view(len(block), -1, columns)
