@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Evaluation, Latency, Outcome
-from harness.wire.latency import DeviceState, Window
+from harness.wire.latency import DeviceState, LaunchTime, Window
 
 from .plain import UNKNOWN, Column, indented, size, table, wrapped
 
@@ -38,6 +38,7 @@ def timing(evaluation: Evaluation, baseline: str = "") -> str:
         Column("left out", right=True, if_known=True, drop=3),
         Column("pairs", right=True, if_known=True, drop=6),
         Column("best so far", right=True, if_known=True, drop=2),
+        Column("method", drop=7),
         Column("confirmed by", drop=1),
     ]
     title = f"latency (measured, {caches} caches)"
@@ -80,6 +81,7 @@ def _times(row: Latency) -> tuple[str, ...]:
         str(sum(side.left_out for side in sides)) if sides else UNKNOWN,
         str(row.pairs) if row.pairs else UNKNOWN,
         UNKNOWN if row.rival_speedup is None else f"{_ratio(row.rival_speedup)} {_interval(row.rival_ci)}",
+        row.method.value,
         row.confirmed,
     )
 
@@ -146,10 +148,26 @@ def remarks(row: Latency) -> list[str]:
     if row.outcome is Outcome.TOO_SHORT and row.floor_ms is not None:
         floor = f"{row.floor_ms * 1e3:.3g} us"
         lines.append(f"{row.case}: near the {floor} of an empty kernel on both sides: no ratio is given")
+    if row.launches:
+        beside = (
+            f"; {row.against or 'baseline'}: {launch_words(row.baseline_launches)}"
+            if row.baseline_launches
+            else ""
+        )
+        lines.append(f"{row.case}: by launch: {launch_words(row.launches)}{beside}")
+    elif row.baseline_launches:
+        lines.append(
+            f"{row.case}: {row.against or 'baseline'} by launch: {launch_words(row.baseline_launches)}"
+        )
     if row.configs:
         chosen = "; ".join(f"{name} {config}" for name, config in row.configs.items())
         lines.append(f"{row.case}: timed with {chosen}")
     return lines
+
+
+def launch_words(launches: tuple[LaunchTime, ...]) -> str:
+    """Return the time of each launch of a call: `partial 3.21 us, combine 1.05 us`."""
+    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
 
 
 def energy_words(row: Latency) -> str:

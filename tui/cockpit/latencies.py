@@ -24,6 +24,7 @@ TIME_COLUMNS = (
     Column("left out", 8, 8, right=True, drop=4, if_known=True),
     Column("pairs", 5, 5, right=True, drop=8, if_known=True),
     Column("cache", 5, 5, drop=9),
+    Column("method", 6, 6, drop=10),
     Column("confirmed", 9, 9, drop=3),
 )
 DEVICE_COLUMNS = (
@@ -31,6 +32,8 @@ DEVICE_COLUMNS = (
     Column("case", 8, 24),
     Column("IOU", 5, 6, right=True, if_known=True),
     Column("MFU", 5, 6, right=True, if_known=True),
+    Column("of copy", 7, 7, right=True, if_known=True),
+    Column("of product", 10, 10, right=True, if_known=True),
     Column("against rival", 17, 26, right=True, drop=4, if_known=True),
     Column("floor", 7, 8, right=True, drop=5, if_known=True),
     Column("launches", 8, 8, right=True, drop=6, if_known=True),
@@ -74,6 +77,7 @@ def time_rows(latency: Iterable[Latency]) -> list[Row]:
             _left_out(each),
             Cell(str(each.pairs), "dim") if each.pairs else NOTHING,
             Cell(each.cache, "dim"),
+            Cell(each.method.value, "dim"),
             Cell(each.confirmed, "warn" if each.confirmed == "bound" else "dim"),
         )
         rows.append(Row(f"{each.device}/{each.case}", cells))
@@ -93,6 +97,8 @@ def device_rows(latency: Iterable[Latency]) -> list[Row]:
             Cell(clean(each.case)),
             _share(None if used is None else used.io_utilisation, suspect),
             _share(None if used is None else used.mfu, suspect),
+            _share(None if used is None else used.io_measured, ""),
+            _share(None if used is None else used.mfu_measured, ""),
             _rival(each),
             _time(each.floor_ms),
             _time(None if side is None else side.plain_ms),
