@@ -31,13 +31,16 @@ from harness.stages.timing.performance import Performance
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.ratios import PAIRS_A_LOOK
 from suites import Task, baseline_source, load_suite, load_task
+from suites.folder import read_task
 
 SEED = 1
 ROOT = Path(__file__).resolve().parent.parent
 SHORT_RUNS = 6
 REPLY_S = 5.0
 """Pause between two evaluations: shorter than any model needs for a kernel."""
-HONEST = ROOT / "tests" / "adversarial" / "honest"
+HONEST = (ROOT / "tests" / "adversarial" / "honest", ROOT / "tests" / "honest" / "kernels")
+HONEST_TASKS = ROOT / "tests" / "honest" / "tasks"
+"""Tasks of honest kernels that fit no starter task."""
 ONCE = Effort(pairs=2, looks=1, least_rounds=1, most_rounds=1)
 """Least effort that still uses the launch tape."""
 CONSOLE = Console(width=150)
@@ -206,12 +209,13 @@ async def short(pool: DevicePool) -> None:
 async def tapes(pool: DevicePool) -> None:
     """Time each honest kernel in the first case of its task, at the interpreter's sizes."""
     played, reasons = 0, Counter[str]()
-    files = sorted(HONEST.glob("*.py"))
+    files = [file for folder in HONEST for file in sorted(folder.glob("*.py"))]
     for file in files:
         source = file.read_text(encoding="utf-8")
         named = re.search(r'^TASK = "(\w+)"$', source, re.MULTILINE)
         assert named is not None, f"{file.name} names no task"
-        task = load_task(named[1])
+        own = HONEST_TASKS / named[1]
+        task = read_task(own, suite="honest") if own.is_dir() else load_task(named[1])
         first = msgspec.structs.replace(task.open_cases[0], gpu=task.open_cases[0].cpu)
         timing = await timed(pool, msgspec.structs.replace(task, cases=(first,)), source, ONCE)
         facts = [fact.value for fact in timing.facts if fact.name.endswith("launch tape")]

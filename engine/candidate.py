@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from suites.python_source import parse_python
+
 LANGUAGES = frozenset({"", "python", "python3", "py", "triton"})
 STRATEGY_LIMIT = 2000
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
@@ -130,7 +132,7 @@ def _join_lines(lines: list[str]) -> str:
 def parse_module(source: str) -> ast.Module | None:
     """Returns the syntax tree; `None` if Python cannot parse the source."""
     try:
-        return ast.parse(source)
+        return parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -19,6 +19,8 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator
 
+from suites.python_source import parse_python
+
 RUN = 5
 NEAR_COPY = 0.8
 """The most similar kernels of two starter tasks reach 0.74 (layer norm and RMS norm)."""
@@ -65,7 +67,7 @@ def normal_form(source: str) -> tuple[str, ...]:
 def kernel_forms(source: str) -> tuple[Form, ...]:
     """Returns one form per kernel, without annotations and decorators; empty if Python cannot parse the module."""
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError):
         return ()
     return tuple(token_runs(normal_form(ast.unparse(body))) for body in kernel_bodies(tree))
@@ -105,7 +107,7 @@ def overlaps(forms: Iterable[Form], references: Iterable[Form]) -> bool:
 def function_names(source: str) -> frozenset[str]:
     """Returns the names of the functions at a module's top level."""
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError):
         return frozenset()
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))

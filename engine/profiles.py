@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from engine.candidate import Candidate, Unusable, defines, read_reply
 from engine.errors import UsageProblem
 from suites import EntryPoint, Task
+from suites.python_source import parse_python
 
 MODULE_FILE = "module.py"
 NEW_MODULE = "ModelNew"
@@ -126,7 +127,7 @@ def read_answer(name: str, text: str, task: Task, *, stop_reason: str = "end") -
 
 def parameters(entry: EntryPoint) -> list[str]:
     """Returns the names of an entry point's parameters, in order."""
-    [function] = ast.parse(f"def {entry.signature}: ...").body
+    [function] = parse_python(f"def {entry.signature}: ...").body
     assert isinstance(function, ast.FunctionDef)
     return [
         argument.arg

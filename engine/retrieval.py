@@ -19,6 +19,7 @@ from engine.overlap import WORD, code_tokens, function_names, kernel_forms, over
 from engine.profiles import bound_module, task_module
 from engine.prompting import Example
 from suites import Task, baseline_source
+from suites.python_source import parse_python
 
 if TYPE_CHECKING:
     import bm25s
@@ -164,7 +165,7 @@ def read_example(file: Path) -> str | Unfit:
     try:
         content = file.read_bytes()
         source = content.decode("utf-8")
-        compile(source, file.name, "exec", flags=ast.PyCF_ONLY_AST, dont_inherit=True)
+        parse_python(source, file.name)
     except OSError as error:
         return Unfit(f"it cannot be read ({error.strerror})")
     except UnicodeDecodeError:
@@ -180,13 +181,13 @@ def read_example(file: Path) -> str | Unfit:
 
 def _title(name: str, source: str) -> str:
     """The first line of the module's docstring, else the file's name."""
-    words = ast.get_docstring(ast.parse(source)) or ""
+    words = ast.get_docstring(parse_python(source)) or ""
     return words.partition("\n")[0].rstrip(". ") or name
 
 
 def _docstring_words(source: str) -> tuple[str, ...]:
     """Words of the docstring and of the names of functions."""
-    words = ast.get_docstring(ast.parse(source)) or ""
+    words = ast.get_docstring(parse_python(source)) or ""
     return tuple(
         WORD.findall(f"{words} {' '.join(sorted(function_names(source)))}".lower().replace("_", " "))
     )

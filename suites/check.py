@@ -9,6 +9,7 @@ from pathlib import Path
 from suites.costs import task_cost
 from suites.errors import BadSuite, BadTask, UnknownTask
 from suites.folder import read_task
+from suites.python_source import parse_python
 from suites.registry import suite_folder, task_names
 from suites.signature import parse_signature
 from suites.task import Task
@@ -56,7 +57,7 @@ def _task_problems(folder: Path, suite: str) -> Iterator[BadTask]:
 
 def _definition_problems(file: Path, wanted: Mapping[str, tuple[str, ...] | None]) -> Iterator[BadTask]:
     try:
-        module = ast.parse(file.read_text(encoding="utf-8"))
+        module = parse_python(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
         yield BadTask(file, "", f"cannot be read: {error}")
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from suites.python_source import parse_python
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -28,7 +30,7 @@ def parse_signature(text: str) -> Signature:
     """
     refusal = f"{text!r} is no signature; write it as `name(x, y, eps=1e-5)`"
     try:
-        body = ast.parse(f"def {text}: ...").body
+        body = parse_python(f"def {text}: ...").body
     except (SyntaxError, ValueError):
         raise ValueError(refusal) from None
     definition = body[0]

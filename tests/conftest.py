@@ -28,6 +28,29 @@ settings.register_profile(
 )
 settings.load_profile("soak" if SOAK else "default")
 
+LONG_FILES = (
+    "tui/test_run.py",
+    "tui/test_agent.py",
+    "harness/test_compiler.py",
+    "harness/test_evaluate.py",
+    "engine/test_process.py",
+    "faults/test_machines.py",
+    "faults/test_harness_faults.py",
+    "engine/test_method_fixtures.py",
+    "faults/test_endurance.py",
+    "faults/test_engine_kill.py",
+    "sessions/test_kill.py",
+    "test_main_job.py",
+    "tui/test_ablate.py",
+    "tui/test_eval.py",
+    "tui/test_fleet.py",
+    "tui/test_opening.py",
+    "tui/test_replay_screen.py",
+    "tui/test_terminal.py",
+)
+"""Files of the longest tests, and all long files of the folder that sorts last. They run first: a worker that starts a long file
+last leaves the other cores idle."""
+
 KEPT = frozenset({"WAVEDECK_SOAK"})
 KEYS = (
     "ANTHROPIC_API_KEY",
@@ -36,6 +59,15 @@ KEYS = (
     "ANTHROPIC_BASE_URL",
     "OPENAI_BASE_URL",
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of `LONG_FILES` first; `--dist loadfile` gives out files in the order of the tests."""
+    folder = Path(__file__).parent
+    places = {folder / name: place for place, name in enumerate(LONG_FILES)}
+    missing = [str(file) for file in places if not file.is_file()]
+    assert not missing, f"LONG_FILES names files that do not exist: {missing}"
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def isolate(patch: pytest.MonkeyPatch, home: Path) -> None:

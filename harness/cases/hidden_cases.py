@@ -25,13 +25,13 @@ Sizes and values differ from candidate to candidate. `axes` and `allows` in the 
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from suites.python_source import parse_literal
 from suites.signature import parse_signature
 from suites.task import Allowance, Case, Distribution, Task
 
@@ -346,7 +346,7 @@ class _Maker:
     def _fractional_defaults(self) -> Iterator[tuple[str, float]]:
         """Parameters of the entry point whose default is a positive float, with that default."""
         for name, text in self._signature.defaults.items():
-            default = ast.literal_eval(text)
+            default = parse_literal(text)
             if isinstance(default, float) and 0 < default < math.inf:
                 yield name, default
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from suites.python_source import parse_literal
 from suites.signature import parse_signature
 
 
@@ -65,6 +66,6 @@ def signature_error(signature: str, parameters: Sequence[Parameter]) -> str:
 def _is_same_value(wanted: str, actual: str) -> bool:
     """Also true if a default is no literal: then the call decides."""
     try:
-        return bool(ast.literal_eval(wanted) == ast.literal_eval(actual))
+        return bool(parse_literal(wanted) == parse_literal(actual))
     except (ValueError, SyntaxError):
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engine.models import Limits
@@ -25,9 +26,12 @@ from tests.support.model_server import (
     truncated,
 )
 
-SHORT = Limits(
-    connect_s=5, first_token_s=0.5, silence_s=0.5, reply_s=20, tries=3, wait_low_s=0.0, wait_high_s=0.0
+LIMITS = Limits(
+    connect_s=30, first_token_s=30, silence_s=30, reply_s=60, tries=3, wait_low_s=0.0, wait_high_s=0.0
 )
+"""Limits that a healthy reply keeps even on a busy machine; a reply that breaks one would be a second fault."""
+IMPATIENT = msgspec.structs.replace(LIMITS, silence_s=2)
+"""Limits for the one fault that lasts until a limit ends it."""
 GOOD = answer_of("correct", "good")
 
 PASSING = {
@@ -55,10 +59,12 @@ UNUSABLE = {
 
 
 async def session(home: Home, wire: str, answer: Callable[[Seen], Answer], **changes: object) -> list[Event]:
+    limits = changes.setdefault("limits", LIMITS)
+    assert isinstance(limits, Limits)
     with model_server(answer=answer) as server:
-        client = client_of(wire, server, SHORT)
+        client = client_of(wire, server, limits)
         try:
-            return await play(home, client, session_plan=plan(limits=SHORT, **changes))
+            return await play(home, client, session_plan=plan(**changes))
         finally:
             await client.close()
 
@@ -77,7 +83,8 @@ def events_of(kind: type[Event], events: list[Event]) -> list[Event]:
 @pytest.mark.parametrize("fault", PASSING)
 async def test_passing_fault_is_reported_and_retried(tmp_path: Path, wire: str, fault: str) -> None:
     answer, reason = PASSING[fault]
-    events = await session(Home(tmp_path), wire, first_then(answer), iterations=1)
+    limits = IMPATIENT if fault == "silent" else LIMITS
+    events = await session(Home(tmp_path), wire, first_then(answer), iterations=1, limits=limits)
     [retried] = events_of(CallRetried, events)
     assert isinstance(retried, CallRetried)
     assert retried.reason == reason

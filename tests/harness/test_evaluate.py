@@ -83,7 +83,7 @@ async def test_only_first_target_can_fail_a_candidate(pool: DevicePool) -> None:
         ("x = 1\n", Verdict.CALL_ERROR, "missing_entry_point", "vector_add(x, y)"),
         (adding().replace("(x, y):", "(a, b):"), Verdict.CALL_ERROR, "signature", "called `a`, not `x`"),
         (adding().replace("(x, y):", "(x, y, z):"), Verdict.CALL_ERROR, "signature", "`z` is one too many"),
-        ("x = 1\n" * 200_000, Verdict.CALL_ERROR, "too_large", "1048576"),
+        pytest.param("x = 1\n" * 200_000, Verdict.CALL_ERROR, "too_large", "1048576", id="too large"),
         ("def vector_add(x, y):\n    return x + y\n", Verdict.REJECTED, "no_kernel", "@triton.jit"),
         ("import os\n" + adding(before="os.system('true')"), Verdict.REJECTED, "refused", "os.system"),
     ],

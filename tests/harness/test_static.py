@@ -174,7 +174,11 @@ def test_signature_difference_is_reported_if_callers_are_affected(signature: str
     assert problem in message
 
 
-@pytest.mark.parametrize("source", ["\0", "(" * 5000, "x = " + "-" * 200_000 + "1", "\ud800 = 1", "é" * 10])
+@pytest.mark.parametrize(
+    "source",
+    ["\0", "(" * 5000, "x = " + "-" * 200_000 + "1", "\ud800 = 1", "é" * 10],
+    ids=["null", "parentheses", "minus signs", "surrogate", "accents"],
+)
 def test_unparsable_source_is_a_call_error(source: str) -> None:
     report = inspect_source(source, TASK)
     assert report.verdict is Verdict.CALL_ERROR

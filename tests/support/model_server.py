@@ -198,6 +198,7 @@ class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # otherwise a body waits 40 ms for the client to acknowledge the headers
     model: ModelServer
 
     def setup(self) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness.wire import limits, signatures
 from harness.wire.evaluation import ErrorReport, Verdict
+from suites.python_source import parse_python
 from suites.task import EntryPoint, Task
 
 from .fallbacks import find_fallbacks
@@ -46,9 +46,7 @@ def inspect_source(source: str, task: Task) -> StaticReport:
         message = f"{size} bytes of source; the limit is {limits.SOURCE_BYTES}"
         return _end(Verdict.CALL_ERROR, "too_large", message)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the candidate's invalid escapes and the like
-            tree = ast.parse(source, "kernel.py")
+        tree = parse_python(source, "kernel.py")
     except SyntaxError as error:
         message = f"line {error.lineno}: {error.msg}"
         return _end(Verdict.CALL_ERROR, "syntax", message, error.lineno, _syntax_trace(error))

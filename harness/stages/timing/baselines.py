@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from harness.wire.errors import HarnessError
+from suites.python_source import parse_python
 from suites.task import Task
 
 TASK, EAGER, COMPILE = "task", "eager", "compile"
@@ -65,7 +66,7 @@ def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
 def kernel_baseline(task: Task, file: str, source: str) -> Baseline:
     """Any kernel as a baseline, named after its file; `HarnessError` if it does not define the task's entry points."""
     try:
-        defined = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+        defined = {node.name for node in parse_python(source).body if isinstance(node, ast.FunctionDef)}
     except SyntaxError as error:
         raise HarnessError(f"{file} is no Python, so nothing can be timed against it: {error.msg}") from error
     missing = [entry.name for entry in task.entry_points if entry.name not in defined]
