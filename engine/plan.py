@@ -121,10 +121,17 @@ SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPl
 def resolve(
     plan: RunPlan, *, home: Home, environ: Mapping[str, str], now: datetime | None = None
 ) -> SessionPlan:
-    """Returns the plan with its defaults, checked as far as possible without asking a model.
+    """Returns the checked plan with every default filled in. Sends nothing to a model.
 
-    A recording sets the default of instances and iterations, and the tasks. Raises `UsageProblem`, `SuiteError` or
-    `HarnessError` with one line if the run is impossible.
+    Picks devices and targets from this machine, a random seed if the plan has none, and a new session name. A recording
+    sets the default of instances and iterations, and the tasks.
+
+    Raises, with one line that names the cause:
+
+    - `UsageProblem`: method, model or its key, options, counts, budgets, no task, or a kernel file that cannot be read
+    - `SuiteError`: a task or suite that is unknown or broken
+    - `HarnessError`: a device, target or lease folder that cannot be used, or a timing baseline that does not fit a task
+    - `BadRecording`: a damaged recording
     """
     method = open_method(plan.method)
     models = _models(plan, method, home=home, environ=environ)

@@ -1,10 +1,25 @@
-"""Tasks and suites: the format, the loader and the registry. Nothing here needs torch."""
+"""Tasks and suites: the format, the loader and the registry. Nothing here needs torch.
+
+Find tasks and suites by name:
+    registry.py     folders of the suites, built in and added
+    loader.py       `load_task`, `load_suite`
+    folder.py       `read_task`: one folder becomes a `Task`
+What a `task.toml` may hold:
+    task.py         its keys and types
+    task_rules.py   the rules beyond types
+    tolerances.py   the rules of tolerances, and the tolerance of an output
+    signature.py    parses the signatures of entry points
+    dtypes.py       names and sizes of dtypes
+Others:
+    costs.py        runs a task's `cost.py`
+    check.py        only for `wavedeck suites check`: the Python files of a folder, and the bytes of its cost model
+    errors.py       errors of suites and tasks
+"""
 
 from suites.check import check_suite
 from suites.costs import task_cost
 from suites.dtypes import item_bytes
 from suites.errors import BadSuite, BadTask, SuiteError, UnknownSuite, UnknownTask
-from suites.folder import CATEGORIES
 from suites.loader import baseline_source, load_suite, load_task, suite_names
 from suites.registry import add_suite
 from suites.task import (
@@ -19,6 +34,7 @@ from suites.task import (
     Task,
     Tolerance,
 )
+from suites.task_rules import CATEGORIES
 
 __all__ = [
     "CATEGORIES",

@@ -50,7 +50,10 @@ def item_bytes(dtype: str) -> int:
 
 
 def is_exact(dtype: str) -> bool:
-    """True for integers and booleans: outputs of these dtypes are compared exactly."""
+    """Return whether a dtype is an integer or a boolean, by its name. Outputs of such a dtype need no tolerance.
+
+    Only for the check of a task's tolerances. The comparison of outputs is in `harness/worker/oracle/compare.py`.
+    """
     return "float" not in dtype and dtype not in BY_TARGET
 
 

@@ -1,19 +1,15 @@
-"""Read a task folder into a `Task` and check it against the format."""
+"""Reads a task folder into a `Task`, and refuses a folder that breaks the format."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from suites.dtypes import TASK_DTYPES
 from suites.errors import BadTask, nearest
-from suites.signature import Signature, parse_signature
 from suites.task import (
-    FINDINGS,
     Allowance,
     Axis,
     Case,
@@ -23,39 +19,10 @@ from suites.task import (
     Task,
     Tolerance,
 )
-from suites.tolerances import tolerance_problems
+from suites.task_rules import task_problems
 
-SCHEMA = 1
 TASK_FILE = "task.toml"
 FILES = (TASK_FILE, "problem.py", "cost.py", "baseline.py")
-CATEGORIES = (
-    "Activation",
-    "Convolution",
-    "Fusion",
-    "Index",
-    "LinearAlgebra",
-    "Loss",
-    "Math",
-    "MatrixMultiply",
-    "Normalization",
-    "Optimizer",
-    "Pooling",
-    "Quantization",
-    "Random",
-    "Reduce",
-    "SpatialOps",
-)
-"""The fifteen categories of KernelBench-X, by the names of its data folders."""
-
-NAME = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
-"""Form of suite and task names: they become parts of git refs, file names and `suite/task`."""
-CASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_PHRASES = {
-    Allowance.NON_CONTIGUOUS: re.compile(r"non-contiguous|not contiguous|strided|any strides|their strides"),
-    Allowance.UNALIGNED: re.compile(r"align"),
-}
-"""Phrases that an instruction must contain before hidden cases may use an allowance."""
-_PROMISED_ELEMENTS = re.compile(r"any positive|at least one|never empty|not empty")
 _FILLED_IN = ("suite", "folder")
 _AT_PATH = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<field>[^`]*)`")
@@ -71,7 +38,7 @@ def read_task(folder: Path, *, suite: str) -> Task:
             raise BadTask(folder / name, "", f"is missing; a task folder has {', '.join(FILES)}")
     file = folder / TASK_FILE
     task = msgspec.structs.replace(_decode(file), suite=suite, folder=folder.resolve())
-    for key, problem in _problems(task):
+    for key, problem in task_problems(task):
         raise BadTask(file, key, problem)
     return task
 
@@ -108,127 +75,3 @@ def _explained(file: Path, message: str) -> BadTask:
         if name not in _FILLED_IN
     }
     return BadTask(file, f"{key}.{field}".removeprefix("."), f"unknown key{nearest(field, names)}")
-
-
-def _problems(task: Task) -> Iterator[tuple[str, str]]:
-    """Yield (key, problem) for everything wrong with a decoded task."""
-    if task.schema != SCHEMA:
-        yield "schema", f"is {task.schema}; this Wavedeck reads {SCHEMA}"
-    if not NAME.fullmatch(task.name):
-        yield (
-            "name",
-            f"{task.name!r} is no name: use lower-case letters, digits, `_` and `-`, and begin with a letter",
-        )
-    if task.name != task.folder.name:
-        yield "name", f"is {task.name!r}, but the folder is called {task.folder.name!r}"
-    for key in ("title", "instruction", "baseline"):
-        if not getattr(task, key).strip():
-            yield key, "is empty"
-    if task.category not in CATEGORIES:
-        yield (
-            "category",
-            f"{task.category!r} is none of {', '.join(CATEGORIES)}{nearest(task.category, CATEGORIES)}",
-        )
-    if not 1 <= task.difficulty <= 5:
-        yield "difficulty", f"is {task.difficulty}; it goes from 1 (an element-wise kernel) to 5"
-    yield from _interface_problems(task)
-    yield from _case_problems(task)
-    yield from _allowance_problems(task)
-    yield from tolerance_problems(task)
-
-
-def _interface_problems(task: Task) -> Iterator[tuple[str, str]]:
-    signatures: list[Signature] = []
-    if not task.entry_points:
-        yield "entry_points", "is empty; name the function that a candidate must define"
-    for place, entry in enumerate(task.entry_points):
-        try:
-            signature = parse_signature(entry.signature)
-        except ValueError as error:
-            yield f"entry_points[{place}].signature", str(error)
-            continue
-        signatures.append(signature)
-        if signature.name != entry.name:
-            yield (
-                f"entry_points[{place}].name",
-                f"is {entry.name!r}, but its signature is for {signature.name!r}",
-            )
-        if not signature.parameters:
-            yield f"entry_points[{place}].signature", "has no parameter; a kernel needs an input"
-    yield from _repeated("entry_points", [entry.name for entry in task.entry_points])
-    if not task.outputs:
-        yield "outputs", "is empty; name at least one tensor to judge"
-    for place, output in enumerate(task.outputs):
-        if output.dtype != "input" and output.dtype not in TASK_DTYPES:
-            yield (
-                f"outputs[{place}].dtype",
-                f"{output.dtype!r} is neither `input` nor a dtype{nearest(output.dtype, TASK_DTYPES)}",
-            )
-    yield from _repeated("outputs", [output.name for output in task.outputs])
-    parameters = {name for signature in signatures for name in signature.parameters}
-    for key in ("outlier_inputs", "in_place"):
-        for name in getattr(task, key):
-            if name not in parameters:
-                yield key, f"{name!r} is no parameter{nearest(name, parameters)}"
-
-
-def _case_problems(task: Task) -> Iterator[tuple[str, str]]:
-    if not task.cases:
-        yield "cases", "is empty; a task needs at least one case"
-        return
-    if not task.open_cases:
-        yield "cases", "are all for the exam; a task needs at least one open case"
-        return
-    yield from _repeated("cases", [case.name for case in task.cases])
-    axes = set(task.cases[0].cpu)
-    for place, case in enumerate(task.cases):
-        key = f"cases[{place}]"
-        if not CASE_NAME.fullmatch(case.name):
-            yield f"{key}.name", f"{case.name!r} is no name: use letters, digits, `.`, `_` and `-`"
-        if case.dtype not in TASK_DTYPES:
-            yield f"{key}.dtype", f"{case.dtype!r} is no dtype{nearest(case.dtype, TASK_DTYPES)}"
-        for device, sizes in (("cpu", case.cpu), ("gpu", case.gpu)):
-            if not sizes:
-                yield f"{key}.{device}", "is empty; a case has sizes for both `cpu` and `gpu`"
-            if set(sizes) != axes:
-                yield f"{key}.{device}", f"has the sizes {_listed(sizes)}, other cases have {_listed(axes)}"
-            for axis, size in sizes.items():
-                if size < 0:
-                    yield f"{key}.{device}.{axis}", f"is {size}; a size must not be negative"
-    if any(case.distribution == "outlier" for case in task.cases) and not task.outlier_inputs:
-        yield "outlier_inputs", "is empty, but a case has the distribution `outlier`"
-
-
-def _allowance_problems(task: Task) -> Iterator[tuple[str, str]]:
-    """Yield hidden cases that the instruction does not announce, and unknown kinds of findings."""
-    for kind in task.strict:
-        if kind not in FINDINGS:
-            yield "strict", f"{kind!r} is none of {', '.join(FINDINGS)}{nearest(kind, FINDINGS)}"
-    for allowance, phrases in _PHRASES.items():
-        if allowance in task.allows and not phrases.search(task.instruction):
-            yield "allows", f"has `{allowance}`, but the instruction does not say that such inputs occur"
-    sizes = set(task.cases[0].cpu) if task.cases else set()
-    for name, axis in task.axes.items():
-        key = f"axes.{name}"
-        if name not in sizes:
-            yield key, f"is no axis of the cases{nearest(name, sizes)}"
-        if axis.min < 0:
-            yield f"{key}.min", f"is {axis.min}; a size must not be negative"
-        if axis.multiple_of < 1:
-            yield f"{key}.multiple_of", f"is {axis.multiple_of}; it must be at least 1"
-        if axis.min == 0 and _PROMISED_ELEMENTS.search(task.instruction):
-            yield f"{key}.min", "is 0, but the instruction promises sizes above 0"
-        for case in task.cases:
-            for size in (case.cpu.get(name), case.gpu.get(name)):
-                if size is not None and (size < axis.min or size % max(axis.multiple_of, 1)):
-                    yield key, f"does not hold for case {case.name}, which has size {size}"
-
-
-def _repeated(key: str, names: list[str]) -> Iterator[tuple[str, str]]:
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            yield f"{key}[{place}].name", f"{name!r} is used twice"
-
-
-def _listed(names: set[str] | dict[str, int]) -> str:
-    return ", ".join(sorted(names)) or "none"

@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from suites.errors import BadSuite, UnknownSuite
-from suites.folder import NAME, TASK_FILE
+from suites.folder import TASK_FILE
+from suites.task_rules import NAME
 
 _HERE = Path(__file__).parent
 BUILT_IN = {"starter": _HERE / "starter", "wavedeck-bench": _HERE / "bench"}

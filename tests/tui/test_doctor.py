@@ -16,7 +16,7 @@ from harness.sandbox.layers import COMPILING
 from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell
-from tui.doctor import machine, outside, store_checks
+from tui.doctor import configuration_checks, machine, model_checks, store_checks, terminal_checks
 from tui.doctor.doctor_findings import Finding, Section, State, page, tally
 from tui.doctor.examination import Examination, section
 
@@ -55,7 +55,7 @@ def test_doctor_names_gateway_settings_without_their_values() -> None:
         "AZURE_OPENAI_API_KEY": "azure-5ecret",
         "SSL_CERT_FILE": "/nowhere/authority.pem",
     }
-    findings = {finding.subject: finding for finding in outside.models(environ)}
+    findings = {finding.subject: finding for finding in model_checks.models(environ)}
     assert findings["WAVEDECK_MODEL_HEADERS"].found == "sets X-Team, X-Token"
     assert "needs OPENAI_API_VERSION" in findings["AZURE_OPENAI_ENDPOINT"].follows
     assert findings["SSL_CERT_FILE"].found == "names a path that does not exist"
@@ -206,7 +206,7 @@ def test_meminfo_is_read_in_bytes(tmp_path: Path) -> None:
 
 def test_keys_and_proxies_are_named_without_values() -> None:
     findings = list(
-        outside.models({"OPENAI_BASE_URL": "http://gateway/v1", "HTTPS_PROXY": "http://user:pass@proxy"})
+        model_checks.models({"OPENAI_BASE_URL": "http://gateway/v1", "HTTPS_PROXY": "http://user:pass@proxy"})
     )
     assert finding_of(findings, "OPENAI_BASE_URL").state is State.WARNING
     assert finding_of(findings, "proxy").found == "HTTPS_PROXY set"
@@ -214,14 +214,16 @@ def test_keys_and_proxies_are_named_without_values() -> None:
 
 
 def test_missing_terminal_names_the_consequence() -> None:
-    (finding,) = [finding for finding in outside.terminal({"TERM": "xterm"}) if finding.subject == "cockpit"]
+    (finding,) = [
+        finding for finding in terminal_checks.terminal({"TERM": "xterm"}) if finding.subject == "cockpit"
+    ]
     assert finding.follows == "runs are headless, replay and attach print plain text"
 
 
 def test_wrong_settings_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wavedeck.toml").write_text("instnces = 1\n")
-    (finding,) = outside.configuration({"HOME": str(tmp_path)})
+    (finding,) = configuration_checks.configuration({"HOME": str(tmp_path)})
     assert finding.state is State.WARNING
     assert "did you mean 'instances'?" in finding.found
 

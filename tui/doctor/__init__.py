@@ -1,1 +1,12 @@
-"""Checks of `wavedeck doctor`: what this machine can run, and what to change."""
+"""Checks of `wavedeck doctor`: what this machine can run, and what to change.
+
+Sections of the report, in order, and their files (`examination.py` puts them together):
+
+machine, GPUs, judge, sandbox    machine.py
+models                           model_checks.py
+configuration                    configuration_checks.py
+store, detached engine           store_checks.py
+terminal                         terminal_checks.py
+
+`doctor_findings.py` has the findings that each section yields, and their layout as text.
+"""

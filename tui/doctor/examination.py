@@ -10,7 +10,7 @@ from functools import cached_property
 from harness import HarnessReport, probe
 from tui.diagnostics import one_line
 
-from . import machine, outside, store_checks
+from . import configuration_checks, machine, model_checks, store_checks, terminal_checks
 from .doctor_findings import Finding, Section, State
 
 
@@ -40,18 +40,18 @@ class Judge:
 
 
 def examine(environ: Mapping[str, str]) -> Iterator[Section]:
-    """Examine the sections one by one: judge, sandbox, models, configuration, store, terminal."""
+    """Examine the sections one by one, in the order of the report."""
     judge = Judge()
     examinations = [
         Examination("machine", machine.machine),
         Examination("GPUs", lambda: machine.gpus(environ)),
         Examination("judge", judge.versions),
         Examination("sandbox", judge.layers),
-        Examination("models", lambda: outside.models(environ)),
-        Examination("configuration", lambda: outside.configuration(environ)),
+        Examination("models", lambda: model_checks.models(environ)),
+        Examination("configuration", lambda: configuration_checks.configuration(environ)),
         Examination("store", lambda: store_checks.store(environ)),
         Examination("detached engine", lambda: store_checks.detached(environ)),
-        Examination("terminal", lambda: outside.terminal(environ)),
+        Examination("terminal", lambda: terminal_checks.terminal(environ)),
     ]
     return map(section, examinations)
 

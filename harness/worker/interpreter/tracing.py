@@ -24,7 +24,7 @@ from triton.runtime.interpreter import TensorHandle
 
 from . import operations as ops
 from .candidate_lines import UNKNOWN, candidate_line
-from .lowering import lowered, numpy_function
+from .direct_calls import direct_call, numpy_function
 from .operations import PLACE, Operation, Untraceable, copied, handles_of, holds
 
 LONGEST = 1 << 14
@@ -176,13 +176,13 @@ class Trace(_Proxy):
         pure = pure or name == PLACE
         result = self._do(method, *args, **named)
         line = UNKNOWN if pure else candidate_line()
-        shorter = self._do(lowered, name, args, result) if not (named or changes) else None
+        direct = self._do(direct_call, name, args, result) if not (named or changes) else None
         try:
             outputs = tuple(self._add(handle) for handle in handles_of(result))
         except Untraceable:
             self._broken = True
             return result
-        again = shorter or _again(call, result, None if pure else line)
+        again = direct or _again(call, result, None if pure else line)
         self.operations.append(
             Operation(
                 name, self.count, again, inputs, outputs, pure, pure or changes, ops.shown(result), line

@@ -1,8 +1,7 @@
 """
-Shorter calls for a tape's operations, without the interpreter's checks of types, sizes, 8-bit and bfloat16 values.
+numpy calls for a tape's operations, without the interpreter's checks of types, sizes, 8-bit and bfloat16 values.
 
-Only for operations on plain numbers, where these checks find nothing, and only if the shorter call gives the traced result
-again, bit for bit. Touches internals of Triton's interpreter (3.6 and 3.7).
+Only for operations on plain numbers, where these checks find nothing. Touches internals of Triton's interpreter (3.6 and 3.7).
 """
 
 from __future__ import annotations
@@ -34,10 +33,11 @@ _REDUCTIONS = {
 _new = object.__new__
 
 
-def lowered(name: str, args: Sequence[Any], result: Any) -> Callable[..., Any] | None:
-    """A function that makes a handle like `result` of `args`, or of arguments with their types and shapes.
+def direct_call(name: str, args: Sequence[Any], result: Any) -> Callable[..., Any] | None:
+    """A numpy call that repeats this operation of a traced program without the interpreter's checks.
 
-    `None` if there is none.
+    It takes arguments with the types and shapes of the traced `args`. It is tried on these `args`, and returned only if it
+    gives `result` bit for bit. `None`: the tape repeats the operation through the interpreter.
     """
     if isinstance(result, tl.tensor):
         result = result.handle
@@ -45,7 +45,7 @@ def lowered(name: str, args: Sequence[Any], result: Any) -> Callable[..., Any] |
         return None
     if not all(_is_plain(arg.dtype) for arg in args if isinstance(arg, (TensorHandle, tl.tensor))):
         return None
-    call = _shorter(name, args, result)
+    call = _find_call(name, args, result)
     if call is None:
         return None
     try:
@@ -91,7 +91,7 @@ def _is_plain(dtype: Any) -> bool:
     )
 
 
-def _shorter(name: str, args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] | None:
+def _find_call(name: str, args: Sequence[Any], result: TensorHandle) -> Callable[..., Any] | None:
     dtype, kind, shape = result.dtype, result.data.dtype, result.data.shape
     if name in ("ReduceOps", "ScanOps"):
         return _reduction(args, result) if name == "ReduceOps" and len(args) == 2 else None
