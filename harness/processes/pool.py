@@ -18,8 +18,10 @@ from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied
 from harness.wire.evaluation import Evaluation, Verdict
-from harness.wire.limits import GPU_SLOTS, ON_CPU, ON_GPU, TimeLimits
+from harness.wire.limits import ON_CPU, ON_GPU, TimeLimits
+from suites.task import Task
 
+from .capacity import largest_case_bytes, own_cores, slots_of
 from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
 from .nursery import Nursery
@@ -34,12 +36,16 @@ _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
 class Slot:
     """A place for one candidate on one device. Its judge starts when it is first needed and is replaced when it is lost."""
 
-    def __init__(self, device: Device, server: ForkServer, interpreter: Slot | None = None) -> None:
+    def __init__(
+        self, device: Device, server: ForkServer, interpreter: Slot | None = None, *, sharers: int = 1
+    ) -> None:
+        """`sharers`: slots of the same GPU, whose judges share its memory."""
         self.device = device
         self.server = server
         self.interpreter = interpreter
         """For a GPU: the slot on `cpu` that judges the same candidate."""
         self.lease: Lease | None = None
+        self._sharers = sharers
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None
 
@@ -52,7 +58,9 @@ class Slot:
         """Return the channel of a judge that is ready for a candidate."""
         if self._judge is None or self._channel is None or self._judge.ended.done():
             self.discard()
-            self._judge, self._channel = await self.server.spawn("judge", device=self.device)
+            self._judge, self._channel = await self.server.spawn(
+                "judge", device=self.device, sharers=self._sharers
+            )
         return self._channel
 
     def discard(self) -> None:
@@ -68,7 +76,8 @@ class DevicePool:
     """The devices that candidates are judged on. Use it as `async with DevicePool() as pool`.
 
     `devices` are names, such as `cpu` or `0`. `slots` candidates are judged at once, spread over the devices; by default a
-    device `cpu` has one slot per core and a GPU has `GPU_SLOTS`. Other users who wait for a GPU read the name `session`.
+    device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`. Other users
+    who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
 
     Raises `UnknownDevice`, `JudgeExtraMissing` without torch or triton, `WorkerDied` if a server does not start.
@@ -80,6 +89,7 @@ class DevicePool:
         slots: int | None = None,
         limits: TimeLimits | None = None,
         *,
+        tasks: Iterable[Task] = (),
         session: str = "",
         on_device: OnDevice | None = None,
         probe: HealthProbe | None = None,
@@ -87,7 +97,7 @@ class DevicePool:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
-        self._places = _places(self.devices, slots)
+        self._places = _places(self.devices, slots, tasks)
         self.slots = len(self._places)
         self._limits = limits
         self._launchers = Launchers()
@@ -99,7 +109,7 @@ class DevicePool:
         self._freed = asyncio.Event()
         """Set when a slot is given back or a device is lost; `_slot_on` clears it."""
         self._all: list[Slot] = []
-        self.compiles = asyncio.Semaphore(max(self.slots, len(os.sched_getaffinity(0))))
+        self.compiles = asyncio.Semaphore(max(self.slots, own_cores()))
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
         self.kernels = KernelCache()
@@ -345,7 +355,8 @@ class DevicePool:
     def _slot(self, device: Device) -> Slot:
         if device.kind == "cpu":
             return Slot(device, self.interpreting)
-        return Slot(device, self.compiling, interpreter=Slot(CPU, self.interpreting))
+        sharers = self._places.count(device)
+        return Slot(device, self.compiling, interpreter=Slot(CPU, self.interpreting), sharers=sharers)
 
     async def _start_servers(self) -> None:
         try:
@@ -376,8 +387,19 @@ class DevicePool:
         await self._nursery.close()
 
 
-def _places(devices: Sequence[Device], slots: int | None) -> tuple[Device, ...]:
+def _places(devices: Sequence[Device], slots: int | None, tasks: Iterable[Task]) -> tuple[Device, ...]:
+    """The device of each slot."""
     if slots is not None:
         return tuple(devices[number % len(devices)] for number in range(slots))
-    cores = len(os.sched_getaffinity(0))
-    return tuple(device for device in devices for _ in range(cores if device.kind == "cpu" else GPU_SLOTS))
+    cores, case_bytes = own_cores(), largest_case_bytes(tasks)
+    gpus = sum(device.kind != "cpu" for device in devices)
+    counts = {
+        device.name: cores
+        if device.kind == "cpu"
+        else slots_of(device, gpus=gpus, cores=cores, case_bytes=case_bytes)
+        for device in devices
+    }
+    # Devices by turns, so that the first candidates go to different devices.
+    return tuple(
+        device for turn in range(max(counts.values())) for device in devices if turn < counts[device.name]
+    )

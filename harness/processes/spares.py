@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from harness.wire import limits
 from harness.wire.device import Device
-from harness.wire.ratios import PAIRS_A_LOOK
 
+from .capacity import LEAST, TIMERS
 from .servers import Child, ForkServer
 
 GUEST, TIMER = "guest", "timer"
-COUNTS = {GUEST: limits.GPU_SLOTS, TIMER: 2 * PAIRS_A_LOOK + 1}
+COUNTS = {GUEST: LEAST, TIMER: TIMERS}
 """A guest for each slot; for the one slot that times, timers of two sides and one that plays the tape."""
 
 

@@ -38,8 +38,8 @@ OVERHEAD = 0.5
 ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
 """A guest on a GPU compiles in its calls (each config for each kind of input) and waits in a busy loop."""
-GPU_SLOTS = 2
-"""Candidates judged at once on one GPU: inputs are made for one while a second runs."""
+VAULT_SHARE = 0.15
+"""Share of a GPU's memory in which the judges on it keep inputs and oracle outputs, all judges together."""
 GPU_WORKER_CPU_S = 3600
 """For a guest or timer that is started before its candidate is known; each call has limits of its own."""
 

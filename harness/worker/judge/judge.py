@@ -33,7 +33,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     """Serve requests until the engine closes the channel."""
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
-    place.take(spawn.device)
+    place.take(spawn.device, spawn.sharers)
     judge = Judge(channel)
     loaded = 0
     while True:
