@@ -4,72 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import os
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
-from harness.node.leases import Holder, Lease, lease_folder, take
+from harness.node.leases import Holder, lease, lease_folder
 from harness.node.telemetry.watcher import Telemetry
-from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied
 from harness.wire.evaluation import Evaluation, Verdict
-from harness.wire.limits import ON_CPU, ON_GPU, TimeLimits
+from harness.wire.limits import ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
 from suites.task import Task
 
-from .capacity import largest_case_bytes, own_cores, slots_of
+from .capacity import TIMERS, largest_case_bytes, own_cores, slots_of
+from .gpu_leases import GpuLeases
 from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
+from .neighbours import Neighbours
 from .nursery import Nursery
 from .quarantine import DeviceEvent, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
-from .servers import Child, ForkServer
-from .spares import Spares
+from .servers import ForkServer
+from .slot import Slot
+from .spares import GUEST, TIMER, Spares
 
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
 """After one of these verdicts the GPU is probed."""
-
-
-class Slot:
-    """A place for one candidate on one device. Its judge starts when it is first needed and is replaced when it is lost."""
-
-    def __init__(
-        self, device: Device, server: ForkServer, interpreter: Slot | None = None, *, sharers: int = 1
-    ) -> None:
-        """`sharers`: slots of the same GPU, whose judges share its memory."""
-        self.device = device
-        self.server = server
-        self.interpreter = interpreter
-        """For a GPU: the slot on `cpu` that judges the same candidate."""
-        self.lease: Lease | None = None
-        self._sharers = sharers
-        self._judge: Child | None = None
-        self._channel: AsyncChannel | None = None
-
-    @property
-    def judge(self) -> Child | None:
-        """The judge's process; `None` before it starts."""
-        return self._judge
-
-    async def channel(self) -> AsyncChannel:
-        """Return the channel of a judge that is ready for a candidate."""
-        if self._judge is None or self._channel is None or self._judge.ended.done():
-            self.discard()
-            self._judge, self._channel = await self.server.spawn(
-                "judge", device=self.device, sharers=self._sharers
-            )
-        return self._channel
-
-    def discard(self) -> None:
-        """End the judge, whatever it does. The next candidate gets a new one."""
-        if self._channel is not None:
-            self._channel.close()
-        if self._judge is not None:
-            self._judge.end()
-        self._judge = self._channel = None
 
 
 class DevicePool:
@@ -113,9 +75,11 @@ class DevicePool:
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
         self.kernels = KernelCache()
+        self.leases = GpuLeases(session, self._report_wait)
+        self._neighbours = {device.name: Neighbours() for device in self.devices}
         self._filling: dict[str, asyncio.Task[None]] = {}
-        self._releasing: dict[asyncio.Task[None], str] = {}
-        """Tasks that give a lease back once its timers ended, with the name of the GPU."""
+        self._opening: list[asyncio.Task[None]] = []
+        """Tasks that start the judges of each GPU."""
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
@@ -138,6 +102,9 @@ class DevicePool:
         self._all = [self._slot(device) for device in self._places]
         for slot in self._all:
             self._free.put_nowait(slot)
+        for device in self.devices:
+            self._fill(device)
+            self._opening.append(asyncio.create_task(self._open(device), name=f"open/{device.name}"))
         return self
 
     async def __aexit__(
@@ -168,61 +135,41 @@ class DevicePool:
             slot = self._elsewhere(slot)
         try:
             await self._start_servers()
+            slot.will_time = slot.device.kind != "cpu"
+            self._fill(slot.device)
             yield slot
         finally:
+            slot.will_time = False
             self._freed.set()
             self._free.put_nowait(slot)
 
     async def judge_on(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
-        """Await `judging` under the shared lease of the slot's GPU; on `cpu` there is no lease.
+        """Await `judging`, which takes the leases that it needs.
 
-        A crash, timeout or infra error is followed by a probe of the GPU. Raises `DeviceFailed` if this GPU or a different GPU
+        On a GPU a crash, timeout or infra error is followed by a probe. Raises `DeviceFailed` if this GPU or a different GPU
         fails its probe during the evaluation, which then does not count.
         """
         if slot.device.kind == "cpu":
             return await judging()
-        async with self.using(slot):
-            since = self.health.failures
-            try:
-                evaluation = await judging()
-                if evaluation.verdict in _TROUBLE:
-                    self.spares.drop(slot.device)
-            except WorkerDied:
-                self.spares.drop(slot.device)
-                async with self.using(slot):
-                    await self.health.examine(slot.device, since)
-                raise
-            if evaluation.verdict in _TROUBLE:
-                async with self.using(slot):
-                    await self.health.examine(slot.device, since)
-            self._fill(slot.device)
-            return evaluation
+        async with self._neighbours[slot.device.name].beside():
+            return await self._judge_and_probe(slot, judging)
 
-    @asynccontextmanager
-    async def using(self, slot: Slot) -> AsyncIterator[None]:
-        """Hold the shared lease of the slot's GPU, unless the slot already has a lease."""
-        if slot.lease is not None:
-            yield
-            return
-        await self._lease(slot, exclusive=False)
+    async def _judge_and_probe(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+        since = self.health.failures
         try:
-            yield
-        finally:
-            self._release(slot)
-
-    @asynccontextmanager
-    async def timing(self, slot: Slot) -> AsyncIterator[None]:
-        """Hold the exclusive lease of the slot's GPU, among all engines of the node.
-
-        The shared lease is given back first, so that two slots of one GPU never wait for each other. It is not taken again;
-        later work on the GPU uses `using`.
-        """
-        self._release(slot)
-        await self._lease(slot, exclusive=True)
-        try:
-            yield
-        finally:
-            self._release(slot)
+            evaluation = await judging()
+        except WorkerDied:
+            self.spares.drop(slot.device)
+            async with self.leases.using(slot):
+                await self.health.examine(slot.device, since)
+            raise
+        if evaluation.verdict in _TROUBLE:
+            self.spares.drop(slot.device)
+            async with self.leases.using(slot):
+                await self.health.examine(slot.device, since)
+        slot.will_time = False
+        self._fill(slot.device)
+        return evaluation
 
     def expect(self, target: str, kernels: Iterable[Types]) -> None:
         """Have launchers built for kernels with these argument types, if a GPU of the pool has this target."""
@@ -233,21 +180,6 @@ class DevicePool:
         """True if a GPU of the pool has this target."""
         return any(device.kind != "cpu" and device.target == target for device in self.devices)
 
-    def release_after(self, slot: Slot, ending: Coroutine[None, None, None]) -> None:
-        """Give the slot's lease back once `ending` is done, without waiting for it."""
-        lease, slot.lease = slot.lease, None
-
-        async def release() -> None:
-            try:
-                await ending
-            finally:
-                if lease is not None:
-                    lease.release()
-
-        task = asyncio.create_task(release(), name=f"release/{slot.device.name}")
-        self._releasing[task] = slot.device.name
-        task.add_done_callback(self._releasing.pop)
-
     def telemetry(self, device: Device) -> Telemetry | None:
         """Return the telemetry of a GPU; `None` if its PCI address is not known."""
         if not device.address:
@@ -255,47 +187,50 @@ class DevicePool:
         return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
 
     def _fill(self, device: Device) -> None:
-        """Start new spares in the background, under the shared lease: never while a kernel is timed."""
+        """Start missing spares in the background, under the shared lease: never while a kernel is timed."""
         before = self._filling.get(device.name)
-        if device.kind != "cpu" and device.name not in self.health.lost and (before is None or before.done()):
+        if (
+            device.kind != "cpu"
+            and self.compiling.alive
+            and device.name not in self.health.lost
+            and (before is None or before.done())
+        ):
             self._filling[device.name] = asyncio.create_task(
                 self._filled(device), name=f"spares/{device.name}"
             )
 
     async def _filled(self, device: Device) -> None:
-        lease = None
         try:
-            lease = await take(device, session=self._session)
-            await self._launchers.build(self.compiling, device)
-            await self.spares.fill(device)
+            async with lease(device, session=self._session):
+                await self._launchers.build(self.compiling, device)
+            while roles := self.spares.missing(device, self._wanted_spares(device)):
+                # A few at a time, so that a timing does not wait long for the lease.
+                async with lease(device, session=self._session):
+                    await self.spares.fill(device, roles[:STARTS_AT_ONCE])
         except (HarnessError, TimeoutError, OSError):
             self.spares.drop(device)  # the next user starts its own worker and reports the error
-        finally:
-            if lease is not None:
-                lease.release()
 
-    async def _lease(self, slot: Slot, *, exclusive: bool) -> None:
-        if own := [task for task, name in self._releasing.items() if name == slot.device.name]:
-            await asyncio.wait(own)  # our own timing is no wait to report
-        slot.lease = await take(
-            slot.device,
-            exclusive=exclusive,
-            session=self._session,
-            on_wait=lambda holders: self._report_wait(slot.device, holders),
-        )
+    def _wanted_spares(self, device: Device) -> dict[str, int]:
+        """A guest for each slot. Timers for each candidate that may still be timed, and for one more."""
+        slots = [slot for slot in self._all if slot.device == device]
+        return {GUEST: len(slots), TIMER: TIMERS * (1 + sum(slot.will_time for slot in slots))}
 
-    def _report_wait(self, device: Device, holders: tuple[Holder, ...]) -> None:
-        """Report a wait for other sessions; waiting for one of our own slots is no news."""
-        others = tuple(
-            holder for holder in holders if (holder.pid, holder.session) != (os.getpid(), self._session)
-        )
-        if others:
-            self._report(LeaseAwaited(device.name, others))
+    async def _open(self, device: Device) -> None:
+        """Start telemetry and judges of a GPU before its first candidate needs them."""
+        if device.kind == "cpu" or not self.compiling.alive:
+            return
+        try:
+            for slot in reversed(self._all):  # the slot that is taken first
+                if slot.device == device:
+                    async with lease(device, session=self._session):
+                        await slot.channel()
+            if telemetry := self.telemetry(device):
+                await telemetry.state()
+        except (HarnessError, TimeoutError, OSError):
+            return  # the next user of the slot starts its own judge and reports the error
 
-    def _release(self, slot: Slot) -> None:
-        lease, slot.lease = slot.lease, None
-        if lease is not None:
-            lease.release()
+    def _report_wait(self, device: Device, others: tuple[Holder, ...]) -> None:
+        self._report(LeaseAwaited(device.name, others))
 
     async def _next_slot(self) -> Slot:
         while True:
@@ -368,10 +303,12 @@ class DevicePool:
             raise group_error.exceptions[0] from None
 
     async def _close(self) -> None:
-        for filling in self._filling.values():
-            filling.cancel()
-        if waited := {*self._filling.values(), *self._releasing}:
-            await asyncio.wait(waited)
+        preparing = [*self._filling.values(), *self._opening]
+        for task in preparing:
+            task.cancel()
+        if preparing:
+            await asyncio.wait(preparing)
+        await self.leases.close()
         self.spares.drop()
         await self.health.close()
         for telemetry in self._telemetry.values():

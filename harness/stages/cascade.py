@@ -10,7 +10,8 @@ import msgspec
 
 from harness.hardware.recognition import product_of
 from harness.hardware.targets import target as find_target
-from harness.processes.pool import DevicePool, Slot
+from harness.processes.pool import DevicePool
+from harness.processes.slot import Slot
 from harness.stages.static.inspection import inspect_source
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
@@ -121,7 +122,8 @@ async def _judge_beside_interpreter(
 ) -> Evaluation:
     """The GPU's evaluation with the interpreter's findings, both judged at the same time.
 
-    The GPU begins when the interpreter's first case is right: then the source is compiled, and the GPU does not wait for that.
+    The GPU's processes and inputs are prepared beside the interpreter. Its first call waits until the interpreter's first case is
+    right: then the source is compiled, and the GPU does not wait for that.
     """
     first_case_or_end = asyncio.Event()
     in_interpreter = SlotEvaluation(
@@ -129,14 +131,22 @@ async def _judge_beside_interpreter(
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
     interpreting.add_done_callback(lambda _: first_case_or_end.set())
-    try:
+
+    async def compiled() -> CompileResults | None:
         await first_case_or_end.wait()
-        if interpreting.done() and interpreting.result().verdict is Verdict.COMPILE_ERROR:
-            sheet.leave_open_stages("does not compile for the GPU", ok=False)
-            return msgspec.structs.replace(interpreting.result(), device=slot.device.name)
-        compiled = CompileResults(in_interpreter.compiled.reports)
-        on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), compiled=compiled)
+        if interpreting.done() and (
+            interpreting.exception() is not None or interpreting.result().verdict is Verdict.COMPILE_ERROR
+        ):
+            return None
+        return CompileResults(in_interpreter.compiled.reports)
+
+    try:
+        on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), before_first_call=compiled)
         evaluation = await pool.judge_on(slot, on_gpu.run)
+        if on_gpu.called_off:
+            refused = interpreting.result()
+            sheet.leave_open_stages("does not compile for the GPU", ok=False)
+            return msgspec.structs.replace(refused, device=slot.device.name)
         await asyncio.wait([interpreting], timeout=limits.INTERPRETER_S)
         return add_interpreter_findings(evaluation, interpreting.result() if interpreting.done() else None)
     finally:

@@ -43,6 +43,12 @@ VAULT_SHARE = 0.15
 GPU_WORKER_CPU_S = 3600
 """For a guest or timer that is started before its candidate is known; each call has limits of its own."""
 
+TIMING_WAITS_S = 5.0
+"""A candidate between two calls lets a timing go first that it has seen waiting for so long."""
+
+STARTS_AT_ONCE = 8
+"""Spare guests and timers that start side by side on one GPU."""
+
 SERVER_START_S = 60.0
 SELF_TEST_S = 20.0
 GUEST_START_S = 30.0

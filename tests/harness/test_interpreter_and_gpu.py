@@ -14,8 +14,9 @@ import pytest
 
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
-from harness.processes.pool import Slot
+from harness.processes.slot import Slot
 from harness.processes.spares import Worker
+from harness.stages.compilation import Compiler, CompileResults
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
 from suites import baseline_source, load_task
@@ -26,6 +27,9 @@ pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 GPU = Device(name="0", kind="cuda", target="sm_90")
 TASK = small(load_task("vector_add"))
 START = baseline_source(TASK)
+ONLY_INTERPRETED = START.replace("x + y, mask", "x + y * ONE, mask").replace(
+    "\n\n@triton", "\nONE = 1.0\n\n\n@triton", 1
+)
 LATE = START.replace("    n = x.numel()", "    n = x.numel() - (x.numel() == 1)")
 """Wrong only in a case after the first."""
 
@@ -136,3 +140,30 @@ async def test_cancelling_ends_interpreter_and_gpu(gpu: OneGpu) -> None:
     await asyncio.wait([judging])
     assert judging.cancelled()
     assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+
+
+async def test_gpu_is_prepared_while_the_interpreter_judges(
+    gpu: OneGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_at_compile = []
+    compile_all = Compiler.compile_all
+
+    async def noted(self: Compiler, *rest: Any) -> CompileResults:
+        taken_at_compile.append(gpu.spares.taken)
+        return await compile_all(self, *rest)
+
+    monkeypatch.setattr(Compiler, "compile_all", noted)
+    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+    assert taken_at_compile == [1], (
+        "the first call on the GPU waits for what is compiled once, with a guest at hand"
+    )
+
+
+async def test_candidate_that_does_not_compile_is_never_called_on_the_gpu(gpu: OneGpu) -> None:
+    await judge(gpu, START)
+    judge_process = gpu.judge
+    evaluation = await judge(gpu, ONLY_INTERPRETED)
+    assert (evaluation.verdict, evaluation.device) == (Verdict.COMPILE_ERROR, "0")
+    assert gpu.judge is judge_process
+    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+    assert gpu.judge is judge_process

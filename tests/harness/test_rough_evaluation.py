@@ -10,7 +10,7 @@ import pytest
 
 from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
-from harness.processes.pool import Slot
+from harness.processes.slot import Slot
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device

@@ -69,6 +69,12 @@ def give_back(*, all_of_it: bool = False) -> None:
         torch.cuda.empty_cache()
 
 
+def settle() -> None:
+    """Wait until nothing of this judge runs on its device."""
+    if is_gpu():
+        torch.cuda.synchronize()
+
+
 def kept_bytes(total_bytes: int, sharers: int) -> int:
     """Bytes that torch's cache may keep in one of `sharers` judges, by the memory of the GPU."""
     return min(MOST_KEPT_BYTES, int(total_bytes * CACHE_SHARE) // sharers)
