@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -11,12 +12,19 @@ from types import TracebackType
 
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
-from harness.node.leases import Holder, lease, lease_folder
+from harness.node.leases import Holder, holders, lease, lease_folder
 from harness.node.telemetry.watcher import Telemetry
 from harness.wire.device import Device
-from harness.wire.errors import HarnessError, JudgeExtraMissing, NoDeviceLeft, WorkerDied
+from harness.wire.errors import (
+    DeviceFull,
+    HarnessError,
+    JudgeExtraMissing,
+    NoDeviceLeft,
+    WorkerDied,
+    is_out_of_memory,
+)
 from harness.wire.evaluation import Evaluation, Verdict
-from harness.wire.limits import ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
+from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
 from suites.task import Task
 
 from .capacity import TIMERS, largest_case_bytes, own_cores, slots_of
@@ -154,16 +162,44 @@ class DevicePool:
         async with self._neighbours[slot.device.name].beside():
             return await self._judge_and_probe(slot, judging)
 
+    async def judge_alone(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+        """Like `judge_on`, when no other slot of this GPU judges, with the memory of its judges and spares free.
+
+        It has the exclusive lease, so that no other engine runs a candidate either.
+        """
+        device = slot.device
+        async with self._neighbours[device.name].alone():
+            self.spares.drop(device)
+            judges = [
+                other.judge for other in self._all if other.device == device and other.judge is not None
+            ]
+            for other in self._all:
+                if other.device == device:
+                    other.discard()
+            if judges:
+                await asyncio.wait([judge.ended for judge in judges], timeout=END_S)
+            async with self.leases.alone(slot):
+                return await self._judge_and_probe(slot, judging)
+
+    def has_neighbours(self, slot: Slot) -> bool:
+        """Return whether other candidates or engines may have used memory of the slot's GPU."""
+        others = any(holder.pid != os.getpid() for holder in holders(slot.device))
+        return others or self._places.count(slot.device) > 1
+
     async def _judge_and_probe(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
         since = self.health.failures
         try:
             evaluation = await judging()
+        except DeviceFull:
+            raise  # the GPU computes, and a probe would find it full too
         except WorkerDied:
             self.spares.drop(slot.device)
             async with self.leases.using(slot):
                 await self.health.examine(slot.device, since)
             raise
-        if evaluation.verdict in _TROUBLE:
+        error, verdict = evaluation.error, evaluation.verdict
+        full = verdict is Verdict.INFRA_ERROR and error is not None and is_out_of_memory(error.message)
+        if verdict in _TROUBLE and not full:
             self.spares.drop(slot.device)
             async with self.leases.using(slot):
                 await self.health.examine(slot.device, since)

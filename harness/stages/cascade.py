@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -18,7 +18,7 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import Device, Target
 from harness.wire.effort import WHOLE, Effort
-from harness.wire.errors import HarnessError, WorkerDied
+from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype, task_on
 from suites.errors import SuiteError
@@ -26,6 +26,7 @@ from suites.task import Task
 
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
+from .memory_shortage import AGAIN, met_full_gpu, say_alone
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
@@ -112,9 +113,11 @@ async def _time_after_interpreter(
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
         sheet.leave_open_stages("refused by the interpreter, before the GPU", ok=False)
         return msgspec.structs.replace(interpreted, device=slot.device.name)
-    on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request))
-    timed = await pool.judge_on(slot, partial(on_gpu.time_roughly, interpreted))
-    return add_interpreter_findings(timed, interpreted)
+
+    def time_roughly(sheet: Sheet) -> Awaitable[Evaluation]:
+        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request)).time_roughly(interpreted)
+
+    return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
 
 
 async def _judge_beside_interpreter(
@@ -140,10 +143,12 @@ async def _judge_beside_interpreter(
             return None
         return CompileResults(in_interpreter.compiled.reports)
 
+    def judge(sheet: Sheet) -> Awaitable[Evaluation]:
+        return SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), before_first_call=compiled).run()
+
     try:
-        on_gpu = SlotEvaluation(sheet, pool, slot, _at_gpu_sizes(request), before_first_call=compiled)
-        evaluation = await pool.judge_on(slot, on_gpu.run)
-        if on_gpu.called_off:
+        evaluation = await _judge_with_memory(sheet, pool, slot, judge)
+        if evaluation.verdict is Verdict.CANCELLED:
             refused = interpreting.result()
             sheet.leave_open_stages("does not compile for the GPU", ok=False)
             return msgspec.structs.replace(refused, device=slot.device.name)
@@ -154,6 +159,27 @@ async def _judge_beside_interpreter(
         await asyncio.wait([interpreting])
         if not interpreting.cancelled():
             interpreting.exception()  # mark as retrieved: `result` has raised it, or its result is not needed
+
+
+async def _judge_with_memory(
+    sheet: Sheet, pool: DevicePool, slot: Slot, judge: Callable[[Sheet], Awaitable[Evaluation]]
+) -> Evaluation:
+    """The evaluation on a GPU. If the GPU was full beside other candidates, the candidate is judged again alone."""
+    shared = pool.has_neighbours(slot)
+    try:
+        evaluation = await pool.judge_on(slot, partial(judge, sheet))
+        if not met_full_gpu(evaluation):
+            return evaluation
+        if not shared:
+            return say_alone(evaluation)
+    except DeviceFull:
+        sheet.leave_open_stages("the GPU was full", ok=None)
+        if not shared:
+            raise
+    again = sheet.start_again(AGAIN)
+    again.enter("call")
+    evaluation = await pool.judge_alone(slot, partial(judge, again))
+    return say_alone(evaluation) if met_full_gpu(evaluation) else evaluation
 
 
 def _at_gpu_sizes(request: Request) -> Request:

@@ -28,7 +28,7 @@ from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Target
 from harness.wire.effort import Effort
 from harness.wire.encoding import ENCODER
-from harness.wire.errors import WorkerDied
+from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from harness.wire.findings import left_behind
 from harness.wire.judge_messages import (
@@ -402,5 +402,8 @@ class SlotEvaluation:
             return WorkerDied(
                 f"the {self._slot.server.name} server died; it is started again with the next evaluation"
             )
-        last_line = judge.printed.text().strip().rpartition("\n")[2] if judge is not None else ""
+        printed = judge.printed.text().strip() if judge is not None else ""
+        if is_out_of_memory(printed):
+            return DeviceFull("the judge ended: the GPU is out of memory")
+        last_line = printed.rpartition("\n")[2]
         return WorkerDied(f"the judge is gone: {last_line or 'it was killed'}")

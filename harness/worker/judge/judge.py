@@ -12,6 +12,7 @@ import torch
 from harness.linux import syscalls
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.clock_messages import JUDGE_REQUESTS, Leased, Measure, Timer
+from harness.wire.errors import is_out_of_memory
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Verdict
 from harness.wire.judge_messages import Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
 from harness.wire.server_messages import Spawn
@@ -96,6 +97,10 @@ class Judge:
             self._line.tell(judged)
         except (BadProblem, GuestBroken) as error:
             self._line.tell(infra(str(error)))
+        except RuntimeError as error:
+            if not is_out_of_memory(str(error)):
+                raise
+            self._line.tell(infra(f"the judge's own work on the GPU: {str(error).partition(chr(10))[0]}"))
         finally:
             self.vault.forget_drawn()
             link.close()
