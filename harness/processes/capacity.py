@@ -13,8 +13,8 @@ from suites.costs import task_cost
 from suites.errors import SuiteError
 from suites.task import Task
 
-TIMERS = 2 * PAIRS_A_LOOK + 1
-"""Timers of one timing: pairs of two sides, and one that plays the tape."""
+MOST_SIDES = 3
+"""Candidate, baseline, and the best attempt so far."""
 KEPT_CORES = 2
 """Cores per GPU that stay free for the timed process and for the clock."""
 CORES_A_SLOT = 2
@@ -26,14 +26,21 @@ USABLE_SHARE = 0.9
 """Share of the GPU's memory that the rule gives away. The rest is for the candidates' own buffers and for fragmentation."""
 CONTEXT_BYTES = 512 << 20
 """Memory of a process with a GPU context, before it allocates anything."""
-CONTEXTS_A_SLOT = 1 + 2 + TIMERS
-"""The judge, the guest and one spare guest, and the timers that wait for the lease."""
 COPIES_A_SLOT = 6
 """Copies of a case while it is judged: inputs and outputs in shared memory, the guest's buffers, a comparison in float64."""
-COPIES_OF_TIMER = 3
-"""Copies of a case in each timer that samples: two sets of inputs, and the outputs of the last calls."""
+COPIES_OF_TIMER = 2
+"""Copies of a case in each timer that samples: two sets of inputs, and the outputs of two calls."""
 USUAL_CASE_BYTES = 1 << 30
 """Largest case of a task whose cost is not known; the built-in tasks have cases up to this size."""
+
+
+def timers_of(sides: int) -> int:
+    """Return the number of timers of one timing: pairs of all sides, and one that plays the tape."""
+    return sides * PAIRS_A_LOOK + 1
+
+
+CONTEXTS_A_SLOT = 1 + 2 + timers_of(MOST_SIDES)
+"""The judge, the guest and one spare guest, and the timers that wait for the lease."""
 
 
 def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_CASE_BYTES) -> int:
@@ -42,9 +49,9 @@ def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_C
     The smaller of two numbers, and at least one.
 
     - Cores: the GPU's share of the cores, less `KEPT_CORES`, divided by `CORES_A_SLOT`; from `LEAST` to `MOST`.
-    - Memory: one timing samples at a time (`TIMERS` processes with `COPIES_OF_TIMER` copies of the largest case each, and the
-      contexts of spare timers), and the judges share `VAULT_SHARE` for inputs that they keep. What is left of `USABLE_SHARE`
-      is divided by the need of a slot: its contexts, and `COPIES_A_SLOT` copies of the largest case.
+    - Memory: one timing samples at a time (the timers of `MOST_SIDES` with `COPIES_OF_TIMER` copies of the largest case each,
+      and as many spare timers), and the judges share `VAULT_SHARE` for inputs that they keep. What is left of `USABLE_SHARE` is
+      divided by the need of a slot: its contexts, and `COPIES_A_SLOT` copies of the largest case.
 
     A candidate may need more than this. If it runs out of memory beside others, it is judged again alone.
     """
@@ -52,7 +59,7 @@ def slots_of(device: Device, *, gpus: int, cores: int, case_bytes: int = USUAL_C
     memory_bytes = _memory_bytes(device)
     if memory_bytes is None:
         return min(LEAST, by_cores)
-    once = TIMERS * (CONTEXT_BYTES + COPIES_OF_TIMER * case_bytes)
+    once = timers_of(MOST_SIDES) * (CONTEXT_BYTES + COPIES_OF_TIMER * case_bytes)
     a_slot = CONTEXTS_A_SLOT * CONTEXT_BYTES + COPIES_A_SLOT * case_bytes
     left = memory_bytes * (USABLE_SHARE - VAULT_SHARE) - once
     return max(1, min(by_cores, int(left // a_slot)))

@@ -85,7 +85,7 @@ class GpuLeases:
         if slot.lease is None or not slot.lease.exclusive:
             self._release(slot)
             await self._take(slot, exclusive=True)
-        slot.will_time, slot.timing_since_s = False, time.monotonic()
+        slot.timers_ahead, slot.timing_since_s = 0, time.monotonic()
         try:
             yield
         finally:

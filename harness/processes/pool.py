@@ -27,7 +27,7 @@ from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
 from suites.task import Task
 
-from .capacity import TIMERS, largest_case_bytes, own_cores, slots_of
+from .capacity import largest_case_bytes, own_cores, slots_of, timers_of
 from .gpu_leases import GpuLeases
 from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
@@ -38,6 +38,8 @@ from .servers import ForkServer
 from .slot import Slot
 from .spares import GUEST, TIMER, Spares
 
+FILL_PAUSE_S = 0.5
+"""Between an evaluation and the start of spares for the next: a pool that closes then starts none."""
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
 """After one of these verdicts the GPU is probed."""
 
@@ -76,6 +78,8 @@ class DevicePool:
         self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay, nursery=self._nursery)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
         """`None` ends the queue: no device is left."""
+        self._first_in_line = asyncio.Lock()
+        """Held by the caller who waits longest: without it, one who comes when a slot is given back could take that slot."""
         self._freed = asyncio.Event()
         """Set when a slot is given back or a device is lost; `_slot_on` clears it."""
         self._all: list[Slot] = []
@@ -130,24 +134,30 @@ class DevicePool:
         return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
-    async def slot(self, avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
+    async def slot(self, avoid: str = "", *, on: str = "", sides: int = 2) -> AsyncIterator[Slot]:
         """Wait for a free slot on a device that is not in quarantine. Servers that died are started again first.
 
-        Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers.
+        Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers. On a GPU, timers for
+        `sides` start in the background.
         Raises `WorkerDied` if `on` is in quarantine, `NoDeviceLeft` if every device is.
         """
         if not self._all:
             raise HarnessError("the pool is not open; use it as `async with DevicePool() as pool`")
-        slot = await self._next_slot() if not on else await self._slot_on(on)
+        if on:
+            slot = await self._slot_on(on)
+        else:
+            async with self._first_in_line:
+                slot = await self._next_slot()
         if slot.device.name == avoid:
             slot = self._elsewhere(slot)
         try:
             await self._start_servers()
-            slot.will_time = slot.device.kind != "cpu"
-            self._fill(slot.device)
+            if slot.device.kind != "cpu":
+                slot.timers_ahead = timers_of(sides)
+                self._fill(slot.device)
             yield slot
         finally:
-            slot.will_time = False
+            slot.timers_ahead = 0
             self._freed.set()
             self._free.put_nowait(slot)
 
@@ -203,8 +213,8 @@ class DevicePool:
             self.spares.drop(slot.device)
             async with self.leases.using(slot):
                 await self.health.examine(slot.device, since)
-        slot.will_time = False
-        self._fill(slot.device)
+        slot.timers_ahead = 0
+        self._fill(slot.device, after_s=FILL_PAUSE_S)
         return evaluation
 
     def expect(self, target: str, kernels: Iterable[Types]) -> None:
@@ -222,7 +232,7 @@ class DevicePool:
             return None
         return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
 
-    def _fill(self, device: Device) -> None:
+    def _fill(self, device: Device, *, after_s: float = 0.0) -> None:
         """Start missing spares in the background, under the shared lease: never while a kernel is timed."""
         before = self._filling.get(device.name)
         if (
@@ -232,10 +242,11 @@ class DevicePool:
             and (before is None or before.done())
         ):
             self._filling[device.name] = asyncio.create_task(
-                self._filled(device), name=f"spares/{device.name}"
+                self._filled(device, after_s), name=f"spares/{device.name}"
             )
 
-    async def _filled(self, device: Device) -> None:
+    async def _filled(self, device: Device, after_s: float) -> None:
+        await asyncio.sleep(after_s)
         try:
             async with lease(device, session=self._session):
                 await self._launchers.build(self.compiling, device)
@@ -247,9 +258,9 @@ class DevicePool:
             self.spares.drop(device)  # the next user starts its own worker and reports the error
 
     def _wanted_spares(self, device: Device) -> dict[str, int]:
-        """A guest for each slot. Timers for each candidate that may still be timed, and for one more."""
+        """A guest for each slot. Timers for each candidate that may still be timed, or for the first one."""
         slots = [slot for slot in self._all if slot.device == device]
-        return {GUEST: len(slots), TIMER: TIMERS * (1 + sum(slot.will_time for slot in slots))}
+        return {GUEST: len(slots), TIMER: sum(slot.timers_ahead for slot in slots) or timers_of(2)}
 
     async def _open(self, device: Device) -> None:
         """Start telemetry and judges of a GPU before its first candidate needs them."""

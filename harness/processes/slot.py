@@ -27,8 +27,8 @@ class Slot:
         """When its candidate first saw that a timing waits, by `time.monotonic`."""
         self.timing_since_s: float | None = None
         """When its timing began; `None` if it does not time."""
-        self.will_time = False
-        """Whether its candidate may still need timers."""
+        self.timers_ahead = 0
+        """Timers that its candidate will need if it is timed; 0 once it has them."""
         self._sharers = sharers
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None

@@ -73,7 +73,8 @@ async def evaluate(
         return sheet.conclude(report.verdict, report.error)
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
-        async with pool.slot(avoid, on=on) as slot:
+        sides = 2 if rival is None or rival == candidate else 3
+        async with pool.slot(avoid, on=on, sides=sides) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             request = Request(

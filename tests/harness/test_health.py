@@ -299,6 +299,21 @@ async def test_waiter_for_named_gpu_goes_before_waiter_for_any() -> None:
             assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
 
 
+async def test_slots_go_to_those_who_wait_longest() -> None:
+    order: list[str] = []
+
+    async def judge_twice(pool: DevicePool, name: str) -> None:
+        for _ in range(2):
+            async with pool.slot():
+                order.append(name)
+                await asyncio.sleep(0)
+
+    async with opened(FakeProbe(), "0", slots=1) as pool, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for name in "abc":
+            group.create_task(judge_twice(pool, name))
+    assert order == [*"abcabc"]
+
+
 async def test_waiter_for_quarantined_gpu_is_refused() -> None:
     probe = FakeProbe()
     async with opened(probe, "0", "1", slots=2) as pool:

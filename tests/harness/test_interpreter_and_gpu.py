@@ -70,7 +70,7 @@ class OneGpu:
         return getattr(self._pool, name)
 
     @asynccontextmanager
-    async def slot(self, _avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
+    async def slot(self, _avoid: str = "", **_: object) -> AsyncIterator[Slot]:
         yield self._slot
 
     async def judge_on(self, _slot: Slot, judging: Any) -> Evaluation:

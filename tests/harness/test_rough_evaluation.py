@@ -42,7 +42,7 @@ class OneGpu:
         return getattr(self._pool, name)
 
     @asynccontextmanager
-    async def slot(self, _avoid: str = "", *, on: str = "") -> AsyncIterator[Slot]:
+    async def slot(self, _avoid: str = "", **_: object) -> AsyncIterator[Slot]:
         interpreter = Slot(CPU, self._pool.interpreting)
         try:
             yield WithoutJudge(self._gpu, self._pool.compiling, interpreter=interpreter)

@@ -12,7 +12,7 @@ import pytest_asyncio
 from harness import DevicePool
 from harness.linux import syscalls
 from harness.node.leases import VARIABLE, lease
-from harness.processes.capacity import TIMERS
+from harness.processes.capacity import timers_of
 from harness.processes.servers import ForkServer
 from harness.processes.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
@@ -99,12 +99,12 @@ async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
     )
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (gpu,))
-    async with DevicePool(("0",), slots=1) as pool:
-        await until(lambda: not pool.spares.missing(gpu, {GUEST: 1, TIMER: TIMERS}))
-        assert pool.spares.missing(gpu, {TIMER: TIMERS + 1}) == [TIMER]
+    two, three = timers_of(2), timers_of(3)
+    async with DevicePool(("0",), slots=2) as pool:
         await until(lambda: pool._filling["0"].done())
-        async with lease(gpu, exclusive=True), pool.slot():
-            filling = pool._filling["0"]
-            assert not filling.done(), "no context starts while a kernel is timed"
-        async with pool.slot():
-            await until(lambda: not pool.spares.missing(gpu, {TIMER: 2 * TIMERS}))
+        assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: two})
+        assert pool.spares.missing(gpu, {TIMER: two + 1}) == [TIMER]
+        async with lease(gpu, exclusive=True), pool.slot(sides=3):
+            assert not pool._filling["0"].done(), "no context starts while a kernel is timed"
+        async with pool.slot(sides=2), pool.slot(sides=3):
+            await until(lambda: not pool.spares.missing(gpu, {TIMER: two + three}))
