@@ -10,7 +10,7 @@ last kernel is the rival. No model takes part: `--think` seconds pass between ve
 attempts are always waiting, so the mean time from proposal to verdict is 540 s divided by the attempts a minute.
 
 `--devices` judges on real GPUs at full sizes. `--simulate N` needs no GPU: the pool, its slots, leases and batches are real, for
-N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling only.
+N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling.
 `--lone` measures what a person waits for: `wavedeck eval` of softmax, and the first two evaluations of a cold pool.
 """
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from harness.hardware.recognition import product_of
 from harness.wire.device import Device
+from harness.wire.effort import WHOLE, Effort
 from harness.wire.limits import VAULT_SHARE
-from harness.wire.ratios import PAIRS_A_LOOK
 from suites.costs import task_cost
 from suites.errors import SuiteError
 from suites.task import Task
@@ -34,9 +34,9 @@ USUAL_CASE_BYTES = 1 << 30
 """Largest case of a task whose cost is not known; the built-in tasks have cases up to this size."""
 
 
-def timers_of(sides: int) -> int:
+def timers_of(sides: int, effort: Effort = WHOLE) -> int:
     """Return the number of timers of one timing: pairs of all sides, and one that plays the tape."""
-    return sides * PAIRS_A_LOOK + 1
+    return sides * effort.pairs + (not effort.rough)
 
 
 CONTEXTS_A_SLOT = 1 + 2 + timers_of(MOST_SIDES)

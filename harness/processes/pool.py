@@ -134,11 +134,11 @@ class DevicePool:
         return self._limits or (ON_CPU if device.kind == "cpu" else ON_GPU)
 
     @asynccontextmanager
-    async def slot(self, avoid: str = "", *, on: str = "", sides: int = 2) -> AsyncIterator[Slot]:
+    async def slot(self, avoid: str = "", *, on: str = "", timers: int = 0) -> AsyncIterator[Slot]:
         """Wait for a free slot on a device that is not in quarantine. Servers that died are started again first.
 
-        Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers. On a GPU, timers for
-        `sides` start in the background.
+        Prefers a device other than `avoid`. With `on`, waits for that device only, ahead of other callers. On a GPU, so many
+        `timers` start in the background.
         Raises `WorkerDied` if `on` is in quarantine, `NoDeviceLeft` if every device is.
         """
         if not self._all:
@@ -153,7 +153,7 @@ class DevicePool:
         try:
             await self._start_servers()
             if slot.device.kind != "cpu":
-                slot.timers_ahead = timers_of(sides)
+                slot.timers_ahead = timers
                 self._fill(slot.device)
             yield slot
         finally:
@@ -260,10 +260,13 @@ class DevicePool:
     def _wanted_spares(self, device: Device) -> dict[str, int]:
         """A guest for each slot. Timers for each candidate that may still be timed, or for the first one."""
         slots = [slot for slot in self._all if slot.device == device]
-        return {GUEST: len(slots), TIMER: sum(slot.timers_ahead for slot in slots) or timers_of(2)}
+        return {TIMER: sum(slot.timers_ahead for slot in slots) or timers_of(2), GUEST: len(slots)}
 
     async def _open(self, device: Device) -> None:
-        """Start telemetry and judges of a GPU before its first candidate needs them."""
+        """Start telemetry and judges of a GPU before candidates need them.
+
+        The first slot's judge starts at once, the others after the first spares: a driver makes one context after another.
+        """
         if device.kind == "cpu" or not self.compiling.alive:
             return
         try:
@@ -271,6 +274,7 @@ class DevicePool:
                 if slot.device == device:
                     async with lease(device, session=self._session):
                         await slot.channel()
+                    await asyncio.wait([self._filling[device.name]])
             if telemetry := self.telemetry(device):
                 await telemetry.state()
         except (HarnessError, TimeoutError, OSError):

@@ -48,12 +48,16 @@ class Spares:
         return await self._start(role, device)
 
     def missing(self, device: Device, wanted: Mapping[str, int]) -> list[str]:
-        """Return the role of each spare that is missing; `wanted` has the number of spares by role."""
-        return [
-            role
-            for role, count in wanted.items()
-            for _ in range(count - len(self._waiting.get((role, device.name), ())))
+        """Return the role of each spare that is missing: first one of each role that has none, then in the order of `wanted`.
+
+        `wanted` has the number of spares by role.
+        """
+        waiting = {role: len(self._waiting.get((role, device.name), ())) for role in wanted}
+        first = [role for role, count in wanted.items() if count and not waiting[role]]
+        more = [
+            role for role, count in wanted.items() for _ in range(count - waiting[role] - first.count(role))
         ]
+        return first + more
 
     async def fill(self, device: Device, roles: Sequence[str]) -> None:
         """Start one spare for each role, side by side; return when all are ready or taken.

@@ -10,6 +10,7 @@ import msgspec
 
 from harness.hardware.recognition import product_of
 from harness.hardware.targets import target as find_target
+from harness.processes.capacity import timers_of
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.stages.static.inspection import inspect_source
@@ -74,7 +75,7 @@ async def evaluate(
     sheet.leave("static", f"kernels: {', '.join(report.kernels)}", ok=True)
     try:
         sides = 2 if rival is None or rival == candidate else 3
-        async with pool.slot(avoid, on=on, sides=sides) as slot:
+        async with pool.slot(avoid, on=on, timers=timers_of(sides, effort)) as slot:
             sheet.device = slot.device.name
             own_targets = _own_target_first(slot.device, targets)
             request = Request(

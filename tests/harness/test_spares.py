@@ -71,6 +71,10 @@ async def test_taken_spare_is_replaced(spares: Spares) -> None:
     await end(first, *replacements)
 
 
+async def test_first_candidate_does_not_wait_for_guests_of_others(spares: Spares) -> None:
+    assert spares.missing(GPU, {TIMER: 3, GUEST: 2}) == [TIMER, GUEST, TIMER, TIMER, GUEST]
+
+
 async def test_dead_spare_is_not_taken(spares: Spares) -> None:
     await fill(spares)
     dead = await spares.take(GUEST, GPU)
@@ -104,7 +108,7 @@ async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
         await until(lambda: pool._filling["0"].done())
         assert not pool.spares.missing(gpu, {GUEST: 2, TIMER: two})
         assert pool.spares.missing(gpu, {TIMER: two + 1}) == [TIMER]
-        async with lease(gpu, exclusive=True), pool.slot(sides=3):
+        async with lease(gpu, exclusive=True), pool.slot(timers=three):
             assert not pool._filling["0"].done(), "no context starts while a kernel is timed"
-        async with pool.slot(sides=2), pool.slot(sides=3):
+        async with pool.slot(timers=two), pool.slot(timers=three):
             await until(lambda: not pool.spares.missing(gpu, {TIMER: two + three}))
