@@ -28,8 +28,8 @@ class GpuLeases:
         """`on_wait` gets the holders of other sessions when a slot waits for them."""
         self._session = session
         self._on_wait = on_wait
-        self._releasing: dict[asyncio.Task[None], str] = {}
-        """Tasks that give a lease back once its timers ended, with the name of the GPU."""
+        self._releasing: set[asyncio.Task[None]] = set()
+        """Tasks that give a lease back once its timers ended."""
         self.timings = 0
         """Timings that ended."""
         self.exclusive_s = 0.0
@@ -112,8 +112,8 @@ class GpuLeases:
                     lease.release()
 
         task = asyncio.create_task(release(), name=f"release/{slot.device.name}")
-        self._releasing[task] = slot.device.name
-        task.add_done_callback(self._releasing.pop)
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
 
     @asynccontextmanager
     async def alone(self, slot: Slot) -> AsyncIterator[None]:
@@ -127,12 +127,9 @@ class GpuLeases:
     async def close(self) -> None:
         """Wait until every lease is given back."""
         if self._releasing:
-            await asyncio.wait(set(self._releasing))
+            await asyncio.wait(self._releasing)
 
     async def _take(self, slot: Slot, *, exclusive: bool) -> None:
-        own = [task for task, name in self._releasing.items() if name == slot.device.name]
-        if exclusive and own:
-            await asyncio.wait(own)  # our own timing is no wait to report
         slot.lease = await take(
             slot.device,
             exclusive=exclusive,
