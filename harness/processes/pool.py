@@ -379,8 +379,9 @@ def _places(devices: Sequence[Device], slots: int | None, tasks: Iterable[Task])
     """The device of each slot."""
     if slots is not None:
         return tuple(devices[number % len(devices)] for number in range(slots))
-    cores, case_bytes = own_cores(), largest_case_bytes(tasks)
+    cores = own_cores()
     gpus = sum(device.kind != "cpu" for device in devices)
+    case_bytes = largest_case_bytes(tasks) if gpus else 0
     counts = {
         device.name: cores
         if device.kind == "cpu"
